@@ -7,7 +7,7 @@
 For each workload and thread count it prints queries per second and server CPU microseconds per query of each server
 (utime + stime from /proc), their medians over the rounds, and the ratios. Without `--squall` it builds Squall and the floor server
 and runs them itself. The floor answers every packet with a canned reply on the same reactor, and writes one block durably for each
-commit: what a query costs when nothing is computed. `--layers` adds where Squall's time goes, by `perf`. The load is sysbench; `select_1` is a script of our own. Both
+commit: the cost of a query without computation. `--layers` adds Squall's time by layer, from `perf`. The load is sysbench; `select_1` is our own script. Both
 servers get the same data, loaded in the same run.
 """
 
@@ -26,7 +26,7 @@ import layers
 HERE = pathlib.Path(__file__).parent
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PROGRESS = re.compile(r"qps: ([\d.]+)")
-# What the floor has answers for.
+# The workloads that the floor can answer.
 CANNED = ("select_1", "point_select", "insert", "update_", "write_only")
 DEFAULT = "select_1,select_1:text,point_select,point_select:text"
 

@@ -4,12 +4,12 @@
     benches/larger_than_memory.py --squalld target/fast/squalld --dir DIR [--size-mb 10240] [--pool-mb 256] [--step load|sysbench|reads|transactions]
 
 `load` fills sysbench's table (index on k) with --size-mb of rows through LOAD DATA. `sysbench` runs oltp_read_write over all rows, uniformly. `reads` compares the pages
-that the server reads in a second under oltp_point_select and select_random_points (ten rows a statement) with what fio gets of the same file, with pages of
+that the server reads in a second under oltp_point_select and select_random_points (ten rows a statement) with the rate of fio on the same file, with pages of
 the same size, past the page cache, with as many threads, in alternation. `transactions` updates --update-rows in one transaction that rolls back and once more in one that commits; a snapshot
-taken before must see the old rows throughout. Beside it all, a reader and a writer of single rows note their longest wait. Without --step all run, one after the
-other; with it the directory stays for the next. --column c changes 120 bytes of each row, k four bytes and an index entry.
+taken before must see the old rows throughout. Concurrently, a reader and a writer of single rows record their longest wait. Without --step all run, one after the
+other; with it the directory is kept for the next step. --column c changes 120 bytes of each row, k four bytes and an index entry.
 
-Fails when a wait is longer than --stall-ms, when rows differ, when the server's memory passes pool and --beyond-mb, or when fewer than 80 % of the device's reads
+Fails when a wait is longer than --stall-ms, when rows differ, when the server's memory exceeds the pool plus --beyond-mb, or when fewer than 80 % of the device's reads
 are reached; --report turns the limits off. Needs `mariadb` or `mysql`, sysbench, fio, and PyMySQL.
 """
 
@@ -27,7 +27,7 @@ import time
 
 import pymysql
 
-# Of the file, with the index entry.
+# Bytes of the file for each row, with the index entry.
 ROW_BYTES = 302
 PAGE_BYTES = 16384
 

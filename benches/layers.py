@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where a server's CPU time goes: samples of its threads by layer.
+"""A server's CPU time by layer, from samples of its threads.
 
 Reads `perf script -F comm,ip,sym --no-inline` of a recording with call chains (`perf record -e task-clock -g`) and prints for each
 layer its share, and microseconds per statement when the CPU time of one statement is given. A sample belongs to the kernel
@@ -10,7 +10,7 @@ import collections
 import re
 import subprocess
 
-# First match wins. Names are those of crates; what they have in common with a layer is decided here, once.
+# First match wins. Names are those of crates; only this table assigns them to layers.
 USER = [
     ("reactor", r"sys::blocking|sys::net|mysql_protocol::reactor|mio::|epoll_wait"),
     ("socket calls", r"^(__)?(libc_)?(send|recv)|asynccancel|^sendto|^recvfrom|^read$|^write$"),
@@ -46,7 +46,7 @@ def layer_of(frames):
         for label, pattern in KERNEL:
             if any(re.search(pattern, symbol) for _, symbol in frames if "sys_" in symbol or "epoll" in symbol or "futex" in symbol):
                 return label
-        # The entry of a system call: the library function that made it says which one.
+        # The entry of a system call: the library function that made it identifies it.
         for label, pattern in (("kernel: send", "send"), ("kernel: receive", "recv"), ("kernel: wait (epoll)", "epoll")):
             if any(re.search(pattern, symbol) for address, symbol in frames if not IS_KERNEL.match(address)):
                 return label

@@ -3,13 +3,13 @@
 
     benches/recovery.py --squalld target/release/squalld --peer mariadbd --dir DIR [--log-mb 1024] [--rows 1000000] [--step load|recover]
 
-`--step load` ends with the kill and keeps the directories, `--step recover` goes on from there: the load is long and may share the machine,
-the recovery is measured and may not. Each server gets its own data directory under DIR and a pool of --pool-mb. Rows have a payload of 32 to 200 bytes; transactions of 1,000
-rows give each row another payload of its length, until the log behind the last checkpoint has --log-mb; checkpoints are held off
+`--step load` ends with the kill and keeps the directories, `--step recover` continues from there: the load is long and may share the machine,
+the measured recovery may not. Each server gets its own data directory under DIR and a pool of --pool-mb. Rows have a payload of 32 to 200 bytes; transactions of 1,000
+rows give each row another payload of its length, until the log after the last checkpoint has --log-mb; checkpoints are delayed
 (`recovery_time_target_sec`, a large log file). Then kill -9, start, and the time until a query on the table is answered. Printed: seconds,
-seconds and megabytes a second per gigabyte, peak resident memory, and for Squall what `data_dictionary.recovery_progress` said on the
-socket meanwhile. Files are dropped from the page cache before the start. The data directories are removed at the end. Needs the `mariadb` or `mysql` client,
-and PyMySQL: asking whether the server is there yet must not take the processors from it.
+seconds and megabytes a second per gigabyte, peak resident memory, and for Squall the values of `data_dictionary.recovery_progress` on the
+socket during recovery. Files are dropped from the page cache before the start. The data directories are removed at the end. Needs the `mariadb` or `mysql` client,
+and PyMySQL: polling for the server's start must not take processor time from it.
 """
 
 import argparse
@@ -174,7 +174,7 @@ def measure(server, options):
     server.start()
     seen = []
     while server.ask("SELECT c FROM bench.t WHERE id = 7") is None:
-        # Not at each look: the row is what is waited for.
+        # Not at each poll: the test waits for the row.
         if time.perf_counter() - started > 0.25 * (len(seen) + 1):
             seen.append(server.progress())
         if server.process.poll() is not None:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Many tables, and what an idle server takes: figures and whether they meet their limits.
+"""Many tables, and the memory of an idle server: figures and whether they meet their limits.
 
     benches/tables.py --squalld target/fast/squalld --directory /tmp/tables [--tables 50000]
 
 Prints the resident size of an idle server, the time to create the tables and to restart with them, SHOW TABLES, memory for each
-closed table (all but the pages of the buffer pool, which are as many as it may have whatever is in them), the first point
+closed table (without the pages of the buffer pool, whose number does not depend on their contents), the first point
 select on a table, and one on a random table that was used before against one that is hot. Needs PyMySQL. Ends with status 1 when a limit is missed.
 """
 

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what must pass before a change lands, in the order in which it fails fastest. Most runs on the debug build, whose
+//! `cargo xtask ci`: the checks that a change must pass before it lands, those that fail fastest first. Most run on the debug build, whose
 //! assertions are on; requirements that have a figure, and the scripts once more, on an optimised server.
 
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! The parts of COMPAT.md that are made from scripts: a line `# @differs what | reference | Squall | why` or `# @not-built what` under
-//! `tests/sql` names what the statements below it show.
+//! The generated parts of COMPAT.md: a line `# @differs what | reference | Squall | why` or `# @not-built what` under
+//! `tests/sql` names the difference that the statements below it show.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ const NOT_BUILT: &str = "# @not-built ";
 const BEGIN: &str = "<!-- made by `cargo xtask compat`: ";
 const END: &str = "<!-- end -->";
 
-/// What the scripts name, in the order of files and lines.
+/// The differences that the scripts name, in the order of files and lines.
 #[derive(Default)]
 struct Named {
     differs: Vec<String>,
@@ -19,7 +19,7 @@ struct Named {
     findings: Vec<String>,
 }
 
-/// Writes the made parts anew.
+/// Writes the generated parts again.
 ///
 /// # Errors
 /// A tag is malformed or has no test, or a file cannot be read or written.
@@ -34,7 +34,7 @@ pub fn write() -> Result<(), String> {
     std::fs::write(&path, fill(&text, &named)?).map_err(|e| format!("COMPAT.md: {e}"))
 }
 
-/// What is wrong with the tags, and whether COMPAT.md says what they say.
+/// Errors in the tags, and lines of COMPAT.md that do not match them.
 ///
 /// # Errors
 /// A file cannot be read, or COMPAT.md has lost its markers.

@@ -1,6 +1,6 @@
 //! `cargo xtask coverage`: which lines unit tests and SQL scripts run, by crate, written to `docs/coverage.md`.
 //!
-//! The workspace is built once more, with counters, and all tests run in that build: this takes its time and is no part of `cargo xtask ci`.
+//! Builds the workspace once more, with counters, and runs all tests in that build: too slow to be part of `cargo xtask ci`.
 //! Cargo calls this program in the compiler's place (`compile`), for the workspace's crates alone: libraries need no counters.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use crate::layers::{Crate, workspace};
 use crate::lines::is_test_file;
 use crate::{release, run};
 
-/// What is published.
+/// The published table.
 const TABLE: &str = "docs/coverage.md";
 /// Below the root.
 const COUNTERS: &str = "target/coverage";

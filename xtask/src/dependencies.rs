@@ -1,4 +1,4 @@
-//! Dependencies that nothing uses: each costs everybody who builds, and hides what a crate really needs.
+//! Unused dependencies: each costs build time, and hides a crate's real needs.
 
 use std::collections::BTreeSet;
 use std::path::Path;

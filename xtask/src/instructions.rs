@@ -1,4 +1,4 @@
-//! `cargo xtask instructions`: what everyday statements cost, in instructions, compared with `tests/instructions.toml`.
+//! `cargo xtask instructions`: the cost of everyday statements, in instructions, compared with `tests/instructions.toml`.
 
 use std::process::Command;
 
@@ -27,10 +27,10 @@ pub fn build_server() -> Result<(), String> {
     run::command_with(NOT_INCREMENTAL, "cargo", SERVER)
 }
 
-/// Compares the server that is built; `UPDATE=1` in the environment keeps what was counted.
+/// Compares the server that is built; `UPDATE=1` in the environment stores the counts.
 ///
 /// # Errors
-/// There is no valgrind, or a statement needs too many instructions.
+/// Valgrind is not installed, or a statement needs too many instructions.
 pub fn compare(options: &[String]) -> Result<(), String> {
     for tool in ["valgrind", "vgdb"] {
         if Command::new(tool).arg("--version").output().is_err() {

@@ -27,7 +27,7 @@ pub struct Layers {
     pub kernel_share_max: u64,
     /// Lines that a crate may have, tests left out.
     pub crate_lines_max: u64,
-    /// Crates that may have more, with what they may have.
+    /// Crates with a higher limit, and that limit.
     pub oversized: BTreeMap<String, u64>,
 }
 

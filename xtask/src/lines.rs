@@ -40,7 +40,7 @@ pub fn code_lines(text: &str) -> u64 {
 
 /// Lines of a crate.
 pub struct Lines {
-    /// What the product is built from.
+    /// Lines of product code.
     pub code: u64,
     /// Tests, examples and benchmarks.
     pub tests: u64,

@@ -1,6 +1,6 @@
 //! Calls to the operating system outside `sys`: clippy finds most of them by type, this finds all by name.
 
-/// What only `sys` may name, and what everybody else calls. Compared with whole words of code.
+/// Names that only `sys` may use, and their replacements elsewhere. Compared with whole words of code.
 const BANNED: &[(&str, &str)] = &[
     ("std::fs", "sys::files or sys::disk"),
     ("std::os", "sys"),
@@ -35,7 +35,7 @@ const IN_LISTS: &[(&str, &[&str])] = &[
 /// A value that says how a program ended; making one calls nothing.
 const HARMLESS: &[&str] = &["std::process::ExitCode"];
 
-/// Where `main` may look at its arguments.
+/// Where `main` may read its arguments.
 const PROGRAMS: &str = "crates/server/src/bin/";
 
 /// Findings in the file `name` of the workspace with the content `text`.

@@ -1,7 +1,7 @@
 //! `cargo xtask release`: the server as fast as the compiler can make it (profile-guided optimisation).
 //!
-//! Built once with counters, trained with a load, and built again for what the counters saw: the code of hot paths lies together and
-//! apart from what handles the rare, so a statement touches fewer lines of code. At one client, where caches are cold, that is a good
+//! Built once with counters, trained with a load, and built again with the counters' profile: the code of hot paths lies together and
+//! apart from that for rare cases, so a statement touches fewer lines of code. At one client, where caches are cold, that is a good
 //! part of its time. The load is `squall-slap`'s OLTP workloads, the statements of `benches/training`, and the SQL scripts, so that
 //! nothing that has a test is taken for code that never runs.
 
@@ -87,7 +87,7 @@ fn build_server(target: &Path, host: &str, flags: &str) -> Result<(), String> {
     let environment = [
         ("RUSTFLAGS", flags),
         ("CARGO_TARGET_DIR", &target),
-        // What was counted says more than one compilation of everything, and that on top of it was slower.
+        // The profile gains more than compilation as a single unit does, and both together were slower.
         ("CARGO_PROFILE_RELEASE_LTO", "thin"),
         ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "4"),
     ];

@@ -50,15 +50,15 @@ pub fn command_in<A: AsRef<str>>(
     if status.success() { Ok(()) } else { Err(format!("failed: {line}")) }
 }
 
-/// What `program` prints.
+/// The output of `program`.
 ///
 /// # Errors
-/// It cannot be started, fails, or prints what is not UTF-8.
+/// It cannot be started, fails, or its output is not UTF-8.
 pub fn output(program: &str, args: &[&str]) -> Result<String, String> {
     output_with(&[], program, args)
 }
 
-/// As `output`, with variables of its environment set; what it says of errors goes to ours.
+/// As `output`, with environment variables set; its standard error goes to ours.
 ///
 /// # Errors
 /// As `output`.

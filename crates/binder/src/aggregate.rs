@@ -75,7 +75,7 @@ impl<'b> Binder<'b> {
         for (position, arg) in call.args.iter().enumerate() {
             args.push(if numbers.contains(position) {
                 let number = self.bind_number(arg)?;
-                self.moment_number(number)
+                self.datetime_number(number)
             } else {
                 self.bind_single(arg)?
             });

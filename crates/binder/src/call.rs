@@ -349,7 +349,7 @@ impl<'b> Binder<'b> {
         for (position, arg) in args.iter().enumerate() {
             bound.push(if function.numbers.contains(position) {
                 let number = self.bind_number(arg)?;
-                self.moment_number(number)
+                self.datetime_number(number)
             } else {
                 self.bind_single(arg)?
             });

@@ -173,8 +173,8 @@ impl Binder<'_> {
         self.infer(&mut left, &right.ty());
         self.infer(&mut right, &left.ty());
         if left.ty().is_numeric() != right.ty().is_numeric() {
-            left = self.moment_number(left);
-            right = self.moment_number(right);
+            left = self.datetime_number(left);
+            right = self.datetime_number(right);
         }
         if is_computed_time(&left, &right) {
             left = to_text(left, self.input.bind.collation_connection, CastKind::Implicit);

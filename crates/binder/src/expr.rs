@@ -6,7 +6,7 @@ use errors::{Error, ErrorCode, Result, bail};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use syntax::ast::{self, ExprKind};
 use types::{
-    CollationId, DataType, FunctionRole, MomentText, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value,
+    CollationId, DataType, DatetimeText, FunctionRole, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value,
 };
 
 use crate::binder::Binder;
@@ -169,11 +169,11 @@ impl Binder<'_> {
     }
 
     /// A datetime that a function returns as text counts with all its digits.
-    pub(crate) fn moment_number(&mut self, expr: Expr) -> Expr {
-        if !is_moment_text(&expr) {
+    pub(crate) fn datetime_number(&mut self, expr: Expr) -> Expr {
+        if !is_datetime_text(&expr) {
             return expr;
         }
-        self.function(FunctionRole::MomentNumber, vec![expr.clone()]).unwrap_or(expr)
+        self.function(FunctionRole::DatetimeNumber, vec![expr.clone()]).unwrap_or(expr)
     }
 
     fn bind_binary_op(
@@ -196,8 +196,8 @@ impl Binder<'_> {
         mut left: Expr,
         mut right: Expr,
     ) -> Result<Expr> {
-        left = self.moment_number(left);
-        right = self.moment_number(right);
+        left = self.datetime_number(left);
+        right = self.datetime_number(right);
         let guess = |other: &Expr| match number_class(&other.ty()) {
             NumberClass::Integer { .. } => DataType::bigint(),
             NumberClass::Decimal => DataType::decimal(65, 30),
@@ -543,12 +543,12 @@ fn collation_for(name: &str, current: CollationId) -> Result<CollationId> {
 }
 
 /// Whether it is a datetime that a function returns as text.
-pub(crate) fn is_moment_text(expr: &Expr) -> bool {
+pub(crate) fn is_datetime_text(expr: &Expr) -> bool {
     let Expr::Function { function, args, ty } = expr else { return false };
-    let is_datetime = match function.traits.moment_text {
-        MomentText::Never => false,
-        MomentText::Always => true,
-        MomentText::FromDates => args.iter().any(|arg| arg.ty().has_date()),
+    let is_datetime = match function.traits.datetime_text {
+        DatetimeText::Never => false,
+        DatetimeText::Always => true,
+        DatetimeText::FromDates => args.iter().any(|arg| arg.ty().has_date()),
     };
     is_datetime && ty.is_text()
 }

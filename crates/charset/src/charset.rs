@@ -36,7 +36,7 @@ pub struct Charset {
     pub name: &'static str,
     /// Its default collation.
     pub default_collation: CollationId,
-    /// What `SHOW CHARACTER SET` says.
+    /// The description in `SHOW CHARACTER SET`.
     pub description: &'static str,
     /// Most bytes of a character.
     pub max_length: u8,
@@ -47,7 +47,7 @@ pub struct Charset {
 /// A text after conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
-    /// Converted bytes; `?` stands for what could not be converted.
+    /// Converted bytes; `?` replaces characters that could not be converted.
     pub bytes: Vec<u8>,
     /// Position in the source of the first character that could not be.
     pub first_bad: Option<usize>,
@@ -81,7 +81,7 @@ impl Charset {
         matches!(self.encoding, Encoding::Utf8mb4 | Encoding::Utf8mb3)
     }
 
-    /// Position of the first bytes that are no character of this set.
+    /// Position of the first bytes that are not a character of this set.
     pub fn find_malformed(&self, bytes: &[u8]) -> Option<usize> {
         if matches!(self.encoding, Encoding::Utf8mb4) {
             return utf8::find_malformed(bytes);
@@ -150,7 +150,7 @@ impl Charset {
         converted
     }
 
-    /// Code point at the start of `bytes` and its length, or the length of what to skip.
+    /// Code point at the start of `bytes` and its length, or the number of bytes to skip.
     fn read(&self, bytes: &[u8]) -> Result<(u32, usize), usize> {
         let unit = |at: usize| match (bytes.get(at), bytes.get(at + 1)) {
             (Some(&high), Some(&low)) if self.encoding == Encoding::Utf16Le => {

@@ -1,4 +1,4 @@
-//! What a collation does: compare, hash, sort keys and key bytes, case. Patterns are in `like`.
+//! Operations of a collation: compare, hash, sort keys and key bytes, case. Patterns are in `like`.
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -38,7 +38,7 @@ pub(crate) enum Rule {
     Bytes(u8, u8),
     /// A set of East Asia, by its characters' bytes or by weights.
     Wide(Multibyte, bool),
-    /// A language's rules (second) over UCA 9.0.0 with so many levels, or over 4.0.0 for 0.
+    /// A language's rules (second) over UCA 9.0.0 with this many levels, or over 4.0.0 for 0.
     Tailored(u8, u8),
 }
 
@@ -188,7 +188,7 @@ impl Collation {
                 out.truncate(out.len() - 2);
             }
             Rule::Unicode900(_) => write_units(Units::new(text, Level::<0>), Level::<0>, out),
-            // What follows may join the end of the text to one letter.
+            // The following characters may combine with the end of the text into one letter.
             Rule::Tailored(_, slot) if tables::tailoring(slot).has_sequences() => {}
             Rule::Tailored(1.., slot) => {
                 let source =
@@ -214,8 +214,8 @@ impl Collation {
         }
     }
 
-    /// Whether `key`, which `write_key` made, is of a text that begins with `text`, compared letter by letter. What `write_key_prefix` gives is
-    /// only where such keys lie.
+    /// Whether `key`, written by `write_key`, is of a text that begins with `text`, compared letter by letter. The result of `write_key_prefix`
+    /// only bounds the range of such keys.
     pub fn key_begins_with(&self, key: &[u8], text: &[u8]) -> bool {
         let mut begin = Vec::new();
         let (Rule::Unicode900(_) | Rule::Tailored(1.., _)) = self.rule else {
@@ -298,8 +298,8 @@ impl Collation {
         }
     }
 
-    /// Byte position of the first match of `needle` (not empty) at or after byte `from`, when both are plain ASCII and the collation tells
-    /// apart all of that but perhaps the case of letters; `None` when that is not so.
+    /// Byte position of the first match of `needle` (not empty) at or after byte `from`, when both are plain ASCII and the collation
+    /// distinguishes all ASCII characters except perhaps the case of letters; `None` otherwise.
     pub fn find_ascii(&self, text: &[u8], needle: &[u8], from: usize) -> Option<Option<usize>> {
         let is_plain = |bytes: &[u8]| bytes.iter().all(|byte| (0x20..0x7F).contains(byte));
         let rest = text.get(from..)?;
@@ -496,7 +496,7 @@ fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
 
 /// Byte after a space weight that ends the text.
 const END: u8 = 0x60;
-/// Longest run of spaces that is told in one byte.
+/// Longest run of spaces that is encoded in one byte.
 const SHORT_RUN: u32 = 63;
 
 /// PAD SPACE: the end of a text compares like spaces without end. So the end and every run of spaces begin with the

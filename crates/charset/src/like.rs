@@ -37,7 +37,7 @@ impl Collation {
             Some((element, length))
         };
         let (mut at, mut pattern_at) = (0, 0);
-        // Where to go on after the last `%`: it takes one character more each time.
+        // Where to retry after the last `%`: it takes one character more each time.
         let mut retry: Option<(usize, usize)> = None;
         loop {
             let matched = match element(pattern_at) {

@@ -5,7 +5,7 @@
 //! (0xFFFF for none), by the high byte: code points of codes of two bytes, code points of the last two bytes after 8F, codes of code
 //! points, high halves and low halves of weights; 128 weights of ASCII (0 for "ask the tables"). A code of three bytes is its last
 //! two, the second without its high bit. A range is a first position among the codes of four bytes, a first code point and a count;
-//! they stand there twice, by code point and by position.
+//! they are stored twice, by code point and by position.
 
 use crate::tables::Run;
 
@@ -33,10 +33,10 @@ enum Index {
     WeightsLow,
 }
 
-/// How codes of a set look that are no plain pair of bytes.
+/// Form of a set's codes that are not a plain pair of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Longer {
-    /// There are none.
+    /// The set has no such codes.
     No,
     /// 8F and two bytes.
     Three,
@@ -162,7 +162,7 @@ impl Multibyte {
         page_entry(word(at + usize::from(high) * 2), low)
     }
 
-    /// Code point at the start of `bytes` and its length, or the length of what to skip.
+    /// Code point at the start of `bytes` and its length, or the number of bytes to skip.
     pub(crate) fn read(self, bytes: &[u8]) -> Result<(u32, usize), usize> {
         let Some(&lead) = bytes.first() else { return Err(1) };
         if let Some(point) = page_entry(word(self.at()), lead) {
@@ -183,7 +183,7 @@ impl Multibyte {
             _ => {}
         }
         let short = u16::from_be_bytes([lead, trail]);
-        // What is no pair at all loses its first byte only.
+        // Bytes that are not a pair at all lose only their first byte.
         let skip = if lead >= 0x80 && trail >= 0x40 { 2 } else { 1 };
         self.entry(Index::Two, short).map(|point| (u32::from(point), 2)).ok_or(skip)
     }

@@ -163,7 +163,7 @@ fn pool_run(entry: usize, level: usize) -> Run {
     Run { table: UNICODE_900, at, end, inline: [0; 4] }
 }
 
-/// The rules of a language: what differs from the base.
+/// The rules of a language: its differences from the base.
 #[derive(Clone, Copy)]
 pub(crate) struct Tailoring {
     singles_at: usize,

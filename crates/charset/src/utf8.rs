@@ -1,6 +1,6 @@
 //! Reading UTF-8 one character at a time, total on any bytes.
 
-/// What stands for a byte that is no UTF-8.
+/// The replacement for a byte that is not UTF-8.
 pub(crate) const REPLACEMENT: u32 = 0xfffd;
 
 /// Code point at the start of `bytes` and its length; `(REPLACEMENT, 1)` for malformed bytes. `bytes` is not empty.
@@ -71,7 +71,7 @@ pub fn char_prefix(bytes: &[u8], chars: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// Where the first malformed byte stands, if any.
+/// Position of the first malformed byte, if any.
 pub fn find_malformed(bytes: &[u8]) -> Option<usize> {
     std::str::from_utf8(bytes).err().map(|error| error.valid_up_to())
 }

@@ -222,7 +222,7 @@ impl<'a, S: Source> Units<'a, S> {
 
     /// Appends the weights of the ASCII characters that come next, in two bytes each, as far as each has one of its own.
     pub(crate) fn write_ascii(&mut self, out: &mut Vec<u8>) {
-        /// So many at once: their weights are looked up without a branch between them.
+        /// Characters per batch: their weights are looked up without a branch between them.
         const CHARS: usize = 8;
         if !self.run.is_empty() {
             return;

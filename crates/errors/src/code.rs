@@ -9,7 +9,7 @@ use crate::{table_base, table_late};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorCode(pub u16);
 
-/// What the catalogue knows about one number.
+/// The catalogue's entry for one number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) code: u16,

@@ -1,6 +1,6 @@
 //! The diagnostics area of a statement: its conditions (notes, warnings, errors) and their counts.
 //!
-//! Stored conditions are bounded by `max_error_count`; the counts go on past that bound.
+//! Stored conditions are bounded by `max_error_count`; the counts continue past that bound.
 
 use std::fmt::Display;
 

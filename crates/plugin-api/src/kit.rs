@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use errors::{Error, ErrorCode};
 use types::{
-    CollationId, DataType, Decimal, FunctionRole, FunctionTraits, Growth, JsonValue, MomentText,
+    CollationId, DataType, DatetimeText, Decimal, FunctionRole, FunctionTraits, Growth, JsonValue,
     NOT_FIXED_DECIMALS, PartitionUse, TextSource, Threads, TypeKind, Value, Volatility, json,
 };
 
@@ -109,8 +109,8 @@ impl ScalarFunction {
     }
 
     /// The same; its text is a date or time.
-    pub const fn moment_text(mut self, when: MomentText) -> ScalarFunction {
-        self.traits.moment_text = when;
+    pub const fn datetime_text(mut self, when: DatetimeText) -> ScalarFunction {
+        self.traits.datetime_text = when;
         self
     }
 

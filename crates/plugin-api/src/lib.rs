@@ -50,6 +50,6 @@ pub use session::{
 };
 pub use time_zone::TimeZones;
 pub use types::{
-    AggregateRole, FunctionRole, FunctionTraits, Growth, MomentText, OperatorCall,
+    AggregateRole, DatetimeText, FunctionRole, FunctionTraits, Growth, OperatorCall,
     PartitionQuestion, PartitionUse, Volatility,
 };

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plan::CastKind;
 use plugin_api::{Coercion, FunctionContext};
-use types::temporal::{TemporalMode, place_among_dates, place_among_moments};
+use types::temporal::{TemporalMode, place_among_dates, place_among_datetimes};
 use types::{
     CastContext, DataType, DateTime, Decimal, SqlBytes, StoreMode, TypeKind, Value, ZoneRules,
     to_text,
@@ -251,7 +251,7 @@ fn number_beside(
         Some(read) if of_dates => read.date().at_midnight(),
         Some(read) => read,
         None if of_dates => place_among_dates(digits),
-        None => place_among_moments(digits),
+        None => place_among_datetimes(digits),
     })
 }
 

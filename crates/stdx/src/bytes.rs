@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Bytes behind a 4-byte length.
+    /// Bytes after a 4-byte length.
     #[inline]
     pub fn blob(&mut self) -> Option<&'a [u8]> {
         let count = self.u32()?;
@@ -69,14 +69,14 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Bytes behind a length of 7 bits a byte.
+    /// Bytes after a length of 7 bits a byte.
     #[inline]
     pub fn short_blob(&mut self) -> Option<&'a [u8]> {
         let count = self.varint()?;
         self.take(usize::try_from(count).ok()?)
     }
 
-    /// What is left.
+    /// The remaining bytes.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.0
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends `bytes` behind a 4-byte length.
+/// Appends a 4-byte length and `bytes`.
 pub fn put_blob(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     out.extend_from_slice(bytes);
@@ -105,7 +105,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends `bytes` behind a length of 7 bits a byte.
+/// Appends a length of 7 bits a byte and `bytes`.
 #[inline]
 pub fn put_short_blob(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 pub enum Few<T> {
     /// At most one.
     One(Option<T>),
-    /// What was once more than one.
+    /// A list that once had more than one.
     Many(Vec<T>),
 }
 
@@ -28,7 +28,7 @@ impl<T> Few<T> {
         }
     }
 
-    /// Drops what `keep` says no to.
+    /// Drops the items for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         match self {
             Few::One(item) => drop(item.take_if(|item| !keep(item))),

@@ -1,6 +1,6 @@
 //! Small helpers that every layer may use: internal-error checks, little-endian reading and writing, a fast stable hash, short lists.
 //!
-//! Knows nothing of the project. No allocation beyond what a caller's `Vec` needs.
+//! Independent of the rest of the project. Allocates only through a caller's `Vec`.
 
 pub mod bytes;
 mod few;
@@ -9,7 +9,7 @@ mod hash;
 pub use few::Few;
 pub use hash::{hash_bytes, mix};
 
-/// A reference to something shared whose outer count belongs to one owner: cloning it writes no memory that other threads touch.
+/// A shared reference whose outer count belongs to one owner: cloning it writes no memory that other threads touch.
 pub type LocalArc<T> = std::sync::Arc<std::sync::Arc<T>>;
 
 /// For a bug that may end one statement but not the server: panics in debug builds, else returns the given error.

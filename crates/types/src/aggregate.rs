@@ -331,7 +331,7 @@ fn blob_rank(ty: &DataType) -> Option<u8> {
     })
 }
 
-/// The TEXT or BLOB for so many characters or bytes; a character may take four bytes.
+/// The TEXT or BLOB for this many characters or bytes; a character may take four bytes.
 fn blob_kind(length: u32, binary: bool) -> TypeKind {
     use TypeKind::*;
     let bytes = u64::from(length) * if binary { 1 } else { 4 };

@@ -1,6 +1,6 @@
-//! A cell of a result row, as whoever makes the row has it. Each consumer of rows encodes cells in a form of its own.
+//! A cell of a result row, in the form in which its producer has it. Each consumer of rows encodes cells in its own form.
 //!
-//! Knows no protocol: what reads cells is in `wire`, in files that are written, or wherever rows go.
+//! Independent of protocols: the consumers of cells are in `wire`, in exported files, and elsewhere.
 
 use crate::record::{RecordError, decode_cell, write_stored_text};
 use crate::{DataType, Value, to_text};
@@ -47,7 +47,7 @@ impl ResultCell<'_> {
     /// The value.
     ///
     /// # Errors
-    /// Stored bytes that are no value of their type.
+    /// Stored bytes that are not a value of their type.
     pub fn into_value(self) -> Result<Value, RecordError> {
         match self {
             ResultCell::Null => Ok(Value::Null),
@@ -60,7 +60,7 @@ impl ResultCell<'_> {
     /// Appends the text of the cell in a result column of type `ty`; false for NULL, which has none.
     ///
     /// # Errors
-    /// Stored bytes that are no value of their type.
+    /// Stored bytes that are not a value of their type.
     pub fn write_text(&self, ty: &DataType, out: &mut Vec<u8>) -> Result<bool, RecordError> {
         match self {
             ResultCell::Null => return Ok(false),

@@ -12,7 +12,7 @@ use crate::{
     CollationId, DataType, SqlBytes, SqlMode, TemporalMode, TypeKind, Value, json, to_text,
 };
 
-/// What two values are compared as.
+/// The kind as which two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ComparisonKind {
     /// Texts in a collation; bytes when it is `binary`.
@@ -25,13 +25,13 @@ pub enum ComparisonKind {
     Double,
     /// Durations.
     Time,
-    /// Dates and moments; a date is its midnight.
+    /// Dates and datetimes; a date is its midnight.
     DateTime,
     /// JSON values.
     Json,
 }
 
-/// What a type is compared as with its like.
+/// The family in which a type is compared with its own kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Null,
@@ -61,7 +61,7 @@ fn family(ty: &DataType) -> Family {
     }
 }
 
-/// As a number, for types that are none.
+/// As a number, for types that are not numbers.
 fn number_family(ty: &DataType) -> Family {
     match family(ty) {
         // Index and bits.
@@ -74,8 +74,8 @@ fn number_family(ty: &DataType) -> Family {
 }
 
 impl ComparisonKind {
-    /// What two types are compared as. The collation of texts is that of the left side, unless only the right has one or
-    /// one is `binary`; the binder knows better and sets it with `with_collation`.
+    /// The kind for comparing two types. The collation of texts is that of the left side, unless only the right has one or
+    /// one is `binary`; the binder derives the collation better and sets it with `with_collation`.
     pub fn for_types(a: &DataType, b: &DataType) -> ComparisonKind {
         use Family::*;
         match (family(a), family(b)) {
@@ -96,7 +96,7 @@ impl ComparisonKind {
         }
     }
 
-    /// What a column is compared as with a constant: a constant text beside a TIME column is a time.
+    /// The kind for comparing a column with a constant: a constant text compared with a TIME column is a time.
     pub fn for_column_and_constant(column: &DataType, constant: &DataType) -> ComparisonKind {
         match (family(column), family(constant)) {
             (Family::Time, Family::String) => ComparisonKind::Time,
@@ -188,7 +188,7 @@ fn compare_plain(kind: ComparisonKind, a: &Value, b: &Value) -> Option<Ordering>
     }
 }
 
-/// A value as its kind, without warnings and without a type; `None` for what cannot be.
+/// A value converted to a kind, without warnings and without a type; `None` for a value that cannot be.
 fn plain(kind: ComparisonKind, value: &Value) -> Option<Value> {
     let ty = DataType::null();
     let mut silent = Diagnostics::new(0);
@@ -226,9 +226,9 @@ fn convert(
         (ComparisonKind::Time, _) => {
             to_time(value, ty, 6, TemporalMode::default(), ctx).map_or(Value::Null, Value::Time)
         }
-        (ComparisonKind::DateTime, _) => return moment_of(value, ty, ctx),
+        (ComparisonKind::DateTime, _) => return datetime_of(value, ty, ctx),
         (ComparisonKind::Json, Value::Json(_)) => value.clone(),
-        // A truth value is none of the numbers.
+        // A truth value is not a JSON number.
         (ComparisonKind::Json, Value::Int(number)) if ty.is_truth() => {
             json::JsonValue::Bool(*number != 0).to_value()
         }
@@ -251,18 +251,18 @@ fn time_of_text(text: &[u8]) -> Result<Value> {
     }
 }
 
-fn moment_of(value: &Value, ty: &DataType, ctx: &mut CastContext<'_>) -> Result<Value> {
-    let moment = match value {
-        Value::DateTime(moment) => Some(*moment),
+fn datetime_of(value: &Value, ty: &DataType, ctx: &mut CastContext<'_>) -> Result<Value> {
+    let datetime = match value {
+        Value::DateTime(datetime) => Some(*datetime),
         Value::Date(date) => Some(date.at_midnight()),
         Value::Time(time) => ctx.today.at_midnight().add_micros(time.micros()),
         Value::Bytes(text) => match parse_datetime(text, 6, ctx.sql_mode.temporal()).value {
-            Some(moment) => Some(moment),
+            Some(datetime) => Some(datetime),
             None => return Err(wrong_value("DATETIME", text)),
         },
         _ => crate::convert::to_datetime(value, ty, 6, TemporalMode::default(), ctx),
     };
-    Ok(moment.map_or(Value::Null, Value::DateTime))
+    Ok(datetime.map_or(Value::Null, Value::DateTime))
 }
 
 /// Feeds a hasher so that values that compare equal under a kind hash alike.
@@ -284,7 +284,7 @@ pub fn hash_value<H: Hasher>(kind: ComparisonKind, value: &Value, state: &mut H)
         (ComparisonKind::Decimal, Value::Decimal(number)) => {
             std::hash::Hash::hash(number, state);
         }
-        (ComparisonKind::DateTime, Value::DateTime(moment)) => state.write_u64(moment.packed()),
+        (ComparisonKind::DateTime, Value::DateTime(datetime)) => state.write_u64(datetime.packed()),
         (ComparisonKind::DateTime, Value::Date(date)) => {
             state.write_u64(date.at_midnight().packed());
         }
@@ -318,7 +318,7 @@ impl Comparator {
         Comparator { kind, left: left.clone(), right: right.clone(), direct }
     }
 
-    /// What the values are compared as.
+    /// The kind as which the values are compared.
     pub fn kind(&self) -> ComparisonKind {
         self.kind
     }
@@ -328,7 +328,7 @@ impl Comparator {
         self.direct
     }
 
-    /// Order; `None` when either side is NULL. Fails for a text that is no date beside a date.
+    /// Order; `None` when either side is NULL. Fails for a text that is not a date when compared with a date.
     pub fn compare(
         &self,
         a: &Value,
@@ -346,7 +346,7 @@ impl Comparator {
         Ok(compare_plain(self.kind, &a, &b))
     }
 
-    /// A value of the left side as the kind: what a hash join keeps.
+    /// A value of the left side converted to the kind: the key that a hash join keeps.
     pub fn left(&self, value: &Value, ctx: &mut CastContext<'_>) -> Result<Value> {
         self.side(value, &self.left, &self.right, ctx)
     }
@@ -410,7 +410,7 @@ pub fn compare_for_sort(kind: ComparisonKind, a: &Value, b: &Value) -> Ordering 
 }
 
 impl ComparisonKind {
-    /// What values of one type are sorted and grouped as: ENUM and SET by number.
+    /// The kind for sorting and grouping values of one type: ENUM and SET by number.
     pub fn for_sort(ty: &DataType) -> ComparisonKind {
         if ty.is_enum_or_set() {
             return ComparisonKind::Integer;

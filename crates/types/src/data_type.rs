@@ -61,7 +61,7 @@ pub struct Members {
     pub names: Vec<Box<[u8]>>,
 }
 
-/// A full type. Lengths count what the reference counts: characters for strings, bytes for binary strings,
+/// A full type. Lengths have the reference's units: characters for strings, bytes for binary strings,
 /// digits for decimals, bits for BIT, display width for integers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DataType {
@@ -81,7 +81,7 @@ pub struct DataType {
     pub collation: CollationId,
     /// Members of an ENUM or SET.
     pub members: Option<Arc<Members>>,
-    /// What a GEOMETRY is restricted to; nothing for all else.
+    /// The restriction of a GEOMETRY; empty for all other types.
     pub spatial: SpatialType,
 }
 
@@ -118,12 +118,12 @@ impl DataType {
         ty
     }
 
-    /// What a predicate returns: an `INT(1)`-like BIGINT.
+    /// The type of a predicate: an `INT(1)`-like BIGINT.
     pub const fn boolean() -> DataType {
         DataType::new(TypeKind::BigInt, 1, 0)
     }
 
-    /// Whether it is what a predicate returns: true and false in JSON, not numbers.
+    /// Whether it is the type of a predicate: true and false in JSON, not numbers.
     pub fn is_truth(&self) -> bool {
         self.kind == TypeKind::BigInt && self.length == 1
     }
@@ -204,7 +204,7 @@ impl DataType {
         self.is_text() || self.is_binary()
     }
 
-    /// ENUM and SET: values are numbers that stand for texts.
+    /// Whether it is ENUM or SET, whose values are numbers that represent texts.
     pub fn has_members(&self) -> bool {
         matches!(self.kind, TypeKind::Enum | TypeKind::Set)
     }

@@ -1,7 +1,7 @@
-//! Full-text search: the words of a text, and the entries that an index keeps of them. Described in docs/format/fulltext.md; what
-//! changes a word or its key changes the format.
+//! Full-text search: the words of a text, and the entries that an index keeps of them. Described in docs/format/fulltext.md: a change
+//! to a word or its key changes the format.
 //!
-//! Knows no query, no table and no rank.
+//! Independent of queries, tables and ranks.
 
 mod marks;
 
@@ -30,7 +30,7 @@ pub const STOPWORDS: [&str; 36] = [
     "when", "where", "who", "will", "with", "und", "the", "www",
 ];
 
-/// The pieces of a text between what belongs to no word, with all that are too short or too long to be indexed.
+/// The pieces of a text between separators, including those that are too short or too long to be indexed.
 ///
 /// Letters with their marks, digits and `_` make words, as the reference's engine has it: an apostrophe separates.
 pub fn tokens(text: &str) -> impl Iterator<Item = &str> {
@@ -49,7 +49,7 @@ fn is_of_word(letter: char) -> bool {
 #[derive(Clone, Debug)]
 pub struct Analyzer {
     collation: &'static Collation,
-    /// Words are the same in any case though the collation tells cases apart, as in the reference's engine; only `_bin` does not.
+    /// Words are case-insensitive even when the collation is case-sensitive, as in the reference's engine; only `_bin` is an exception.
     lowers: bool,
     /// Keys of the stopwords, sorted.
     stopwords: Vec<Vec<u8>>,
@@ -104,7 +104,7 @@ impl Analyzer {
         }
     }
 
-    /// What the keys of the entries of all words that begin with `text` begin with. Others may begin with it too.
+    /// Common prefix of the keys of all entries whose words begin with `text`. Other keys may begin with it too.
     pub fn prefix_key(&self, text: &str) -> Vec<u8> {
         let (mut word, mut key) = (Vec::new(), Vec::new());
         self.collation.write_key_prefix(&self.folded(text), &mut word);
@@ -131,7 +131,7 @@ pub fn entry(word: &[u8], locator: &[u8], count: u32) -> [Value; 3] {
     [Value::Bytes(word.into()), Value::Bytes(locator.into()), Value::UInt(u64::from(count))]
 }
 
-/// What the keys of all entries of a word begin with.
+/// Common prefix of the keys of all entries of a word.
 pub fn word_key(word: &[u8]) -> Vec<u8> {
     let mut key = Vec::new();
     encode_part(&Value::Bytes(word.into()), &entry_types()[0], None, false, &mut key);

@@ -1,7 +1,7 @@
-//! What the query compiler may assume of a function. The plugin that has the function declares it, each call in a plan carries it,
-//! so that no part of the compiler knows a function by its name.
+//! Properties of a function that the query compiler may assume. The function's plugin declares them, each call in a plan carries them,
+//! so that no part of the compiler refers to a function by its name.
 //!
-//! Knows no function and no plan.
+//! Independent of functions and plans.
 
 /// When a function gives another value for the same arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub enum OperatorCall {
     Coercibility,
 }
 
-/// What is asked of a router about some values of the columns by which a table is partitioned.
+/// A question to a router about some values of the columns by which a table is partitioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartitionQuestion {
     /// The number of the partition that takes a row.
@@ -60,10 +60,10 @@ pub enum PartitionQuestion {
     Before,
 }
 
-/// What a function is to the query compiler: the grammar or the compiler itself makes calls of it, or a rule is about it.
+/// The role of a function in the query compiler: the grammar or the compiler itself generates calls of it, or a rule is about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FunctionRole {
-    /// The binder makes something else of its calls.
+    /// The binder rewrites its calls.
     Operator(OperatorCall),
     // Calls that the grammar has a syntax for.
     /// `a || b` under PIPES_AS_CONCAT.
@@ -119,13 +119,13 @@ pub enum FunctionRole {
     /// The start of the statement: CURRENT_TIMESTAMP as a default.
     Now,
     // Calls that the compiler makes.
-    /// The number of a moment that a function gave as text.
-    MomentNumber,
+    /// The number of a datetime that a function gave as text.
+    DatetimeNumber,
     /// Fills a text up on its right: BINARY(n).
     PadRight,
     /// Tells the numbers of partitions.
     Partition(PartitionQuestion),
-    /// `UnixTimestamp` of a moment in UTC.
+    /// `UnixTimestamp` of a datetime in UTC.
     PartitionSeconds,
     // Calls that a rule is about.
     /// `ANY_VALUE(a)`: its argument need not be determined by the keys of a grouping.
@@ -147,7 +147,7 @@ pub enum TextSource {
 
 /// Whether a call's text is a date or time, which counts with all its digits where a number is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MomentText {
+pub enum DatetimeText {
     /// No.
     Never,
     /// Yes, whenever the result is text.
@@ -163,7 +163,7 @@ pub enum Growth {
     Unknown,
     /// It never falls.
     Growing,
-    /// Likewise, and it is NULL for a date that is none.
+    /// Likewise, and it is NULL for an invalid date.
     GrowingOrNull,
 }
 
@@ -191,11 +191,11 @@ pub enum PartitionUse {
 pub enum Threads {
     /// On any number.
     Any,
-    /// On one: it keeps what it compiled between calls, and several threads would wait for one another.
+    /// On one thread: it keeps its compiled state between calls, and several threads would wait for one another.
     One,
 }
 
-/// What each call of a scalar function carries in a plan.
+/// The part of a scalar function that each call carries in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionTraits {
     /// See the type, as for all fields.
@@ -203,7 +203,7 @@ pub struct FunctionTraits {
     /// Its role, where it has one.
     pub role: Option<FunctionRole>,
     pub text: TextSource,
-    pub moment_text: MomentText,
+    pub datetime_text: DatetimeText,
     pub growth: Growth,
     pub partition: PartitionUse,
     pub threads: Threads,
@@ -215,7 +215,7 @@ impl FunctionTraits {
         volatility: Volatility::Immutable,
         role: None,
         text: TextSource::Value,
-        moment_text: MomentText::Never,
+        datetime_text: DatetimeText::Never,
         growth: Growth::Unknown,
         partition: PartitionUse::Refused,
         threads: Threads::Any,
@@ -227,7 +227,7 @@ impl FunctionTraits {
 pub struct FunctionRef {
     /// The registry's name: the executor finds the code by it.
     pub name: &'static str,
-    /// What may be assumed of it.
+    /// The properties that the compiler may assume.
     pub traits: FunctionTraits,
 }
 

@@ -1,4 +1,4 @@
-//! Keys: bytes whose plain order is the order of SQL, NULL first. Described in docs/format/key.md.
+//! Keys: bytes whose byte order is SQL's order, NULL first. Described in docs/format/key.md.
 
 use charset::collation_or_binary;
 
@@ -84,7 +84,7 @@ fn push_string(bytes: &[u8], ty: &DataType, prefix_length: Option<u32>, out: &mu
     collation.write_key(&bytes[..cut], out);
 }
 
-/// What no column of the type holds: still total and in order among its own kind.
+/// Appends a value that no column of the type holds: still total and in order among values of its own kind.
 fn push_other(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => {}
@@ -97,7 +97,7 @@ fn push_other(value: &Value, out: &mut Vec<u8>) {
         }
         Value::Date(date) => push_unsigned(u64::from(date.packed()), 4, out),
         Value::Time(time) => push_signed(time.micros(), 8, out),
-        Value::DateTime(moment) => push_unsigned(moment.packed(), 8, out),
+        Value::DateTime(datetime) => push_unsigned(datetime.packed(), 8, out),
     }
 }
 
@@ -115,8 +115,8 @@ fn encode_value(value: &Value, ty: &DataType, prefix_length: Option<u32>, out: &
         (Bit | Set, Value::UInt(number)) => push_unsigned(*number, 8, out),
         (Date, Value::Date(date)) => push_unsigned(u64::from(date.packed()), 3, out),
         (Time, Value::Time(time)) => push_signed(time.micros(), 6, out),
-        (DateTime | Timestamp, Value::DateTime(moment)) => {
-            push_unsigned(moment.packed(), 8, out);
+        (DateTime | Timestamp, Value::DateTime(datetime)) => {
+            push_unsigned(datetime.packed(), 8, out);
         }
         (_, Value::Bytes(bytes)) => push_string(bytes, ty, prefix_length, out),
         (_, Value::Json(document)) => crate::json::write_key(document, out),
@@ -140,13 +140,13 @@ pub fn encode_text_prefix(text: &[u8], ty: &DataType, out: &mut Vec<u8>) {
 
 /// Whether `encode_part` can be undone for this type: the column can be read from the key alone.
 ///
-/// Floats are not: their keys do not tell -0 from 0.
+/// False for floats: their keys do not distinguish -0 from 0.
 pub fn is_reversible(ty: &DataType) -> bool {
     let float = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
     ty.is_numeric() && !float || ty.is_temporal() || ty.is_enum_or_set()
 }
 
-/// Bytes of a part whose length does not depend on the value; `None` for others and for parts that cannot be read back.
+/// Length of a part whose length does not depend on the value; `None` for other parts and for parts that cannot be read back.
 pub fn fixed_width(ty: &DataType) -> Option<usize> {
     use TypeKind::*;
     if ty.nullable || !is_reversible(ty) {
@@ -173,13 +173,13 @@ pub const KEY_RECORD: u8 = 2;
 /// Bytes of a key record before the keys: format, 0, length of the index's key.
 pub const KEY_RECORD_HEADER: usize = 4;
 
-/// The head of a key record: an index's key of `length` bytes and the clustered key come behind it.
+/// The header of a key record: an index's key of `length` bytes and the clustered key follow it.
 pub fn key_record_header(length: usize) -> [u8; KEY_RECORD_HEADER] {
     let [low, high] = (length as u16).to_le_bytes();
     [KEY_RECORD, 0, low, high]
 }
 
-/// The index's key and the clustered key of a key record; `None` when the bytes are none.
+/// The index's key and the clustered key of a key record; `None` when the bytes are not a key record.
 #[inline]
 pub fn split_key_record(record: &[u8]) -> Option<(&[u8], &[u8])> {
     let (header, keys) = record.split_first_chunk::<KEY_RECORD_HEADER>()?;

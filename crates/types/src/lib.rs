@@ -1,6 +1,6 @@
-//! SQL values and types: what a value is, how it compares, converts, prints, and how it is laid out in a record or a key.
+//! SQL values and types: their comparison, conversion and printing, and their layout in a record or a key.
 //!
-//! Knows nothing of sessions, tables, statements or storage. Everything that depends on a session setting
+//! Independent of sessions, tables, statements and storage. Everything that depends on a session setting
 //! (time zone, SQL mode) takes it as an argument.
 
 pub mod aggregate;
@@ -34,7 +34,7 @@ pub use convert::{
 pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;
 pub use function::{
-    AggregateRef, AggregateRole, FunctionRef, FunctionRole, FunctionTraits, Growth, MomentText,
+    AggregateRef, AggregateRole, DatetimeText, FunctionRef, FunctionRole, FunctionTraits, Growth,
     OperatorCall, PartitionQuestion, PartitionUse, TextSource, Threads, Volatility,
 };
 pub use json::{JsonPath, JsonRef, JsonValue};

@@ -8,7 +8,7 @@ use stdx::bytes::{Reader, put_blob, put_u16, put_u32};
 use crate::key::encode_part;
 use crate::{DataType, TypeKind, Value};
 
-/// No partition has this number: what a probe gets for a value that no partition takes.
+/// Not the number of any partition: the result of a probe with a value that no partition takes.
 pub const NO_PARTITION: u16 = u16::MAX;
 
 /// Number of the form in which a router is written.
@@ -59,7 +59,7 @@ pub enum Below {
     Excluded,
 }
 
-/// As what a value is compared.
+/// The kind as which a value is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// As a signed BIGINT, whatever its width.
@@ -90,7 +90,7 @@ impl ValueKind {
         }
     }
 
-    /// The value of the kind; what is out of its range becomes its nearest.
+    /// The value converted to the kind; a value out of range becomes the nearest one in range.
     fn value(self, value: &Value) -> Value {
         match (self, value) {
             (ValueKind::Signed, Value::UInt(number)) => {
@@ -107,7 +107,7 @@ impl ValueKind {
 pub struct Router {
     /// The rule of partitions.
     pub rule: Rule,
-    /// How many values it reads: what stands behind them belongs to subpartitions.
+    /// Number of values that it reads: those after them belong to subpartitions.
     pub values: usize,
     /// The rule reads an expression and not columns.
     pub expression: bool,
@@ -120,7 +120,7 @@ pub struct Router {
 /// Values and their types.
 pub type Typed<'v> = (&'v Value, &'v DataType);
 
-/// The key of values under their types; a longer tuple goes behind its beginning.
+/// The key of values under their types; a longer tuple sorts after its prefix.
 pub fn tuple_key<'v>(values: impl IntoIterator<Item = Typed<'v>>) -> Vec<u8> {
     let mut key = Vec::new();
     for (value, ty) in values {
@@ -240,7 +240,7 @@ impl Rule {
 }
 
 impl Router {
-    /// Subpartitions of each partition, 1 when there are none.
+    /// Subpartitions of each partition, 1 without subpartitions.
     pub fn subpartitions(&self) -> u16 {
         self.sub.as_ref().map_or(1, Rule::count).max(1)
     }
@@ -290,7 +290,7 @@ impl Router {
             }
             Below::Included => first,
         };
-        // Beyond all bounds there is nothing, but what is smaller may be anywhere.
+        // No partition lies above all bounds, but smaller values may be in any partition.
         let last = last.min(bounds.len().checked_sub(1)?);
         Some(leaves(number(first).unwrap_or(NO_PARTITION / count), number(last)?))
     }

@@ -19,7 +19,7 @@ const WIDE: u8 = 0x80;
 /// Why a record could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// The bytes are no record of this layout.
+    /// The bytes are not a record of this layout.
     Corrupt,
     /// A value does not belong to its column's type.
     WrongValue(usize),
@@ -39,7 +39,7 @@ impl From<RecordError> for Error {
     }
 }
 
-/// What stands in a column of a record.
+/// Contents of a column of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell<'a> {
     /// SQL NULL.
@@ -183,14 +183,14 @@ impl RecordLayout {
         Some(Frame { nulls: HEADER, fixed, offsets, data, wide })
     }
 
-    /// What stands in column `column`.
+    /// Contents of column `column`.
     #[inline]
     pub fn cell<'a>(&self, record: &'a [u8], column: usize) -> Result<Cell<'a>, RecordError> {
         let place = self.places.get(column).ok_or(RecordError::Corrupt)?;
         self.cell_at(record, place)
     }
 
-    /// What stands in a column of a record that has not all columns, or is wide.
+    /// Contents of a column of a record that lacks columns or is wide.
     fn unusual_cell<'a>(&self, record: &'a [u8], column: usize) -> Result<Cell<'a>, RecordError> {
         let slot = *self.slots.get(column).ok_or(RecordError::Corrupt)?;
         let header = record.first_chunk::<HEADER>().ok_or(RecordError::Corrupt)?;
@@ -238,7 +238,7 @@ impl RecordLayout {
         }
     }
 
-    /// Column `column` as a value; `missing` (or NULL) stands in when the record is older than the column. `None` when the record
+    /// Column `column` as a value; `missing` (or NULL) when the record is older than the column. `None` when the record
     /// is damaged.
     pub fn value(&self, record: &[u8], column: usize, missing: Option<&Value>) -> Option<Value> {
         let value = self.decode_column(record, column).ok()?;
@@ -290,8 +290,8 @@ impl RecordLayout {
         result
     }
 
-    /// As `encode_from`, of all columns, for a row of which only some differ from what stands in `old`: `value_of` gives a value for
-    /// those. False, and nothing is written: `old` has not all columns, or one of the two has wide offsets.
+    /// As `encode_from`, of all columns, for a row of which only some columns differ from `old`: `value_of` gives a value for
+    /// those. Returns false and writes nothing when `old` lacks columns, or one of the two has wide offsets.
     ///
     /// # Errors
     /// As `encode`.
@@ -470,15 +470,15 @@ fn place(slots: &[Slot], prefix: &[(u32, u32)], column: usize) -> ColumnPlace {
 }
 
 impl RecordLayout {
-    /// Where to find a column.
+    /// Position of a column.
     ///
     /// # Panics
-    /// When there is no such column.
+    /// If the column does not exist.
     pub fn place(&self, column: usize) -> ColumnPlace {
         self.places[column]
     }
 
-    /// What stands at a place of this layout.
+    /// Contents at a place of this layout.
     #[inline]
     pub fn cell_at<'a>(
         &self,
@@ -660,8 +660,8 @@ fn encode_fixed(value: &Value, ty: &DataType, field: &mut [u8]) -> Option<()> {
         } else {
             time.micros() as u64
         }),
-        (DateTime | Timestamp, Value::DateTime(moment)) => {
-            integer(if length == 5 { moment.packed() >> 20 } else { moment.packed() });
+        (DateTime | Timestamp, Value::DateTime(datetime)) => {
+            integer(if length == 5 { datetime.packed() >> 20 } else { datetime.packed() });
         }
         _ => return None,
     }

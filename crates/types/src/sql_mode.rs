@@ -79,7 +79,7 @@ impl SqlMode {
     /// Fractions of seconds are cut, not rounded.
     pub const TIME_TRUNCATE_FRACTIONAL: SqlMode = SqlMode(0x1_0000_0000);
 
-    /// What a server starts with.
+    /// The default mode of a server.
     pub const DEFAULT: SqlMode = SqlMode(
         SqlMode::ONLY_FULL_GROUP_BY.0
             | SqlMode::STRICT_TRANS_TABLES.0

@@ -159,7 +159,7 @@ fn parse_exponent(text: &[u8]) -> i32 {
 }
 
 /// Appends a float as it becomes a string: at most `width` characters (and 22, 12 for a FLOAT), with as many digits as
-/// they hold. False when even one digit is too many; what does not fit is cut off then.
+/// fit. False when even one digit is too many; the text is then truncated.
 pub fn write_float_within(number: f64, ty: &DataType, width: usize, out: &mut Vec<u8>) -> bool {
     let start = out.len();
     if ty.decimals < NOT_FIXED_DECIMALS {
@@ -191,7 +191,7 @@ fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u
     let exponent_digits = if mantissa > 2 { mantissa - 1 } else { mantissa.min(1) };
     let whole = full.point.max(0) as usize;
     if full.is_plain() && whole <= room {
-        // A number below 1 has a zero and zeros behind its point, which say nothing.
+        // A number below 1 has a zero and zeros after its point, which are not significant.
         let fraction = room.saturating_sub(whole.max(1) + 1);
         let empty = full.point.min(0).unsigned_abs() as usize;
         let held = whole + fraction.saturating_sub(empty);
@@ -220,7 +220,7 @@ pub fn write_float(number: f64, ty: &DataType, out: &mut Vec<u8>) {
     }
 }
 
-/// Puts zeros before what was appended since `start`, up to the display width.
+/// Inserts zeros before the text appended since `start`, up to the display width.
 fn zerofill(ty: &DataType, start: usize, out: &mut Vec<u8>) {
     if !ty.zerofill {
         return;
@@ -232,7 +232,7 @@ fn zerofill(ty: &DataType, start: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what `UInt` means in an ENUM, SET, BIT or YEAR; false for other types.
+/// Appends the meaning of a `UInt` in an ENUM, SET, BIT or YEAR; false for other types.
 fn write_special(number: u64, ty: &DataType, out: &mut Vec<u8>) -> bool {
     match ty.kind {
         TypeKind::Enum => {
@@ -299,7 +299,7 @@ pub fn to_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
         Value::Bytes(bytes) => out.extend_from_slice(bytes),
         Value::Date(date) => date.write_text(out),
         Value::Time(time) => time.write_text(fsp_of(ty), out),
-        Value::DateTime(moment) => moment.write_text(fsp_of(ty), out),
+        Value::DateTime(datetime) => datetime.write_text(fsp_of(ty), out),
         Value::Json(document) => json::write_text(document, out),
     }
 }
@@ -318,8 +318,8 @@ impl Value {
             Value::Time(time) => {
                 time.write_text(if time.microsecond() == 0 { 0 } else { 6 }, out);
             }
-            Value::DateTime(moment) => {
-                moment.write_text(if moment.microsecond() == 0 { 0 } else { 6 }, out);
+            Value::DateTime(datetime) => {
+                datetime.write_text(if datetime.microsecond() == 0 { 0 } else { 6 }, out);
             }
             other => to_text(other, &DataType::null(), out),
         }

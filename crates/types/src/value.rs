@@ -1,4 +1,4 @@
-//! A value at run time. Its meaning depends on the static `DataType` beside it.
+//! A value at run time. Its meaning depends on the static `DataType` that accompanies it.
 
 use crate::{Date, DateTime, Decimal, SqlBytes, Time};
 

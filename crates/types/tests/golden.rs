@@ -1,4 +1,4 @@
-//! Records and keys byte by byte: what is in files already must stay readable.
+//! Records and keys byte by byte: existing files must stay readable.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use types::{CollationId, DataType, Members, RecordLayout, TypeKind, Value};
 fn row() -> Vec<(DataType, Value)> {
     use TypeKind::*;
     let date = types::Date::new(2024, 2, 29).expect("a date");
-    let moment = types::DateTime::new(date, 1, 2, 3, 450_000).expect("a time");
+    let datetime = types::DateTime::new(date, 1, 2, 3, 450_000).expect("a time");
     let whole = types::DateTime::new(date, 1, 2, 3, 0).expect("a time");
     let text = CollationId::UTF8MB4_0900_AI_CI;
     let mut choice = DataType::new(Enum, 1, 0);
@@ -35,7 +35,7 @@ fn row() -> Vec<(DataType, Value)> {
         (DataType::new(Year, 4, 0), Value::UInt(2024)),
         (DataType::date(), Value::Date(date)),
         (DataType::new(DateTime, 19, 0), Value::DateTime(whole)),
-        (DataType::new(DateTime, 26, 6), Value::DateTime(moment)),
+        (DataType::new(DateTime, 26, 6), Value::DateTime(datetime)),
         (
             DataType::new(Time, 10, 0),
             Value::Time(types::Time::new(true, 800, 2, 3, 0).expect("a time")),

@@ -218,7 +218,7 @@ fn sha256(parts: &[&[u8]]) -> Sha256Digest {
     hasher.finalize().into()
 }
 
-/// What a client sends first: SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
+/// The client's first answer: SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
 pub fn scramble(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();

@@ -83,7 +83,7 @@ fn sha1(parts: &[&[u8]]) -> [u8; DIGEST_BYTES] {
     hasher.finalize().into()
 }
 
-/// What a client sends: SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))).
+/// The client's answer: SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))).
 pub fn scramble(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();

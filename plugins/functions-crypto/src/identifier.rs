@@ -105,11 +105,11 @@ fn next_unique(last: &AtomicU64, wanted: u64) -> u64 {
     }
 }
 
-/// The node is random for each call site, so that call sites need not know of each other.
+/// The node is random for each call site, so that call sites need not coordinate.
 fn bind_uuid(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
     let mut node = [0; 8];
     fill_random(&mut node)?;
-    // The multicast bit marks a node that is no network card's.
+    // The multicast bit marks a node that is not a network card's address.
     node[2] |= 1;
     node[0] = node[0] & 0x3F | 0x80;
     let last = AtomicU64::new(0);

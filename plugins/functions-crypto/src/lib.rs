@@ -1,6 +1,6 @@
 //! Digests, encryption, compression, random bytes, UUIDs.
 //!
-//! The algorithms come from libraries; what is here is how the reference feeds them.
+//! The algorithms come from libraries; this crate prepares their input as the reference does.
 
 mod cipher;
 mod compress;

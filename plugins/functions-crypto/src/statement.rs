@@ -73,7 +73,7 @@ fn shape(ctx: &FunctionContext<'_>, statement: &Value) -> Result<String> {
     Ok(syntax::digest_text(text, &options))
 }
 
-/// Characters that a message shows of what is wrong.
+/// Characters of the faulty text that a message shows.
 const NEAR_CHARACTERS: usize = 80;
 
 #[cold]

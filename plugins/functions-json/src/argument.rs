@@ -7,7 +7,7 @@ use plugin_api::{ArgInfo, kit};
 use types::json::{self, JsonParseError, JsonRef};
 use types::{DataType, JsonPath, JsonValue, SqlBytes, Value};
 
-/// What is known of a call at bind time: its name, the types of its arguments, and its constant paths.
+/// The bind-time properties of a call: its name, the types of its arguments, and its constant paths.
 pub(crate) struct Call {
     pub(crate) name: &'static str,
     pub(crate) types: Vec<DataType>,
@@ -38,7 +38,7 @@ impl Call {
     /// The document in argument `index`; `None` for NULL.
     ///
     /// # Errors
-    /// 3141 for malformed text, 3144 and 3146 for what cannot be JSON.
+    /// 3141 for malformed text, 3144 and 3146 for values that cannot be JSON.
     pub(crate) fn document(&self, args: &[Value], index: usize) -> Result<Option<SqlBytes>> {
         match &args[index] {
             Value::Null => Ok(None),
@@ -51,8 +51,8 @@ impl Call {
         }
     }
 
-    /// What the path in argument `path` leads to in argument `index`, where that is text: only what is asked for is made of it. `None`
-    /// where it is no text, or the path needs the whole document.
+    /// The value at the path in argument `path` of argument `index`, where that is text: builds only the requested part. `None`
+    /// where it is not text, or the path needs the whole document.
     ///
     /// # Errors
     /// 3141, and those of `path`.
@@ -66,7 +66,7 @@ impl Call {
         if self.types[index].is_binary() {
             return Ok(None);
         }
-        // What is wrong with the document is said first.
+        // An error of the document comes before one of the path.
         let path = match self.path(args, path, Wildcards::Allowed) {
             Ok(Some(path)) => path,
             other => {

@@ -1,4 +1,4 @@
-//! JSON functions. Documents are read in their binary form; what changes one works on a tree of it.
+//! JSON functions. Documents are read in their binary form; functions that change one work on a tree of it.
 
 mod argument;
 mod contains;

@@ -45,7 +45,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     .aliases(&["JSON_MERGE"]).deprecated("JSON_MERGE", "'JSON_MERGE' is deprecated and will be removed in a future release. Please use JSON_MERGE_PRESERVE/JSON_MERGE_PATCH instead"),
 ];
 
-/// A document that is no object replaces all before it, NULL too.
+/// A document that is not an object replaces everything before it, NULL too.
 fn merge_patch(call: &Call, args: &[Value]) -> Result<Value> {
     let mut merged: Option<JsonValue> = call.tree(args, 0)?;
     for index in 1..args.len() {

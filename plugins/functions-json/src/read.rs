@@ -1,4 +1,4 @@
-//! Functions that look into a document: JSON_EXTRACT, JSON_VALUE, JSON_KEYS, JSON_LENGTH and their like.
+//! Functions that read from a document: JSON_EXTRACT, JSON_VALUE, JSON_KEYS, JSON_LENGTH and similar ones.
 
 use errors::Result;
 use plugin_api::kit::{self, json_type, scalar, text_type};
@@ -23,7 +23,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     ).role(FunctionRole::JsonExtract),
     scalar(
         "JSON_VALUE",
-        // The binder adds what RETURNING, ON EMPTY and ON ERROR say.
+        // The binder adds arguments for RETURNING, ON EMPTY and ON ERROR.
         Arity::exactly(7),
         "JSON_VALUE(json_doc, path [RETURNING type] [on_empty] [on_error])\nThe value that a path leads to, as text or as a type.",
         crate::value::bind,
@@ -170,7 +170,7 @@ fn bind_extract(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     }))
 }
 
-/// What the paths behind the first argument lead to in a document.
+/// The values of a document at the paths after the first argument.
 fn extract(call: &Call, document: &[u8], args: &[Value]) -> Result<Value> {
     let root = JsonRef::new(document);
     let mut found = Vec::new();

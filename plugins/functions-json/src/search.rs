@@ -15,7 +15,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[scalar(
     bind_search,
 )];
 
-/// What is looked for and what was found.
+/// A search and its results.
 struct Search<'a> {
     pattern: &'a [u8],
     escape: Option<char>,

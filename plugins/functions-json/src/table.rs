@@ -1,4 +1,4 @@
-//! What computes a column of JSON_TABLE: the value at a path of an item, as a value of the column's type.
+//! The computation of a column of JSON_TABLE: the value at a path of an item, as a value of the column's type.
 
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
@@ -13,13 +13,13 @@ use types::{DataType, JsonValue, SqlBytes, TypeKind, Value};
 use crate::argument::{Call, Wildcards};
 use crate::value::converted;
 
-/// The argument whose type is the column's.
+/// The argument that has the column's type.
 const TYPE: usize = 2;
 /// The column's name.
 const COLUMN: usize = 3;
-/// What ON EMPTY says, and its DEFAULT.
+/// The choice of ON EMPTY, and its DEFAULT.
 const ON_EMPTY: usize = 4;
-/// What ON ERROR says, and its DEFAULT.
+/// The choice of ON ERROR, and its DEFAULT.
 const ON_ERROR: usize = 6;
 /// Warnings of one conversion; any says that the value does not fit.
 const WARNINGS_MAX: u32 = 4;
@@ -37,11 +37,11 @@ enum On {
     Default(SqlBytes),
 }
 
-/// What keeps a value out of a column.
+/// The reason why a value does not fit a column.
 enum Misfit {
     Container,
     Range,
-    /// Text that is no number, where a number of this kind is wanted.
+    /// Text that is not a number, for a column of this numeric type.
     Invalid(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! JSON_VALUE: what a path leads to, as a value of an SQL type; what is said for nothing and for errors.
+//! JSON_VALUE: the value at a path as a value of an SQL type, with its results for missing values and errors.
 
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plugin_api::kit;
@@ -10,11 +10,11 @@ use types::{DataType, Decimal, JsonValue, SqlBytes, TypeKind, Value};
 use crate::argument::{Call, Wildcards, rest_are_paths};
 
 const NAME: &str = "json_value";
-/// The argument whose type is the type that RETURNING names.
+/// The argument whose type is the type of RETURNING.
 const RETURNING: usize = 2;
-/// What ON EMPTY says, and its DEFAULT.
+/// The choice of ON EMPTY, and its DEFAULT.
 const ON_EMPTY: usize = 3;
-/// What ON ERROR says, and its DEFAULT.
+/// The choice of ON ERROR, and its DEFAULT.
 const ON_ERROR: usize = 5;
 
 /// Warnings of one conversion; any says that the value does not fit.
@@ -144,7 +144,7 @@ fn default(value: &Value, from: &DataType, ty: &DataType) -> Result<Value> {
     }
 }
 
-/// A value of a document as one of the type; `None` when it is none. JSON's null is NULL.
+/// A value of a document converted to the type; `None` when it does not convert. JSON's null is NULL.
 fn returned(value: JsonRef<'_>, ty: &DataType, ctx: &mut FunctionContext<'_>) -> Option<Value> {
     if value.kind() == JsonType::Null {
         return Some(Value::Null);

@@ -10,7 +10,7 @@ use plugin_api::{
 };
 use types::{DataType, SqlBytes, Value};
 
-/// What texts of IPv4 and IPv6 addresses announce.
+/// The announced lengths of IPv4 and IPv6 addresses as text.
 const V4_LENGTH: u64 = 31;
 const V6_LENGTH: u64 = 39;
 

@@ -1,6 +1,6 @@
 //! Control flow, session facts, user-level locks, network addresses, GTID sets.
 //!
-//! What belongs to a session is asked of `SessionServices`; nothing here keeps state.
+//! Session data comes from `SessionServices`; this crate keeps no state.
 
 mod address;
 mod control;

@@ -1,5 +1,5 @@
-//! The functions behind partitioned tables: the hidden column of a row's partition is computed by the first, and conditions on the
-//! partition columns are turned into ranges of it by the others. Their first argument is a router as `types::partition` writes it.
+//! Internal functions of partitioned tables: the first computes the hidden column with a row's partition, the others turn conditions on
+//! the partition columns into ranges of it. Their first argument is a router in the form of `types::partition`.
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::scalar;
@@ -44,11 +44,11 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
         "PARTITION_SECONDS",
         Arity::exactly(1),
-        "PARTITION_SECONDS(moment)\nUNIX_TIMESTAMP of a moment in UTC: what a partition depends on must not depend on the time zone.",
+        "PARTITION_SECONDS(datetime)\nUNIX_TIMESTAMP of a datetime in UTC: a partition must not depend on the time zone.",
         |_, _| {
             Ok(BoundFunction::new(DataType::bigint(), vec![Coercion::AsIs], |_, args| {
-                let Value::DateTime(moment) = &args[0] else { return Ok(Value::Null) };
-                let micros = if moment.is_zero() { Some(0) } else { moment.to_unix_micros() };
+                let Value::DateTime(datetime) = &args[0] else { return Ok(Value::Null) };
+                let micros = if datetime.is_zero() { Some(0) } else { datetime.to_unix_micros() };
                 Ok(micros.map_or(Value::Null, |micros| Value::Int(micros.div_euclid(1_000_000))))
             }))
         },

@@ -69,7 +69,7 @@ fn parse(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The numbers of a vector; `None` when its length is no multiple of four.
+/// The numbers of a vector; `None` when its length is not a multiple of four.
 fn numbers(bytes: &[u8]) -> Option<impl Iterator<Item = f32> + '_> {
     let (chunks, rest) = bytes.as_chunks::<4>();
     (rest.is_empty() && !chunks.is_empty())

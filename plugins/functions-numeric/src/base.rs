@@ -28,7 +28,7 @@ fn result_type(ctx: &BindContext) -> DataType {
     DataType::varchar(RESULT_LENGTH, ctx.collation_connection)
 }
 
-/// Numbers are read as text; the value of a BIT is a number whose text is none.
+/// Numbers are read as text; the value of a BIT is a number, although its text is not.
 fn number_coercion(arg: &ArgInfo) -> Coercion {
     match arg.ty.kind {
         TypeKind::Bit => Coercion::To(DataType::bigint_unsigned()),

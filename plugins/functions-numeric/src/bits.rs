@@ -45,7 +45,7 @@ fn bind_crc32(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 /// Bytes that a step of CRC32 takes at once.
 const STEP: usize = 16;
 
-/// Remainders modulo the reflected polynomial of Ethernet: `TABLES[n][byte]` is that of a byte with `n` zero bytes behind it.
+/// Remainders modulo the reflected polynomial of Ethernet: `TABLES[n][byte]` is that of a byte followed by `n` zero bytes.
 static TABLES: [[u32; 256]; STEP] = {
     let mut tables = [[0; 256]; STEP];
     let mut byte = 0;

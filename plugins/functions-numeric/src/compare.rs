@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, any_nullable, number_class, scalar};
 use plugin_api::{
-    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionRole, MomentText,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, DatetimeText, FunctionRole,
     ScalarFunction,
 };
 use types::{CollationId, DataType, TypeKind, Value};
@@ -16,13 +16,13 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(2),
         "GREATEST(value1, value2, ...)\nThe largest argument.",
         |ctx, args| bind_extreme(ctx, args, Ordering::Greater),
-    ).joins(Arguments::ALL).moment_text(MomentText::FromDates),
+    ).joins(Arguments::ALL).datetime_text(DatetimeText::FromDates),
     scalar(
         "LEAST",
         Arity::at_least(2),
         "LEAST(value1, value2, ...)\nThe smallest argument.",
         |ctx, args| bind_extreme(ctx, args, Ordering::Less),
-    ).joins(Arguments::ALL).moment_text(MomentText::FromDates),
+    ).joins(Arguments::ALL).datetime_text(DatetimeText::FromDates),
     scalar(
         "INTERVAL",
         Arity::at_least(2),
@@ -38,7 +38,7 @@ fn bind_extreme(ctx: &BindContext, args: &[ArgInfo], wanted: Ordering) -> Result
     }
     let (ty, coercion) = common_type(ctx, args);
     let collation = ty.collation;
-    if let Some(decimals) = moment_decimals(args) {
+    if let Some(decimals) = datetime_decimals(args) {
         let coercion = match decimals {
             None => Coercion::Date,
             Some(_) => Coercion::DateTime,
@@ -47,7 +47,7 @@ fn bind_extreme(ctx: &BindContext, args: &[ArgInfo], wanted: Ordering) -> Result
             let best = args.iter().reduce(|best, candidate| {
                 if order(candidate, best, collation) == wanted { candidate } else { best }
             });
-            Ok(best.map_or(Value::Null, |best| moment_text(best, decimals.unwrap_or(0))))
+            Ok(best.map_or(Value::Null, |best| datetime_text(best, decimals.unwrap_or(0))))
         }));
     }
     Ok(BoundFunction::new(ty, vec![coercion], move |_, args| {
@@ -75,18 +75,18 @@ fn order(left: &Value, right: &Value, collation: CollationId) -> Ordering {
     }
 }
 
-/// Dates beside anything that is none compare as dates and are shown as text: fractional digits of a moment, inside `None` for
+/// Dates mixed with other types compare as dates and are shown as text: the inner value is the fractional digits of a datetime, `None` for
 /// dates alone.
-fn moment_decimals(args: &[ArgInfo]) -> Option<Option<u8>> {
+fn datetime_decimals(args: &[ArgInfo]) -> Option<Option<u8>> {
     let known: Vec<&ArgInfo> = args.iter().filter(|arg| arg.ty.kind != TypeKind::Null).collect();
     let plain = known.iter().all(|arg| arg.ty.is_temporal());
     let json = known.iter().any(|arg| arg.ty.kind == TypeKind::Json);
-    let moments =
+    let datetimes =
         known.iter().any(|arg| matches!(arg.ty.kind, TypeKind::DateTime | TypeKind::Timestamp));
     if plain || json || !known.iter().any(|arg| arg.ty.has_date()) {
         return None;
     }
-    if !moments {
+    if !datetimes {
         return Some(None);
     }
     let digits = |arg: &&ArgInfo| match &arg.constant {
@@ -100,7 +100,7 @@ fn moment_decimals(args: &[ArgInfo]) -> Option<Option<u8>> {
     Some(Some(known.iter().map(digits).max().unwrap_or(0)))
 }
 
-fn moment_text(value: &Value, decimals: u8) -> Value {
+fn datetime_text(value: &Value, decimals: u8) -> Value {
     let mut out = Vec::with_capacity(26);
     match value {
         Value::Date(date) => date.write_text(&mut out),

@@ -133,7 +133,7 @@ fn partial(_: &[ArgInfo], function: fn(f64) -> Option<f64>) -> Result<BoundFunct
     }))
 }
 
-/// A logarithm: NULL with warning 3020 for what is not positive.
+/// A logarithm: NULL with warning 3020 for a number that is not positive.
 fn logarithm(_: &[ArgInfo], function: fn(f64) -> f64) -> Result<BoundFunction> {
     Ok(BoundFunction::new(DataType::double(), vec![Coercion::Double], move |ctx, args| {
         let number = kit::double(&args[0]);

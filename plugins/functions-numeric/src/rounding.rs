@@ -106,7 +106,7 @@ fn bind_integer(towards: Towards, args: &[ArgInfo]) -> BoundFunction {
     }
 }
 
-/// What happens to the digits that go.
+/// Treatment of the dropped digits.
 #[derive(Clone, Copy, PartialEq)]
 enum Rest {
     Rounded,

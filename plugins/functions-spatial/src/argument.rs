@@ -13,7 +13,7 @@ pub(crate) fn invalid(name: &str) -> Error {
     Error::with(ErrorCode::GIS_INVALID_DATA, &[&name])
 }
 
-/// What the caller converts an argument to that is to be a geometry: whatever it is, it is looked at as bytes.
+/// The coercion of a geometry argument: a value of any type is read as bytes.
 pub(crate) fn coercion(arg: &ArgInfo) -> Coercion {
     match arg.ty.kind {
         TypeKind::Geometry => Coercion::AsIs,
@@ -24,7 +24,7 @@ pub(crate) fn coercion(arg: &ArgInfo) -> Coercion {
 /// The geometry in an argument.
 ///
 /// # Errors
-/// 3037 for what is none, 3055 for one that says that it is big-endian.
+/// 3037 for bytes that are not a geometry, 3055 for a big-endian one.
 pub(crate) fn geometry(name: &str, value: &Value) -> Result<Geometry> {
     Geometry::read(kit::bytes(value)).map_err(|error| match error {
         GeometryError::BigEndian => Error::with(ErrorCode::GIS_DATA_WRONG_ENDIANESS, &[]),
@@ -59,7 +59,7 @@ pub(crate) fn srid(name: &str, value: &Value) -> Result<u32> {
         .map_err(|_| Error::with(ErrorCode::DATA_OUT_OF_RANGE, &[&"SRID", &name]))
 }
 
-/// The type of what is always a point.
+/// The type of results that are always points.
 pub(crate) fn point_type() -> DataType {
     let mut ty = DataType::geometry();
     ty.spatial.kind = GeometryKind::Point;

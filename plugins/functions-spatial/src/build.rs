@@ -70,7 +70,7 @@ fn bind(name: &'static str, args: &[ArgInfo], build: Build) -> Result<BoundFunct
         return Err(Error::with(ErrorCode::ILLEGAL_VALUE_FOR_TYPE, &[&"non geometric", &shown]));
     }
     Ok(BoundFunction::new(DataType::geometry(), vec![Coercion::AsIs], move |_, args| {
-        // What is built has no reference system, whatever its parts have.
+        // The result has no reference system, whatever its parts have.
         let parts = args.iter().map(|arg| Ok(geometry(name, arg)?.shape)).collect::<Result<_>>()?;
         Ok(value(0, build(name, parts)?))
     }))

@@ -13,7 +13,7 @@ const LATITUDES: (f64, f64) = (-90.0, 90.0);
 /// Greatest coordinate that is computed with: the fourth power of a difference fits a double.
 const COMPUTABLE_MAX: f64 = 1e75;
 
-/// Who is told of a coordinate that is out of range.
+/// The error to return for a coordinate out of range.
 #[derive(Clone, Copy)]
 pub(crate) enum Source {
     /// A text or a number: 3616, 3617.
@@ -91,7 +91,7 @@ pub(crate) fn shape(
     checked
 }
 
-/// Refuses coordinates that are no numbers.
+/// Refuses coordinates that are not finite numbers.
 ///
 /// # Errors
 /// 3037.
@@ -101,7 +101,7 @@ pub(crate) fn finite(name: &str, shape: &Shape) -> Result<()> {
     if finite { Ok(()) } else { Err(invalid(name)) }
 }
 
-/// Refuses coordinates whose products, as areas and angles take them, are beyond what a double holds.
+/// Refuses coordinates whose products, as used for areas and angles, overflow a double.
 ///
 /// # Errors
 /// 3037.
@@ -125,7 +125,7 @@ pub(crate) fn operand(
     Ok((geometry, system))
 }
 
-/// The geometry in an argument whose coordinates are numbers in the range of its reference system.
+/// The geometry in an argument; its coordinates must be numbers in the range of its reference system.
 ///
 /// # Errors
 /// 3037, 3055, 3548, 3731, 3732.

@@ -259,7 +259,7 @@ fn length(line: &[Position]) -> f64 {
     line.windows(2).map(side_length).sum()
 }
 
-/// The position at a distance along a line; behind its end the last.
+/// The position at a distance along a line; beyond its end, the last position.
 fn at_length(line: &[Position], mut distance: f64) -> Position {
     for side in line.windows(2) {
         let length = side_length(side);

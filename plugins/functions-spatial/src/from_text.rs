@@ -51,7 +51,7 @@ fn bind(name: &'static str, args: &[ArgInfo], kind: GeometryKind) -> Result<Boun
     }))
 }
 
-/// The shape of a text; `None` for what is none.
+/// The shape of a text; `None` for a text that is not a geometry.
 pub(crate) fn parse(text: &[u8]) -> Option<Shape> {
     let mut parser = Parser { rest: text };
     let shape = parser.shape(0)?;

@@ -51,14 +51,14 @@ fn bind(name: &'static str, args: &[ArgInfo], kind: GeometryKind) -> Result<Boun
     }))
 }
 
-/// Where a text or WKB lies, as the arguments behind it say.
+/// Reference system and axis order of a text or WKB, from the arguments after it.
 pub(crate) struct Place {
     system: &'static ReferenceSystem,
     order: AxisOrder,
 }
 
 impl Place {
-    /// Reads an SRID and options, or what there is of them.
+    /// Reads the SRID and options that are present.
     ///
     /// # Errors
     /// 1690, 3548, those of the options.
@@ -68,7 +68,7 @@ impl Place {
         Ok(Place { system, order: AxisOrder::read(name, &options)? })
     }
 
-    /// The value of what was read from a `what`.
+    /// The value of the shape read from a `what`.
     ///
     /// # Errors
     /// 3516 for something else than a `kind`, 3616, 3617.

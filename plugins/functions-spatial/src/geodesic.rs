@@ -34,7 +34,7 @@ impl Ellipsoid {
         self.flattening
     }
 
-    /// The radius of the sphere that stands for it.
+    /// The radius of the sphere that approximates it.
     pub(crate) fn mean_radius(self) -> f64 {
         (2.0 * self.semi_major + self.semi_major * (1.0 - self.flattening)) / 3.0
     }

@@ -1,5 +1,5 @@
-//! Where points lie to lines and areas whose sides are geodesics of an ellipsoid, and the rectangles of latitudes and longitudes around
-//! them. What goes around a pole or over the antimeridian's other side is left to others: they refuse it.
+//! Positions of points relative to lines and areas whose sides are geodesics of an ellipsoid, and the bounding rectangles of latitudes and
+//! longitudes. Areas around a pole or across the antimeridian are not handled here: the callers refuse them.
 
 use geographiclib_rs::{DirectGeodesic, InverseGeodesic};
 use types::geometry::{Position, Shape, is_closed};
@@ -9,7 +9,7 @@ use crate::place::Place;
 
 /// Degrees within which a position is on a geodesic: a hundredth of a millimetre.
 const ON_SIDE: f64 = 1e-10;
-/// Most steps in search of the latitude at which a geodesic passes a meridian. Each halves what is left.
+/// Most steps in search of the latitude at which a geodesic passes a meridian. Each halves the remaining range.
 const STEPS_MAX: usize = 64;
 
 /// Longitudes from one to another the short way round, -180 exclusive to 180 inclusive.
@@ -93,7 +93,7 @@ impl Ellipsoid {
     }
 
     /// Where a side passes the meridian of a point; `None` when it does not. Of two sides that meet on the meridian one passes it when they
-    /// go on, both or none when they turn back.
+    /// continue across it, both or neither when they turn back.
     fn side(self, at: Position, side: &[Position]) -> Option<Side> {
         let (from, to) = (side[0], side[1]);
         if from == at || to == at {

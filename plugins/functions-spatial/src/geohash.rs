@@ -1,4 +1,4 @@
-//! Geohashes: five bits a character, longitude and latitude by turns, each bit halving what is left of the range.
+//! Geohashes: five bits a character, longitude and latitude by turns, each bit halving the remaining range.
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, scalar, text_type};

@@ -1,5 +1,5 @@
-//! The library puts areas together on a grid of integers. What it answers is moved to the positions that it came from: those of the
-//! operands, and where their sides meet.
+//! The library combines areas on a grid of integers. Its results are snapped back to the original positions: those of the
+//! operands, and the intersections of their sides.
 
 use geo::algorithm::bool_ops::unary_union;
 use geo::algorithm::line_intersection::{LineIntersection, line_intersection};
@@ -20,7 +20,7 @@ pub(crate) fn merged(areas: Vec<Polygon<f64>>) -> MultiPolygon<f64> {
     grid.moved(unary_union(&areas.orient(Direction::Default).0))
 }
 
-/// Where the sides of two areas meet: points, and the ends of what they share.
+/// The intersections of the sides of two areas: points, and the ends of shared segments.
 pub(crate) fn meetings(first: &MultiPolygon<f64>, second: &MultiPolygon<f64>) -> Vec<Coord<f64>> {
     let low = |side: &Line<f64>| side.start.x.min(side.end.x);
     let high = |side: &Line<f64>| side.start.x.max(side.end.x);

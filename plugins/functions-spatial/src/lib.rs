@@ -1,7 +1,7 @@
 //! Spatial functions. Values are read from their stored form (`types::geometry`) into a tree, and written back.
 //!
-//! A stored position has the longitude first; texts, WKB and `ST_X` of a geographic reference system have the latitude first. Whoever
-//! reads or writes those swaps.
+//! A stored position has the longitude first; texts, WKB and `ST_X` of a geographic reference system have the latitude first. Code that
+//! reads or writes those swaps the two.
 
 mod argument;
 mod build;

@@ -165,7 +165,7 @@ fn frechet_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
 fn frechet(first: &[Position], second: &[Position]) -> f64 {
     let mut row = vec![f64::INFINITY; second.len()];
     for (step, from) in first.iter().enumerate() {
-        // What the leash was before this step of the first, beside the one before.
+        // The leash at the previous position of both lines, needed next to the current row.
         let mut diagonal = if step == 0 { 0.0 } else { f64::INFINITY };
         for (place, to) in second.iter().enumerate() {
             let before = if place == 0 { f64::INFINITY } else { row[place - 1] };

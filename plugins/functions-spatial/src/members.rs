@@ -120,7 +120,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     ),
 ];
 
-/// A count of what a kind of geometry has; NULL of others.
+/// The number of parts of one kind of geometry; NULL for other kinds.
 fn count(
     name: &'static str,
     args: &[ArgInfo],
@@ -133,7 +133,7 @@ fn count(
     }))
 }
 
-/// A part, whose place counted from 0 is in the second argument where there is one; NULL when there is no such part.
+/// A part, by its 1-based number in the second argument if present; NULL when the part does not exist.
 fn part(
     name: &'static str,
     args: &[ArgInfo],

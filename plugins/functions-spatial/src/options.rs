@@ -3,7 +3,7 @@
 use errors::{Error, ErrorCode, Result};
 use types::geometry::ReferenceSystem;
 
-/// Most bytes of what is not known that a message shows.
+/// Most bytes of an unknown option that a message shows.
 const SHOWN_MAX: usize = 64;
 
 /// Which coordinate comes first outside of the server.

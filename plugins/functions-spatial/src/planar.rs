@@ -38,7 +38,7 @@ fn rings(polygon: Polygon<f64>) -> Vec<Vec<Position>> {
     std::iter::once(exterior).chain(interiors).map(positions).collect()
 }
 
-/// A shape as one of the library; what is empty in a collection is left out.
+/// Converts a shape to the library's type; empty members of collections are left out.
 pub(crate) fn planar(shape: &Shape) -> Planar {
     match shape {
         Shape::Point(at) => Planar::Point(Point(coord(*at))),

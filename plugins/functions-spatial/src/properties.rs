@@ -1,4 +1,4 @@
-//! What a geometry as a whole is: its reference system, coordinates, kind, extent.
+//! Properties of a geometry as a whole: its reference system, coordinates, kind, extent.
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, integer_type, scalar, text_type};
@@ -13,7 +13,7 @@ use crate::check::{self, Source};
 
 /// The longest name of a kind, and one more.
 const KIND_LENGTH: u64 = 15;
-/// Digits of what counts something.
+/// Display width of counts.
 pub(crate) const COUNT_LENGTH: u32 = 10;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -195,7 +195,7 @@ fn bind_coordinate(
     }))
 }
 
-/// The greatest dimension of what is in a shape; `None` when there is nothing.
+/// The greatest dimension of the parts of a shape; `None` for an empty shape.
 pub(crate) fn dimension(shape: &Shape) -> Option<i64> {
     match shape {
         Shape::Point(_) | Shape::MultiPoint(_) => Some(0),

@@ -1,4 +1,4 @@
-//! How two geometries lie to each other: the matrix of what their interiors, boundaries and exteriors have in common (DE-9IM), of the
+//! Spatial relations of two geometries: the matrix of the intersections of their interiors, boundaries and exteriors (DE-9IM), of the
 //! geometries themselves or of the rectangles around them.
 
 use errors::{ErrorCode, Result};
@@ -78,7 +78,7 @@ fn overlap_at_all(matrix: &IntersectionMatrix) -> bool {
         && meet(CoordPos::Outside, CoordPos::Inside)
 }
 
-/// The answer for what has no points: only equality knows one.
+/// The result for a geometry without points: only equality is defined.
 fn of_nothing(pair: &Pair) -> Option<Value> {
     let (first, second) = (pair.first.is_empty(), pair.second.is_empty());
     let equality = matches!(pair.name, "st_equals" | "mbrequals");

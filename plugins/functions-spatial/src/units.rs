@@ -59,7 +59,7 @@ const UNITS: &[(&str, f64)] = &[
 /// Metres of the unit that an argument names, where there is one.
 ///
 /// # Errors
-/// 3882 in a reference system without a unit, 3902 for what is none.
+/// 3882 in a reference system without a unit, 3902 for an unknown unit.
 pub(crate) fn metres(name: &str, unit: Option<&Value>, system: &ReferenceSystem) -> Result<f64> {
     let Some(unit) = unit else { return Ok(1.0) };
     let unit = kit::text(unit);

@@ -16,7 +16,7 @@ use crate::check;
 use crate::pair::points;
 use crate::planar::{Planar, line, planar};
 
-/// Sides of a line that are compared with others between two looks whether the statement was cancelled.
+/// Sides of a line that are compared with others between two checks for cancellation of the statement.
 const SIDES_UNCHECKED: usize = 1024;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -93,7 +93,7 @@ fn bind_simple(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 fn is_simple(ctx: &FunctionContext<'_>, shape: &Shape) -> Result<bool> {
     Ok(match shape {
         Shape::Point(_) => true,
-        // What rings meet is for validity to say.
+        // Intersections of rings are a matter of validity.
         Shape::Polygon(rings) => rings.iter().all(|ring| has_no_repeats(ring)),
         Shape::MultiPolygon(polygons) => polygons.iter().flatten().all(|ring| has_no_repeats(ring)),
         Shape::MultiPoint(points) => {
@@ -127,7 +127,7 @@ fn has_no_repeats(ring: &[Position]) -> bool {
     ring.windows(2).all(|side| side[0] != side[1])
 }
 
-/// What parts that meet may have in common.
+/// The intersection that parts may have.
 #[derive(Clone, Copy, PartialEq)]
 enum Meeting {
     /// Points of both boundaries: the ends of lines.

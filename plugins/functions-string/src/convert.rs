@@ -144,7 +144,7 @@ fn bind_convert_using(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFuncti
             }
             _ if binary_source => decode(ctx, charset, bytes),
             charset::Encoding::Utf8mb4 => Ok(args[0].clone()),
-            // What the character set cannot write becomes a question mark; the text itself stays UTF-8.
+            // Characters that the character set does not have become question marks; the text itself stays UTF-8.
             _ => Ok(bytes_value(charset.decode(&charset.encode(bytes).bytes).bytes)),
         }
     }))

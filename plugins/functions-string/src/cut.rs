@@ -145,7 +145,7 @@ fn bind_substring_index(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunc
     }))
 }
 
-/// What follows the `count`th occurrence from the end; occurrences are those found from left to right.
+/// The text after the `count`th occurrence from the end; occurrences are found from left to right.
 fn after_last<'a>(subject: &'a [u8], delimiter: &[u8], count: u128) -> &'a [u8] {
     let matches = exact_matches(subject, delimiter);
     let index = usize::try_from(count).ok().and_then(|count| matches.len().checked_sub(count));

@@ -274,7 +274,7 @@ impl Weighed {
         }
     }
 
-    /// Bytes that the result can have beside those of the argument.
+    /// Bytes that the result can have in addition to those of the argument.
     fn length(self) -> u64 {
         match self {
             Weighed::Whole => 0,

@@ -52,7 +52,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 
 /// Longest name of a collation.
 const NAME_LENGTH: u64 = 64;
-/// What formatted sizes and times announce.
+/// The announced length of formatted sizes and times.
 const UNITS_LENGTH: u64 = 11;
 
 fn declared(arg: &ArgInfo) -> CollationId {

@@ -1,4 +1,4 @@
-//! Functions that measure strings or look for one in another.
+//! Functions that measure strings or search one in another.
 
 use std::cmp::Ordering;
 

@@ -3,15 +3,15 @@
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
-    MomentText, OperatorCall, ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, DatetimeText, FunctionContext,
+    FunctionRole, OperatorCall, ScalarFunction,
 };
 use types::{DataType, DateTime, SqlBytes, Time, TypeKind, Value};
 
-use crate::read::{self, Expected, Moment, Zeros, date_type, datetime_type, time_type};
+use crate::read::{self, Expected, ReadDateTime, Zeros, date_type, datetime_type, time_type};
 use crate::units::{Amount, Unit};
 
-/// Characters of a moment as text, as the reference announces them.
+/// The announced characters of a datetime as text, as in the reference.
 const TEXT_LENGTH: u32 = 29;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -23,7 +23,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[1], &args[2], Layout { date: 1, amount: 2, sign: Sign::Plus })
         },
-    ).role(FunctionRole::DateAdd).moment_text(MomentText::Always),
+    ).role(FunctionRole::DateAdd).datetime_text(DatetimeText::Always),
     scalar(
         "DATE_SUB_INTERVAL",
         Arity::exactly(3),
@@ -32,7 +32,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[1], &args[2], Layout { date: 1, amount: 2, sign: Sign::Minus })
         },
-    ).role(FunctionRole::DateSubtract).moment_text(MomentText::Always),
+    ).role(FunctionRole::DateSubtract).datetime_text(DatetimeText::Always),
     scalar(
         "TIMESTAMPADD",
         Arity::exactly(3),
@@ -41,7 +41,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[2], &args[1], Layout { date: 2, amount: 1, sign: Sign::Plus })
         },
-    ).role(FunctionRole::TimestampAdd).moment_text(MomentText::Always),
+    ).role(FunctionRole::TimestampAdd).datetime_text(DatetimeText::Always),
     scalar(
         "ADDDATE",
         Arity::exactly(2),
@@ -55,7 +55,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Layout { date: 0, amount: 1, sign: Sign::Plus },
             )
         },
-    ).role(FunctionRole::Operator(OperatorCall::AddDays)).moment_text(MomentText::Always),
+    ).role(FunctionRole::Operator(OperatorCall::AddDays)).datetime_text(DatetimeText::Always),
     scalar(
         "SUBDATE",
         Arity::exactly(2),
@@ -69,21 +69,21 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Layout { date: 0, amount: 1, sign: Sign::Minus },
             )
         },
-    ).role(FunctionRole::Operator(OperatorCall::SubtractDays)).moment_text(MomentText::Always),
+    ).role(FunctionRole::Operator(OperatorCall::SubtractDays)).datetime_text(DatetimeText::Always),
     scalar(
         "MOMENT_NUMBER",
         Arity::exactly(1),
-        "MOMENT_NUMBER(text)\nThe number of a moment that a function has given as text, where one is calculated with.",
+        "MOMENT_NUMBER(text)\nThe number of a datetime that a function has given as text, where a calculation uses it.",
         |_, _| {
             Ok(BoundFunction::new(DataType::double(), vec![Coercion::Text], |_, args| {
-                Ok(moment_number(kit::bytes(&args[0])))
+                Ok(datetime_number(kit::bytes(&args[0])))
             }))
         },
-    ).role(FunctionRole::MomentNumber),
+    ).role(FunctionRole::DatetimeNumber),
 ];
 
 /// `2024-01-31 10:00:00.5` is 20240131100000.5, `-10:00:00` is -100000.
-fn moment_number(text: &[u8]) -> Value {
+fn datetime_number(text: &[u8]) -> Value {
     let (negative, rest) = match text.strip_prefix(b"-") {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -103,7 +103,7 @@ enum Sign {
     Minus,
 }
 
-/// Where the arguments stand.
+/// Positions of the arguments.
 #[derive(Clone, Copy)]
 struct Layout {
     date: usize,
@@ -111,7 +111,7 @@ struct Layout {
     sign: Sign,
 }
 
-/// What the result is.
+/// Type of the result.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Date,
@@ -155,8 +155,9 @@ fn bind(
         if let (Shape::Time, Value::Time(time)) = (shape, &args[layout.date]) {
             return Ok(add_to_time(ctx, *time, amount, args));
         }
-        let moment = read::moment(ctx, &args[layout.date], Zeros::Mode, Expected::DateTime);
-        Ok(moment.map_or(Value::Null, |moment| add_to_moment(ctx, moment, amount, unit, shape)))
+        let datetime = read::datetime(ctx, &args[layout.date], Zeros::Mode, Expected::DateTime);
+        Ok(datetime
+            .map_or(Value::Null, |datetime| add_to_datetime(ctx, datetime, amount, unit, shape)))
     }))
 }
 
@@ -181,20 +182,20 @@ fn add_to_time(ctx: &mut FunctionContext<'_>, time: Time, amount: Amount, args: 
     }
 }
 
-fn add_to_moment(
+fn add_to_datetime(
     ctx: &mut FunctionContext<'_>,
-    moment: Moment,
+    datetime: ReadDateTime,
     amount: Amount,
     unit: Unit,
     shape: Shape,
 ) -> Value {
-    if moment.at.date().has_zero_part() {
+    if datetime.at.date().has_zero_part() {
         return Value::Null;
     }
     let sum = if unit.is_months() {
-        moment.at.add_months(amount.months)
+        datetime.at.add_months(amount.months)
     } else {
-        i64::try_from(amount.micros).ok().and_then(|micros| moment.at.add_micros(micros))
+        i64::try_from(amount.micros).ok().and_then(|micros| datetime.at.add_micros(micros))
     };
     let Some(sum) = sum else {
         ctx.diagnostics.warn(ErrorCode::DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
@@ -203,11 +204,11 @@ fn add_to_moment(
     match shape {
         Shape::Date => Value::Date(sum.date()),
         Shape::Time | Shape::DateTime => Value::DateTime(sum),
-        Shape::Text => text_value(sum, moment.date_only && !unit.has_time()),
+        Shape::Text => text_value(sum, datetime.date_only && !unit.has_time()),
     }
 }
 
-/// A moment as text: a fraction only when there is one.
+/// A datetime as text, with a fraction only when it is not zero.
 pub(crate) fn text_value(at: DateTime, date_only: bool) -> Value {
     let mut out = Vec::with_capacity(26);
     if date_only {
@@ -225,7 +226,7 @@ pub(crate) fn time_text_value(time: Time) -> Value {
     Value::Bytes(SqlBytes::from(out))
 }
 
-/// The type of results that are moments or durations as text.
+/// The type of results that are datetimes or durations as text.
 pub(crate) fn text_result(ctx: &BindContext) -> DataType {
     let mut ty = kit::text_type(TEXT_LENGTH.into(), ctx.collation_connection);
     ty.kind = TypeKind::Char;

@@ -3,7 +3,7 @@
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, MomentText, ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, DatetimeText, ScalarFunction,
 };
 use types::temporal::TIME_MAX_MICROS;
 use types::{Time, TypeKind, Value};
@@ -18,18 +18,18 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "ADDTIME(expr1, expr2)\nexpr1 plus the time expr2.",
         |ctx, args| bind_addtime(ctx, args, "addtime", 1),
     )
-    .moment_text(MomentText::Always),
+    .datetime_text(DatetimeText::Always),
     scalar(
         "SUBTIME",
         Arity::exactly(2),
         "SUBTIME(expr1, expr2)\nexpr1 minus the time expr2.",
         |ctx, args| bind_addtime(ctx, args, "subtime", -1),
     )
-    .moment_text(MomentText::Always),
+    .datetime_text(DatetimeText::Always),
     scalar(
         "TIMEDIFF",
         Arity::exactly(2),
-        "TIMEDIFF(expr1, expr2)\nThe time between two times or moments.",
+        "TIMEDIFF(expr1, expr2)\nThe time between two times or datetimes.",
         bind_timediff,
     ),
     scalar(
@@ -72,7 +72,7 @@ fn bind_addtime(
         let Some(added) = read::clock(ctx, &args[1]) else { return Ok(Value::Null) };
         let micros = sign * added.time().micros();
         Ok(match base {
-            Clock::Moment(at) => match at.add_micros(micros) {
+            Clock::DateTime(at) => match at.add_micros(micros) {
                 Some(sum) if as_text => text_value(sum, false),
                 Some(sum) => Value::DateTime(sum),
                 None => {
@@ -101,7 +101,7 @@ fn bind_timediff(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
             return Ok(Value::Null);
         };
         let micros = match (left, right) {
-            (Clock::Moment(left), Clock::Moment(right)) => left.micros_since(right),
+            (Clock::DateTime(left), Clock::DateTime(right)) => left.micros_since(right),
             (Clock::Time(left), Clock::Time(right)) => left.micros() - right.micros(),
             _ => return Ok(Value::Null),
         };

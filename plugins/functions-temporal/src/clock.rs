@@ -12,23 +12,20 @@ use crate::read::{date_type, datetime_type};
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("NOW", Arity::between(0, 1), "NOW([fsp])\nWhen the statement began.", |_, args| {
-        moment(args, "now", |ctx| ctx.now)
+        timestamp(args, "now", |ctx| ctx.now)
     })
     .role(FunctionRole::Now)
     .aliases(&["CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"])
     .stable(),
-    scalar(
-        "SYSDATE",
-        Arity::between(0, 1),
-        "SYSDATE([fsp])\nThe moment of the call.",
-        |_, args| moment(args, "sysdate", |ctx| ctx.time_zone.utc_to_local(clock_micros())),
-    )
+    scalar("SYSDATE", Arity::between(0, 1), "SYSDATE([fsp])\nThe time of the call.", |_, args| {
+        timestamp(args, "sysdate", |ctx| ctx.time_zone.utc_to_local(clock_micros()))
+    })
     .volatile(),
     scalar(
         "UTC_TIMESTAMP",
         Arity::between(0, 1),
         "UTC_TIMESTAMP([fsp])\nWhen the statement began, in UTC.",
-        |_, args| moment(args, "utc_timestamp", utc),
+        |_, args| timestamp(args, "utc_timestamp", utc),
     )
     .stable(),
     scalar("CURDATE", Arity::exactly(0), "CURDATE()\nThe current date.", |_, _| {
@@ -65,7 +62,7 @@ fn utc(ctx: &FunctionContext<'_>) -> DateTime {
     DateTime::from_unix_micros(ctx.now_micros).unwrap_or(DateTime::ZERO)
 }
 
-/// Microseconds since 1970 by the system's clock; SYSDATE alone looks at it.
+/// Microseconds since 1970 by the system's clock; only SYSDATE reads it.
 fn clock_micros() -> i64 {
     i64::try_from(sys::clock::wall().as_micros()).unwrap_or(i64::MAX)
 }
@@ -81,7 +78,7 @@ fn digits(args: &[ArgInfo], name: &str) -> Result<u8> {
 
 type Source = fn(&FunctionContext<'_>) -> DateTime;
 
-fn moment(args: &[ArgInfo], name: &str, source: Source) -> Result<BoundFunction> {
+fn timestamp(args: &[ArgInfo], name: &str, source: Source) -> Result<BoundFunction> {
     let digits = digits(args, name)?;
     let ty = datetime_type(digits).with_nullable(false);
     Ok(BoundFunction::new(ty, vec![Coercion::AsIs], move |ctx, _| {

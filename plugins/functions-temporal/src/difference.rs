@@ -39,8 +39,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 fn bind_timestampdiff(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let unit = Unit::of_argument(&args[0])?;
     Ok(BoundFunction::new(kit::integer_type(21, true), vec![Coercion::AsIs], move |ctx, args| {
-        let from = read::moment(ctx, &args[1], Zeros::Mode, Expected::DateTime);
-        let to = read::moment(ctx, &args[2], Zeros::Mode, Expected::DateTime);
+        let from = read::datetime(ctx, &args[1], Zeros::Mode, Expected::DateTime);
+        let to = read::datetime(ctx, &args[2], Zeros::Mode, Expected::DateTime);
         Ok(integer_value(from.zip(to).map(|(from, to)| difference(unit, from.at, to.at))))
     }))
 }

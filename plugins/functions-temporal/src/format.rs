@@ -25,8 +25,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         |ctx, args| {
             let ty = result_type(ctx, &args[1]);
             Ok(BoundFunction::new(ty, vec![Coercion::AsIs, Coercion::Text], |ctx, args| {
-                match read::moment(ctx, &args[0], Zeros::Parts, Expected::DateTime) {
-                    Some(moment) => format_moment(ctx, moment.at, &args[1]),
+                match read::datetime(ctx, &args[0], Zeros::Parts, Expected::DateTime) {
+                    Some(datetime) => format_datetime(ctx, datetime.at, &args[1]),
                     None => Ok(Value::Null),
                 }
             }))
@@ -89,8 +89,8 @@ fn format_length(format: &str) -> u64 {
     length
 }
 
-/// A moment in a format.
-pub(crate) fn format_moment(
+/// A datetime in a format.
+pub(crate) fn format_datetime(
     ctx: &mut FunctionContext<'_>,
     at: DateTime,
     format: &Value,

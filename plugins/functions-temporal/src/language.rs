@@ -4,7 +4,7 @@ use plugin_api::FunctionContext;
 use plugin_api::kit;
 use types::Date;
 
-/// What days and months are called. Lists are separated by `|`; weeks begin on Monday.
+/// Names of days and months. Lists are separated by `|`; weeks begin on Monday.
 pub(crate) struct Language {
     /// The locales that speak it.
     names: &'static str,

@@ -219,7 +219,7 @@ fn parse_part(fields: &mut Fields, input: &mut Input<'_>, specifier: char) -> Op
             fields.micro = number * 10u32.pow(6 - (before - input.0.len()) as u32);
         }
         'p' => {
-            // Behind an hour of twelve only.
+            // Only valid after a 12-hour field.
             if !fields.twelve_hours {
                 return None;
             }

@@ -132,8 +132,10 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 kit::integer_type(21, true),
                 vec![Coercion::AsIs],
                 |ctx, args| {
-                    let moment = read::moment(ctx, &args[0], Zeros::Mode, Expected::DateTime);
-                    let at = moment.map(|moment| moment.at).filter(|at| !at.date().has_zero_part());
+                    let datetime = read::datetime(ctx, &args[0], Zeros::Mode, Expected::DateTime);
+                    let at = datetime
+                        .map(|datetime| datetime.at)
+                        .filter(|at| !at.date().has_zero_part());
                     Ok(integer_value(at.map(|at| at.to_day_micros().div_euclid(1_000_000))))
                 },
             ))
@@ -220,17 +222,17 @@ fn name(
 fn bind_timestamp(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let digits = args.iter().map(read::fraction_digits).max().unwrap_or(0);
     Ok(BoundFunction::new(datetime_type(digits), vec![Coercion::AsIs], |ctx, args| {
-        let Some(moment) = read::moment(ctx, &args[0], Zeros::Mode, Expected::DateTime) else {
+        let Some(datetime) = read::datetime(ctx, &args[0], Zeros::Mode, Expected::DateTime) else {
             return Ok(Value::Null);
         };
         let Some(added) = args.get(1) else {
-            return Ok(Value::DateTime(moment.at));
+            return Ok(Value::DateTime(datetime.at));
         };
         let added = match read::clock(ctx, added) {
             Some(Clock::Time(time)) => time,
             _ => return Ok(Value::Null),
         };
-        let sum = moment.at.add_micros(added.micros());
+        let sum = datetime.at.add_micros(added.micros());
         if sum.is_none() {
             read::warn_out_of_range(ctx, "DATETIME", "timestamp", args);
         }
@@ -268,17 +270,17 @@ fn bind_extract(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     Ok(BoundFunction::new(ty, coercions, move |ctx, args| {
         if unit.is_date_part() {
             let zeros = if unit == Unit::Week { Zeros::Mode } else { Zeros::Parts };
-            let moment = read::moment(ctx, &args[1], zeros, Expected::DateTime);
+            let datetime = read::datetime(ctx, &args[1], zeros, Expected::DateTime);
             // The mode of a week.
             let mode = args.get(2).map_or(0, |mode| kit::integer(mode) as u32);
             return Ok(integer_value(
-                moment.and_then(|moment| date_part(unit, moment.at.date(), mode)),
+                datetime.and_then(|datetime| date_part(unit, datetime.at.date(), mode)),
             ));
         }
         Ok(integer_value(match extract_clock(ctx, &args[1]) {
             None => None,
             Some(Clock::Time(time)) => Some(time_part(unit, 0, time)),
-            Some(Clock::Moment(at)) => Some(time_part(unit, at.day().into(), at.time())),
+            Some(Clock::DateTime(at)) => Some(time_part(unit, at.day().into(), at.time())),
         }))
     }))
 }
@@ -288,13 +290,13 @@ fn extract_clock(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Clock> 
     if let Value::Bytes(text) = value {
         let dashes = text.iter().skip(1).filter(|byte| **byte == b'-').count();
         if dashes == 2 {
-            return read::moment(ctx, value, Zeros::Parts, Expected::DateTime)
-                .map(|moment| Clock::Moment(moment.at));
+            return read::datetime(ctx, value, Zeros::Parts, Expected::DateTime)
+                .map(|datetime| Clock::DateTime(datetime.at));
         }
     }
     if kit::is_number(value) {
-        let moment = read::moment(ctx, value, Zeros::Parts, Expected::DateTime);
-        return moment.map(|moment| Clock::Moment(moment.at));
+        let datetime = read::datetime(ctx, value, Zeros::Parts, Expected::DateTime);
+        return datetime.map(|datetime| Clock::DateTime(datetime.at));
     }
     read::clock(ctx, value)
 }

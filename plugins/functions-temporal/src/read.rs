@@ -1,5 +1,5 @@
-//! Arguments as dates and times: typed values as they are, text and numbers parsed with the session's mode, and warnings for
-//! what is neither.
+//! Arguments as dates and times: typed values unchanged, text and numbers parsed with the session's mode, and warnings for
+//! other values.
 
 use errors::{Condition, ErrorCode, Level};
 use plugin_api::{ArgInfo, FunctionContext, kit};
@@ -20,7 +20,7 @@ pub(crate) enum Zeros {
     Mode,
 }
 
-/// How a warning calls what it expected.
+/// The name of the expected type in a warning.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Expected {
     /// `Truncated incorrect date value`.
@@ -77,7 +77,7 @@ fn shown(value: &Value) -> String {
 
 /// A date and time, and whether the source had a time of day.
 #[derive(Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct ReadDateTime {
     pub(crate) at: DateTime,
     pub(crate) date_only: bool,
 }
@@ -89,18 +89,20 @@ fn date_without_month(number: &Decimal) -> Option<Date> {
     Date::new(2000, digits / 100, digits % 100)
 }
 
-/// Reads a DATETIME; NULL and what is none give `None`, the latter with a warning.
-pub(crate) fn moment(
+/// Reads a DATETIME; returns `None` for NULL and, with a warning, for a value that is not one.
+pub(crate) fn datetime(
     ctx: &mut FunctionContext<'_>,
     value: &Value,
     zeros: Zeros,
     expected: Expected,
-) -> Option<Moment> {
+) -> Option<ReadDateTime> {
     let parsed = match value {
         Value::Null => return None,
-        Value::Date(date) => return Some(Moment { at: date.at_midnight(), date_only: true }),
-        Value::DateTime(at) => return Some(Moment { at: *at, date_only: false }),
-        Value::Time(time) => return today_at(ctx, *time).map(|at| Moment { at, date_only: false }),
+        Value::Date(date) => return Some(ReadDateTime { at: date.at_midnight(), date_only: true }),
+        Value::DateTime(at) => return Some(ReadDateTime { at: *at, date_only: false }),
+        Value::Time(time) => {
+            return today_at(ctx, *time).map(|at| ReadDateTime { at, date_only: false });
+        }
         Value::Bytes(text) => parse_datetime(text, 6, mode(ctx, zeros)),
         Value::Json(_) => {
             ParsedTemporal { value: None, ..parse_datetime(b"", 6, TemporalMode::default()) }
@@ -108,7 +110,7 @@ pub(crate) fn moment(
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
             let (number, mode) = (kit::decimal(value), mode(ctx, zeros));
             if let (Some(date), false) = (date_without_month(&number), mode.no_zero_in_date) {
-                return Some(Moment { at: date.at_midnight(), date_only: true });
+                return Some(ReadDateTime { at: date.at_midnight(), date_only: true });
             }
             datetime_from_decimal(&number, 6, mode)
         }
@@ -133,12 +135,12 @@ pub(crate) fn moment(
         }
         None => at,
     };
-    Some(Moment { at, date_only: parsed.date_only })
+    Some(ReadDateTime { at, date_only: parsed.date_only })
 }
 
 /// Reads a DATE.
 pub(crate) fn date(ctx: &mut FunctionContext<'_>, value: &Value, zeros: Zeros) -> Option<Date> {
-    Some(moment(ctx, value, zeros, Expected::Date)?.at.date())
+    Some(datetime(ctx, value, zeros, Expected::Date)?.at.date())
 }
 
 /// Reads a date that exists; one with zero parts is NULL.
@@ -151,11 +153,11 @@ pub(crate) fn today_at(ctx: &FunctionContext<'_>, time: Time) -> Option<DateTime
     ctx.now.date().at_midnight().add_micros(time.micros())
 }
 
-/// A duration or a moment.
+/// A duration or a datetime.
 #[derive(Clone, Copy)]
 pub(crate) enum Clock {
     Time(Time),
-    Moment(DateTime),
+    DateTime(DateTime),
 }
 
 impl Clock {
@@ -163,16 +165,16 @@ impl Clock {
     pub(crate) fn time(self) -> Time {
         match self {
             Clock::Time(time) => time,
-            Clock::Moment(at) => at.time(),
+            Clock::DateTime(at) => at.time(),
         }
     }
 }
 
-/// Numbers from here on are moments: `YYMMDDHHMMSS`.
-const MOMENT_NUMBER_MIN: types::Decimal = types::Decimal::from_i64(10_000_000_000);
+/// Numbers from here on are datetimes: `YYMMDDHHMMSS`.
+const DATETIME_NUMBER_MIN: types::Decimal = types::Decimal::from_i64(10_000_000_000);
 
 /// Whether a text is a date and time rather than a duration.
-fn looks_like_moment(text: &[u8]) -> bool {
+fn looks_like_datetime(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let separator = text.get(digits);
@@ -181,24 +183,24 @@ fn looks_like_moment(text: &[u8]) -> bool {
     full || (date && text.len() >= 12)
 }
 
-/// Reads a duration, or a moment from a text that is one.
+/// Reads a duration, or a datetime from a text that is one.
 pub(crate) fn clock(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Clock> {
     let parsed = match value {
         Value::Null => return None,
         Value::Time(time) => return Some(Clock::Time(*time)),
-        Value::Date(date) => return Some(Clock::Moment(date.at_midnight())),
-        Value::DateTime(at) => return Some(Clock::Moment(*at)),
-        Value::Bytes(text) if looks_like_moment(text) => {
-            let moment = moment(ctx, value, Zeros::Mode, Expected::DateTime)?;
-            return Some(Clock::Moment(moment.at));
+        Value::Date(date) => return Some(Clock::DateTime(date.at_midnight())),
+        Value::DateTime(at) => return Some(Clock::DateTime(*at)),
+        Value::Bytes(text) if looks_like_datetime(text) => {
+            let datetime = datetime(ctx, value, Zeros::Mode, Expected::DateTime)?;
+            return Some(Clock::DateTime(datetime.at));
         }
         Value::Bytes(text) => parse_time(text, 6, mode(ctx, Zeros::Mode)),
         Value::Json(_) => parse_time(b"", 6, TemporalMode::default()),
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
             let number = kit::decimal(value);
-            if number.abs() >= MOMENT_NUMBER_MIN {
-                let moment = moment(ctx, value, Zeros::Parts, Expected::DateTime)?;
-                return Some(Clock::Moment(moment.at));
+            if number.abs() >= DATETIME_NUMBER_MIN {
+                let datetime = datetime(ctx, value, Zeros::Parts, Expected::DateTime)?;
+                return Some(Clock::DateTime(datetime.at));
             }
             let parsed = time_from_decimal(&number, 6, mode(ctx, Zeros::Mode));
             if parsed.out_of_range {
@@ -214,20 +216,20 @@ pub(crate) fn clock(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Cloc
     parsed.value.map(Clock::Time)
 }
 
-/// The same, where a date alone counts as a moment.
+/// Like `clock`, but a date alone counts as a datetime.
 pub(crate) fn clock_or_date(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Clock> {
     if let Value::Bytes(text) = value {
         let dashes = text.iter().skip(1).filter(|byte| **byte == b'-').count();
         let letters = text.first().is_some_and(u8::is_ascii_alphabetic);
         if dashes == 2 || letters {
-            let moment = moment(ctx, value, Zeros::Mode, Expected::DateTime)?;
-            return Some(Clock::Moment(moment.at));
+            let datetime = datetime(ctx, value, Zeros::Mode, Expected::DateTime)?;
+            return Some(Clock::DateTime(datetime.at));
         }
     }
     clock(ctx, value)
 }
 
-/// Reads a duration; the time of day of a moment.
+/// Reads a duration; the time of day of a datetime.
 pub(crate) fn time(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Time> {
     clock(ctx, value).map(Clock::time)
 }
@@ -247,7 +249,7 @@ pub(crate) fn fraction_digits(arg: &ArgInfo) -> u8 {
     }
 }
 
-/// Digits after the point of a constant text; 6 when it is no time at all.
+/// Digits after the point of a constant text; 6 when it is not a time at all.
 fn text_fraction(text: &[u8]) -> u8 {
     if !text.trim_ascii_start().first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-') {
         return 6;

@@ -101,7 +101,7 @@ impl Unit {
         )
     }
 
-    /// What EXTRACT announces: digits of the largest value and a sign.
+    /// The length that EXTRACT announces: digits of the largest value and a sign.
     pub(crate) fn extract_length(self) -> u32 {
         use Unit::*;
         match self {

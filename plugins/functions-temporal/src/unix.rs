@@ -12,7 +12,7 @@ use types::temporal::MICROS_PER_SECOND;
 use types::{DataType, DateTime, Decimal, FixedOffset, Value, ZoneRules};
 
 use crate::clock::unix_seconds;
-use crate::format::{self, format_moment};
+use crate::format::{self, format_datetime};
 use crate::read::{self, Expected, Zeros, datetime_type, datetime_value};
 
 /// The last second that timestamps reach: 3001-01-18 23:59:59 UTC.
@@ -67,10 +67,10 @@ fn bind_unix_timestamp(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunctio
     }))
 }
 
-/// 0 for what is no moment or lies beyond the range of timestamps.
+/// 0 for a value that is not a datetime or lies beyond the range of timestamps.
 fn unix_micros(ctx: &mut FunctionContext<'_>, value: &Value) -> i64 {
-    let moment = read::moment(ctx, value, Zeros::Mode, Expected::DateTime);
-    let micros = moment.and_then(|moment| ctx.time_zone.local_to_utc(moment.at)).unwrap_or(0);
+    let datetime = read::datetime(ctx, value, Zeros::Mode, Expected::DateTime);
+    let micros = datetime.and_then(|datetime| ctx.time_zone.local_to_utc(datetime.at)).unwrap_or(0);
     let last = UNIX_SECONDS_MAX * MICROS_PER_SECOND + MICROS_PER_SECOND - 1;
     if (0..=last).contains(&micros) { micros } else { 0 }
 }
@@ -91,7 +91,7 @@ fn bind_from_unixtime(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFuncti
         }
         let at = ctx.time_zone.utc_to_local(micros as i64);
         match args.get(1) {
-            Some(format) => format_moment(ctx, at, format),
+            Some(format) => format_datetime(ctx, at, format),
             None => Ok(Value::DateTime(at)),
         }
     }))
@@ -101,16 +101,16 @@ fn bind_convert_tz(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = datetime_type(read::fraction_digits(&args[0]));
     let coercions = vec![Coercion::AsIs, Coercion::Text, Coercion::Text];
     Ok(BoundFunction::new(ty, coercions, |ctx, args| {
-        let Some(moment) = read::moment(ctx, &args[0], Zeros::Mode, Expected::DateTime) else {
+        let Some(datetime) = read::datetime(ctx, &args[0], Zeros::Mode, Expected::DateTime) else {
             return Ok(Value::Null);
         };
         let (from, to) = (zone(ctx, &kit::text(&args[1])), zone(ctx, &kit::text(&args[2])));
         let (Some(from), Some(to)) = (from, to) else { return Ok(Value::Null) };
-        Ok(datetime_value(convert(moment.at, from.as_ref(), to.as_ref())))
+        Ok(datetime_value(convert(datetime.at, from.as_ref(), to.as_ref())))
     }))
 }
 
-/// A moment outside the range of timestamps stays as it is.
+/// A datetime outside the range of timestamps stays unchanged.
 fn convert(at: DateTime, from: &dyn ZoneRules, to: &dyn ZoneRules) -> Option<DateTime> {
     let micros = from.local_to_utc(at)?;
     let seconds = micros.div_euclid(MICROS_PER_SECOND);

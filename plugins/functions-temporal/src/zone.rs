@@ -51,13 +51,13 @@ impl ZoneRules for NamedZone {
 
     fn local_to_utc(&self, local: DateTime) -> Option<i64> {
         let civil = to_civil(local)?;
-        let moment = |offset: jiff::tz::Offset| offset.to_timestamp(civil).ok();
+        let timestamp = |offset: jiff::tz::Offset| offset.to_timestamp(civil).ok();
         let timestamp = match self.zone.to_ambiguous_timestamp(civil).offset() {
-            AmbiguousOffset::Unambiguous { offset } => moment(offset)?,
-            AmbiguousOffset::Fold { before, .. } => moment(before)?,
+            AmbiguousOffset::Unambiguous { offset } => timestamp(offset)?,
+            AmbiguousOffset::Fold { before, .. } => timestamp(before)?,
             AmbiguousOffset::Gap { after, .. } => {
-                // Read with the later offset the moment lies before the gap; the end of the gap is the next change.
-                let before_gap = moment(after)?;
+                // Read with the later offset, the time lies before the gap; the end of the gap is the next change.
+                let before_gap = timestamp(after)?;
                 self.zone.following(before_gap).next()?.timestamp()
             }
         };

@@ -22,7 +22,7 @@ pub const T1: TableId = TableId(2000);
 pub const BY_B: IndexId = IndexId(1);
 /// Index on `c`.
 pub const BY_C: IndexId = IndexId(2);
-/// Time after which a lock wait is given up in checks that expect it.
+/// Time after which a lock wait ends in checks that expect it.
 pub const SHORT: Duration = Duration::from_millis(60);
 /// Time for waits that must succeed.
 pub const LONG: Duration = Duration::from_secs(30);

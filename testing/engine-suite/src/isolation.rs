@@ -1,4 +1,4 @@
-//! What each isolation level lets a transaction see of another.
+//! The changes of other transactions that each isolation level makes visible.
 
 use engine_api::{IndexId, IsolationLevel, KeyRange, RowLock, WaitPolicy};
 

@@ -1,6 +1,6 @@
-//! What every storage engine must do, as tests that any engine's crate can run on itself.
+//! The requirements for every storage engine, as tests that any engine's crate can run on itself.
 //!
-//! Knows `engine-api` and `types`, no engine. Each check takes a factory of fresh engines and panics with the reason when the
+//! Depends on `engine-api` and `types`, not on an engine. Each check takes a factory of fresh engines and panics with the reason when the
 //! engine is wrong; `run` makes them all.
 
 mod crud;

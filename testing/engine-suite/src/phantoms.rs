@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = &[("phantoms against an oracle", phantoms)];
 
 const KEYS: u64 = 30;
 const SESSIONS: usize = 3;
-/// Steps that change something and tell the oracle so, at least, in all runs: else the test shows nothing.
+/// Least number of steps in all runs that change something and record it in the oracle: with fewer the test shows nothing.
 const WRITES_MIN: usize = 300;
 
 type Rows = BTreeMap<i64, Row>;
@@ -69,11 +69,11 @@ impl Span {
     }
 }
 
-/// An open transaction and what the oracle knows of it.
+/// An open transaction and its state in the oracle.
 struct Session {
     txn: Box<dyn Transaction>,
     spans: Vec<Span>,
-    /// Rows it has written: what they were before, for a rollback.
+    /// The earlier contents of rows that it has written, for a rollback.
     before: BTreeMap<i64, Option<Row>>,
 }
 
@@ -167,7 +167,7 @@ impl Oracle {
         }
     }
 
-    /// Every range that was read is as it was, but for the transaction's own writes, which the oracle has made too.
+    /// Checks that every range that was read is unchanged, except for the transaction's own writes, which the oracle has made too.
     fn look_again(&mut self, bench: &Bench, session: &mut Session) -> bool {
         for span in session.spans.clone() {
             session.txn.begin_statement();
@@ -197,7 +197,7 @@ impl Oracle {
         };
         match outcome {
             Ok(now) => {
-                // It went through, so no other transaction may count on what it changed.
+                // The write succeeded, so no other transaction may rely on the changed row.
                 for other in self.sessions.iter().flatten() {
                     for row in old.iter().chain(&now) {
                         let span = other.spans.iter().find(|span| span.covers(row));

@@ -78,18 +78,18 @@ impl Evaluator {
         self.registry.function(name).map_or(Arity::exactly(0), |function| function.arity)
     }
 
-    /// Calls a function with values, which it knows as constants or not. Packets are at most a mebibyte.
+    /// Calls a function with values, which are bound as constants or not. Packets are at most a mebibyte.
     ///
     /// # Errors
-    /// What the function raises.
+    /// The function's error.
     pub fn call(&self, name: &str, args: &[(Value, DataType)], constant: bool) -> Result<Value> {
         self.call_in(name, args, constant, NOW_MICROS, &mut FakeSession::default())
     }
 
-    /// Likewise, in a session of the caller's, in a statement that began at `now_micros`.
+    /// Likewise, in the caller's session, in a statement that began at `now_micros`.
     ///
     /// # Errors
-    /// What the function raises.
+    /// The function's error.
     pub fn call_in(
         &self,
         name: &str,
@@ -130,7 +130,7 @@ impl Evaluator {
     /// Evaluates an expression.
     ///
     /// # Errors
-    /// What the functions raise; 1064 for what the small grammar does not know.
+    /// The functions' errors; 1064 for syntax outside the small grammar.
     pub fn evaluate(&self, text: &str) -> Result<Answer> {
         let mut diagnostics = Diagnostics::default();
         let (value, ty, _) = self.value(text, &mut diagnostics)?;

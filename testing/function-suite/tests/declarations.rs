@@ -1,4 +1,4 @@
-//! What plugins declare of their functions hangs together: names, roles, and when a value changes.
+//! The consistency of the plugins' declarations of functions: names, roles, and when a value changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -101,7 +101,7 @@ fn roles() -> Vec<FunctionRole> {
         R::JsonContainsPath,
         R::JsonTableColumn,
         R::Now,
-        R::MomentNumber,
+        R::DatetimeNumber,
         R::PadRight,
         R::PartitionSeconds,
         R::AnyValue,
@@ -150,7 +150,7 @@ fn each_role_is_one_function_s() {
     }
 }
 
-/// What is kept in a table, or turned into a range of a column, may not change with the session.
+/// A value that is stored in a table, or turned into a range of a column, may not depend on the session.
 #[test]
 fn partitions_depend_on_nothing_that_changes() {
     for (name, function) in Evaluator::default().registry().scalars() {
@@ -171,7 +171,7 @@ fn partitions_depend_on_nothing_that_changes() {
     }
 }
 
-/// A session of which everything is told by one number.
+/// A session all of whose answers depend on one number.
 struct Told(u64);
 
 impl SessionServices for Told {
@@ -246,9 +246,9 @@ fn calls(arity: Arity) -> Vec<Vec<(Value, DataType)>> {
         |value: &str| (Value::text(value), DataType::varchar(40, CollationId::UTF8MB4_0900_AI_CI));
     let number = (Value::Int(3), DataType::bigint());
     let date = types::Date::new(2020, 2, 29).expect("a date").at_midnight();
-    let moment = (Value::DateTime(date), DataType::new(TypeKind::DateTime, 26, 6));
+    let datetime = (Value::DateTime(date), DataType::new(TypeKind::DateTime, 26, 6));
     let kinds =
-        [number, text("abc"), text("2020-02-29"), text("10:11"), moment, text("{\"a\": 1}")];
+        [number, text("abc"), text("2020-02-29"), text("10:11"), datetime, text("{\"a\": 1}")];
     let mut calls = Vec::new();
     for count in arity.min..=arity.max.min(arity.min + 1).min(4) {
         for first in &kinds {

@@ -123,9 +123,9 @@ fn argument(random: &mut Random) -> (Value, DataType) {
             (Value::Time(times[random.below(4)]), DataType::new(TypeKind::Time, 17, 6))
         }
         10 => {
-            let moments =
+            let datetimes =
                 [DateTime::ZERO, DateTime::MAX, Date::new(2020, 2, 0).unwrap().at_midnight()];
-            (Value::DateTime(moments[random.below(3)]), DataType::new(TypeKind::DateTime, 26, 6))
+            (Value::DateTime(datetimes[random.below(3)]), DataType::new(TypeKind::DateTime, 26, 6))
         }
         11 => {
             let value = types::json::parse(b"{\"a\": [1, 2.5, \"x\", null, {\"b\": true}]}")

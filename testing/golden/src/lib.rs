@@ -21,8 +21,8 @@ pub fn bytes(text: &str) -> Vec<u8> {
     pairs.map(byte).collect()
 }
 
-/// Fails unless `made` is what the golden text says; the message is the text it would have to be. With `GOLDEN_PRINT` set it prints
-/// that text and goes on, so that all texts of a new format can be had at once.
+/// Fails unless `made` matches the golden text; the message shows the text for `made`. With `GOLDEN_PRINT` set it prints
+/// that text and continues, which prints all texts of a new format in one run.
 ///
 /// # Panics
 /// They differ.

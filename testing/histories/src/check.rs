@@ -1,5 +1,5 @@
-//! The checker, after the idea of Elle: lists tell the order of their writers, so a history gives a graph of what came before what,
-//! and a level is a set of cycles that must not be there.
+//! The checker, after the idea of Elle: lists show the order of their writers, so a history gives a graph of the order of transactions,
+//! and a level is a set of forbidden cycles.
 //!
 //! REPEATABLE READ has two nodes for each transaction, its snapshot and its end: plain reads happen at the one, writes and locking
 //! reads at the other. In that graph nothing may go round; in the graph with one node for each, which SERIALIZABLE uses, it may.
@@ -9,10 +9,10 @@ use std::collections::{BTreeSet, HashMap};
 use crate::graph::{Edge, Graph, Kinds, Why};
 use crate::history::{Element, End, Key, Level, Op, Reading, Transaction};
 
-/// What can be wrong.
+/// The kinds of violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Anomaly {
-    /// Two reads of a list differ in more than length, or hold what nobody appended, or one twice.
+    /// Two reads of a list differ in more than length, or contain an element that nobody appended, or one twice.
     BrokenList,
     /// G1a: read from a transaction that was rolled back.
     AbortedRead,
@@ -41,10 +41,10 @@ pub struct Finding {
     pub text: String,
 }
 
-/// What a history shows.
+/// Result of checking a history.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What the level forbids.
+    /// Violations of the level.
     pub forbidden: Vec<Finding>,
     /// Cycles that it allows: they show that there was something to find.
     pub permitted: usize,
@@ -61,7 +61,7 @@ struct View<'h> {
 struct Checker<'h> {
     history: &'h [Transaction],
     level: Level,
-    /// Who appended an element to a list, and whether it is to be gone.
+    /// The transaction that appended an element to a list, and whether the append was undone.
     writers: HashMap<(Key, Element), (u32, bool)>,
     committed: Vec<bool>,
     findings: Vec<Finding>,
@@ -196,12 +196,12 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// What a transaction may expect of its own reads.
+    /// Checks a transaction's reads against its own operations.
     fn check_internal(&mut self, number: usize, transaction: &Transaction) {
         // A row that is not there can only be kept away by locks on gaps.
         let locks_gaps = self.level != Level::ReadCommitted;
         let mut snapshot: HashMap<Key, &[Element]> = HashMap::new();
-        // What a locked list must be: as it was read, with own elements behind.
+        // The expected contents of a locked list: as read, followed by own elements.
         let mut locked: HashMap<Key, Vec<Element>> = HashMap::new();
         let mut own: HashMap<Key, Vec<(Element, bool)>> = HashMap::new();
         for (at, op) in transaction.ops.iter().enumerate() {
@@ -210,7 +210,7 @@ impl<'h> Checker<'h> {
                     own.entry(*key).or_default().push((*element, *undone));
                     if let Some(list) = locked.get_mut(key) {
                         if *undone {
-                            // When it was taken back is not told; the next read starts afresh.
+                            // The history does not record when it was undone; the next read starts from scratch.
                             locked.remove(key);
                         } else {
                             list.push(*element);
@@ -262,7 +262,7 @@ impl<'h> Checker<'h> {
             let mut own = BTreeSet::new();
             for op in &transaction.ops {
                 match op {
-                    // Taken back, the row is again what the snapshot has.
+                    // After an undone append the row is again that of the snapshot.
                     Op::Append { undone: true, .. } => {}
                     Op::Append { key, .. } => drop(own.insert(*key)),
                     Op::Read { key, elements, reading } => {
@@ -277,7 +277,7 @@ impl<'h> Checker<'h> {
         views
     }
 
-    /// The graph: nodes 3n (snapshot), 3n+1 (end), 3n+2 (a moment of the clock).
+    /// The graph: nodes 3n (snapshot), 3n+1 (end), 3n+2 (a point in time).
     fn edges(&mut self, views: &HashMap<Key, Vec<View<'h>>>, split: bool) -> Vec<Edge> {
         let end = |number: u32| number * 3 + 1;
         let read_at = |view: &View<'_>| match split && view.at_snapshot {
@@ -319,7 +319,7 @@ impl<'h> Checker<'h> {
                 add(end(first), end(second), Why::WriteWrite, *key);
             }
             for view in views {
-                // What it read before its own elements, and what came after those it saw.
+                // The writers that it read before its own elements, and the writers after those it saw.
                 let others = view.elements.iter().rev().filter_map(writer);
                 let last = others.clone().find(|writer| *writer != view.transaction);
                 if let Some(last) = last {
@@ -339,7 +339,7 @@ impl<'h> Checker<'h> {
         edges
     }
 
-    /// Who ended before whom began, through a chain of moments instead of an edge for each pair.
+    /// Orders transactions that ended before others began, through a chain of points in time instead of an edge for each pair.
     fn add_time(&self, edges: &mut Vec<Edge>, split: bool) {
         let mut add = |from, to, why| edges.push(Edge { from, to, why, key: 0 });
         let numbers = || (0..self.history.len() as u32).filter(|n| self.committed[*n as usize]);

@@ -5,9 +5,9 @@
 pub enum Why {
     /// The second overwrote the first.
     WriteWrite,
-    /// The second read what the first wrote.
+    /// The second read a value that the first wrote.
     WriteRead,
-    /// The second overwrote what the first read.
+    /// The second overwrote a value that the first read.
     ReadWrite,
     /// The first had ended when the second began.
     Time,

@@ -1,4 +1,4 @@
-//! What clients did and saw: transactions of appends to lists and reads of lists. Knows no server.
+//! Operations and results of clients: transactions of appends to lists and reads of lists. Independent of servers.
 
 /// Where a list is.
 pub type Key = u32;
@@ -17,11 +17,11 @@ pub enum Reading {
 /// One operation that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// An element was put behind the others.
+    /// An element was appended.
     Append {
         /// The list.
         key: Key,
-        /// What.
+        /// The element.
         element: Element,
         /// Taken back by ROLLBACK TO SAVEPOINT.
         undone: bool,
@@ -30,7 +30,7 @@ pub enum Op {
     Read {
         /// The list.
         key: Key,
-        /// What it held.
+        /// The elements it held.
         elements: Vec<Element>,
         /// How.
         reading: Reading,
@@ -51,7 +51,7 @@ pub enum End {
 /// One transaction.
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// What it did, in order.
+    /// Its operations, in order.
     pub ops: Vec<Op>,
     /// How it ended.
     pub end: End,
@@ -66,7 +66,7 @@ pub struct Transaction {
 pub enum Level {
     /// Nothing uncommitted is read, nothing else is promised across statements.
     ReadCommitted,
-    /// As the reference means it: plain reads from one snapshot, writes and locking reads on what is current, all locks kept.
+    /// With the reference's meaning: plain reads from one snapshot, writes and locking reads on current data, all locks kept.
     RepeatableRead,
     /// Every read locks.
     Serializable,

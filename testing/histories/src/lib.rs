@@ -1,6 +1,6 @@
-//! Histories of list appends and a checker that finds in them what an isolation level forbids.
+//! Histories of list appends and a checker that finds violations of an isolation level in them.
 //!
-//! The program `histories` makes them with several connections to a real server. Knows SQL only there.
+//! The program `histories` makes them with several connections to a real server. Only that part uses SQL.
 
 mod check;
 mod graph;

@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// Seed of the operations (their order in time is the server's).
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Calls the level another when checking: shows that the checker finds what a weaker level lets through.
+    /// Checks against another level than the one run: shows that the checker finds anomalies of a weaker level.
     #[arg(long)]
     check_as: Option<Name>,
 }
@@ -46,7 +46,7 @@ enum Name {
     ReadCommitted,
     RepeatableRead,
     Serializable,
-    /// Connections at all of these, of which only what the weakest promises is asked.
+    /// Connections at all of these; only the promises of the weakest are checked.
     Mixed,
 }
 

@@ -11,7 +11,7 @@ use crate::work::{FLEETING, Lists, RANGE, Rows, SECOND_KEY, key_of};
 
 const DEADLOCK: u16 = 1213;
 const LOCK_NOWAIT: u16 = 3572;
-/// Transactions are short: whoever waits for so long stands in a deadlock that was not found, which fails the run.
+/// Transactions are short: a wait of this length means an undetected deadlock, which fails the run.
 const LOCK_WAIT_SECONDS: u32 = 30;
 
 pub(crate) struct Session<'l> {
@@ -158,7 +158,7 @@ impl<'l> Session<'l> {
         let appended = match self.random.below(4) {
             0 => self.run(&self.update_sql(place, element))? == 1,
             1 => self.run(&self.upsert_sql(place, element)).map(|_| true)?,
-            // Nothing has to be known of it: who locked the list still finds it.
+            // No record is needed: a client that locked the list still finds it.
             2 => {
                 let k = self.fleeting_place() + SECOND_KEY;
                 self.run(&format!("DELETE FROM lists WHERE k = {k}")).map(|_| false)?
@@ -186,7 +186,7 @@ impl<'l> Session<'l> {
         self.run("SAVEPOINT s")?;
         let mut taken_back = Vec::new();
         let changed = self.change(&mut taken_back).and_then(|()| self.change(&mut taken_back));
-        // What was read in between has elements that were never there.
+        // Reads in between contain elements that were never there.
         ops.extend(taken_back.into_iter().filter_map(|op| match op {
             Op::Append { key, element, .. } => Some(Op::Append { key, element, undone: true }),
             Op::Read { .. } => None,
@@ -234,7 +234,7 @@ impl<'l> Session<'l> {
         Ok(())
     }
 
-    /// One UPDATE of all lists in a range or of a group; then a look at which they were.
+    /// One UPDATE of all lists in a range or of a group; then a read that shows which lists it changed.
     fn append_to_many(&mut self, ops: &mut Vec<Op>) -> Result<(), Stopped> {
         let place = self.lists.pick(&mut self.random);
         let element = self.lists.new_element();
@@ -331,7 +331,7 @@ impl<'l> Session<'l> {
         Ok(())
     }
 
-    /// A list that is deleted and inserted anew, longer, perhaps with another primary key.
+    /// Deletes a list and inserts a longer one, perhaps with another primary key.
     fn replace_fleeting(&mut self, ops: &mut Vec<Op>) -> Result<(), Stopped> {
         let place = self.fleeting_place();
         let (id, k, g) = (self.fleeting_id(place), place + SECOND_KEY, self.group_of(place));
@@ -396,7 +396,7 @@ impl<'l> Session<'l> {
         let reading = lock.reading();
         for (place, list) in &rows.0 {
             let (key, elements) = (key_of(*place, list), list.clone());
-            // Of a list that has moved meanwhile a snapshot has both, as it was and with what was appended to it since.
+            // When a list has moved, a snapshot has both its old row and the new one with later appends.
             let is_old = FLEETING.contains(place)
                 && reading == Reading::Plain
                 && last_own(ops, key).is_some_and(|own| list.last() != Some(&own));
@@ -479,7 +479,7 @@ impl<'l> Session<'l> {
     }
 }
 
-/// What was appended last to a list.
+/// The last own append to a list.
 fn last_own(ops: &[Op], wanted: Key) -> Option<Element> {
     ops.iter().rev().find_map(|op| match op {
         Op::Append { key, element, .. } if *key == wanted => Some(*element),

@@ -1,8 +1,8 @@
 //! The load: rounds of connections that run random transactions (`session`) on lists that they all use.
 //!
-//! A list is a row, found by its place, which `k` tells. Most lists have one place for ever and are lists of the checker by it. Lists at the few
-//! fleeting places come and go and change their primary key: each time that one is made it is another list for the checker, named by its
-//! first element, and nothing is said of a place that is empty.
+//! A list is a row, found by its place, the value of `k`. Most lists keep one place and are named by it in the checker. Lists at the few
+//! fleeting places are created and deleted and change their primary key: each new one is another list for the checker, named by its
+//! first element, and an empty place is not recorded.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,7 +20,7 @@ const LISTS: usize = 8;
 const LENGTH_MAX: u32 = 30;
 /// Lists of a range read.
 pub(crate) const RANGE: u32 = 3;
-/// Places whose lists come and go.
+/// Places whose lists are created and deleted.
 pub(crate) const FLEETING: Range<u32> = 500_000..500_004;
 /// Set in the checker's names of lists at fleeting places.
 const FLEETING_KEY: Key = 1 << 31;
@@ -70,7 +70,7 @@ impl Lists {
     }
 }
 
-/// What the checker calls the list found at a place.
+/// The checker's name for the list found at a place.
 pub(crate) fn key_of(place: u32, elements: &[Element]) -> Key {
     match FLEETING.contains(&place) {
         true => FLEETING_KEY | elements.first().copied().unwrap_or_default(),
@@ -78,7 +78,7 @@ pub(crate) fn key_of(place: u32, elements: &[Element]) -> Key {
     }
 }
 
-/// Rows of `k, list`: places and lists. A snapshot beside own changes may have two of a place.
+/// Rows of `k, list`: places and lists. A snapshot that includes own changes may have two of a place.
 #[derive(Default)]
 pub(crate) struct Rows(pub Vec<(u32, Vec<Element>)>);
 
@@ -86,7 +86,7 @@ impl Answer for Rows {
     fn row(&mut self, cells: &[Option<&[u8]>]) {
         let text = |at: usize| std::str::from_utf8(cells[at].unwrap_or_default()).unwrap_or("");
         let elements = text(1).split(',').filter(|part| !part.is_empty());
-        // What is no number is nobody's element, which the checker reports.
+        // A text that is not a number becomes an element that nobody appended, which the checker reports.
         let list = elements.map(|part| part.parse().unwrap_or(0)).collect();
         let place = text(0).parse::<u32>().unwrap_or(0).saturating_sub(SECOND_KEY);
         self.0.push((place, list));

@@ -1,4 +1,4 @@
-//! A squalld under callgrind, asked for what each thread did since it was asked before.
+//! A squalld under callgrind, which reports each thread's instructions since the previous report.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use sqltest::Server;
 
 /// The name that callgrind's files begin with, in the server's folder.
 const OUT: &str = "callgrind";
-/// The threads that run statements, by their name. What others do (write pages, purge, look for idle connections) depends on the time
+/// The threads that run statements, by their name. The work of others (writing pages, purge, checking for idle connections) depends on the time
 /// more than on the statement.
 const WORKER: &str = "mysql-worker";
-/// A thread that callgrind counted and that is no more: workers come and go, no others do.
+/// A thread that callgrind counted and that has ended: only workers come and go.
 const ENDED: &str = "ended";
 
 /// A server under callgrind.
@@ -27,7 +27,7 @@ impl Watched {
     /// Starts `program`.
     ///
     /// # Errors
-    /// There is no valgrind or the server does not start under it.
+    /// Valgrind is not installed, or the server does not start under it.
     pub fn start(program: &Path) -> Result<Watched, String> {
         let command = |folder: &Path| {
             let mut command = Command::new("valgrind");
@@ -55,7 +55,7 @@ impl Watched {
         self.ask(&["zero"]).map(drop)
     }
 
-    /// What each thread did since the reset.
+    /// Instructions of each thread since the reset.
     ///
     /// # Errors
     /// Callgrind does not answer.
@@ -98,7 +98,7 @@ impl Watched {
         Ok(paths.filter(is_dump).collect())
     }
 
-    /// Names by callgrind's numbers of threads. It tells the kernel's numbers, and the kernel the names.
+    /// Names by callgrind's thread numbers. It reports the kernel's numbers, and the kernel the names.
     fn thread_names(&self) -> Result<BTreeMap<u32, String>, String> {
         let status = self.ask(&["v.info", "scheduler"])?;
         let mut names = BTreeMap::new();

@@ -22,7 +22,7 @@ pub struct Figures {
 /// How a count compares with its figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// There is no figure.
+    /// The file has no figure for it.
     Unknown,
     /// About the same.
     Same { percent: f64 },
@@ -36,7 +36,7 @@ impl Figures {
     /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read, or a line is no figure.
+    /// It cannot be read, or a line is not a figure.
     pub fn read(path: &Path) -> Result<Figures, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -73,7 +73,7 @@ impl Figures {
         }
     }
 
-    /// Whether the figures hold for this processor: libraries choose code by what it has.
+    /// Whether the figures hold for this processor: libraries choose code by its features.
     pub fn hold_for(&self, processor: &str) -> bool {
         self.processor == processor
     }

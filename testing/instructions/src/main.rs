@@ -17,7 +17,7 @@ use callgrind::Watched;
 use figures::{Figures, Verdict};
 use statements::{STATEMENTS, Session, Statement};
 
-/// Rounds of a statement; the least count is its figure: more comes from what happened besides.
+/// Rounds of a statement; the lowest count is its figure: higher counts come from unrelated work.
 const ROUNDS: usize = 3;
 
 #[derive(Parser)]
@@ -29,13 +29,13 @@ struct Options {
     /// The kept figures.
     #[arg(long, default_value = "tests/instructions.toml")]
     figures: PathBuf,
-    /// Keep what was counted.
+    /// Store the counts.
     #[arg(long, env = "UPDATE", value_parser = clap::builder::FalseyValueParser::new())]
     update: bool,
-    /// Show what each thread did.
+    /// Show the count of each thread.
     #[arg(long)]
     threads: bool,
-    /// Only statements whose name begins so.
+    /// Only statements whose name begins with one of these.
     only: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use types::Value;
 /// Rows of the table that most statements use, and of the one that is counted and grouped as a whole.
 const ROWS: i64 = 2_000;
 const MANY_ROWS: i64 = 10_000;
-/// Statements run this long before they are counted: a server that looks for busy connections twice a second has given this one its own thread by then.
+/// Warm-up time before statements are counted: the server checks for busy connections twice a second and has by then given this one its own thread.
 const WARM: Duration = Duration::from_millis(1100);
 
 /// A statement that is counted.
@@ -18,12 +18,12 @@ pub struct Statement {
     pub name: &'static str,
     /// How often it runs between two counts.
     pub times: u32,
-    /// What makes the rows of a round, after how many the statement had before.
+    /// Makes the rows of a round, from the number of earlier runs of the statement.
     rows: Option<fn(i64, u32) -> String>,
     run: Run,
 }
 
-/// How a statement runs; `?` stands for numbers made of how often it ran before.
+/// How a statement runs; `?` is replaced by numbers made of how often it ran before.
 enum Run {
     /// Prepared once.
     Prepared(&'static str, fn(i64) -> Vec<Value>),

@@ -21,11 +21,11 @@ pub struct Options {
     /// The whole sizes: a thousand connections, a thousand statements each.
     #[arg(long)]
     full: bool,
-    /// Only checks whose name begins so.
+    /// Only checks whose name begins with one of these.
     only: Vec<String>,
 }
 
-/// A check prints its figures and says what it missed.
+/// A check prints its figures and returns the missed limit as the error.
 type Check = fn(&Options) -> Result<(), String>;
 
 const CHECKS: &[(&str, Check)] = &[

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::process::{mib, resident_bytes};
 use crate::{Options, connect, error_of, must, run};
 
-/// What the server may keep of a text of 64 MiB while it answers, and afterwards.
+/// Memory that the server may use for a text of 64 MiB while it answers, and afterwards.
 const RESIDENT_MAX: u64 = 1 << 30;
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 

@@ -1,4 +1,4 @@
-//! Prepared statements that nobody closes, and what preparing gains.
+//! Prepared statements that are never closed, and the gain from preparing.
 
 use client::{Connection, Failure, Prepared};
 use sqltest::Server;

@@ -14,7 +14,7 @@ pub fn resident_bytes(process: u32) -> u64 {
 /// Processor time so far, seconds.
 pub fn cpu_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // Behind the name in parentheses: fields 14 and 15 of the whole line.
+    // After the name in parentheses: fields 14 and 15 of the whole line.
     let fields = stat.rsplit(')').next().unwrap_or("").split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     ticks as f64 / TICKS_PER_SECOND

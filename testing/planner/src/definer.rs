@@ -1,4 +1,4 @@
-//! What CREATE TABLE asks for while a fixture's table is made.
+//! The services that CREATE TABLE needs to make a fixture's table.
 
 use std::sync::Arc;
 

@@ -20,19 +20,19 @@ use crate::definer::Definer;
 
 pub(crate) const SCHEMA: &str = "test";
 const COLLATION: CollationId = CollationId::UTF8MB4_0900_AI_CI;
-/// Rows of a table whose size is not told.
+/// Rows of a table whose size is not given.
 const ROWS: u64 = 1000;
 /// The engine's name: none runs here.
 pub(crate) const ENGINE: &str = "Squall";
 
-/// What of a statement is shown.
+/// The part of a statement's planning to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// What the binder made.
+    /// The binder's result.
     Bound,
     /// The plan, as EXPLAIN shows it, without estimates.
     Plan,
-    /// What CREATE TABLE makes, and how ALTER TABLE is carried out.
+    /// The definition made by CREATE TABLE, and the method of ALTER TABLE.
     Definition,
 }
 
@@ -94,7 +94,7 @@ impl Default for Fixture {
 }
 
 impl Fixture {
-    /// What `sql` gives: nothing for a definition, else the view of the statement, or its error.
+    /// The result of `sql`: empty for a definition, else the view of the statement, or its error.
     pub fn answer(&mut self, sql: &str, view: View) -> String {
         match self.run(sql, view) {
             Ok(text) => text.trim_end().to_owned(),
@@ -183,7 +183,7 @@ impl Fixture {
     /// `rows TABLE n`, `distinct TABLE INDEX n n..` or `sql_mode MODE`.
     ///
     /// # Errors
-    /// There is no such table, index or mode.
+    /// The table, index or mode does not exist.
     pub fn tell(&mut self, words: &[&str]) -> std::result::Result<(), String> {
         let number = |word: &&str| word.parse::<u64>().map_err(|_| format!("{word} is no number"));
         match words {

@@ -1,13 +1,13 @@
-//! The scripts: statements after `> `, each with what is shown of it; lines that tell sizes; comments.
+//! The scripts: statements after `> `, each with its expected view; lines that set sizes; comments.
 
 use std::path::Path;
 
 use crate::fixture::{Fixture, View};
 
-/// Runs a script and compares; with `UPDATE` set in the environment it writes what is shown instead.
+/// Runs a script and compares; with `UPDATE` set in the environment it writes the shown results instead.
 ///
 /// # Panics
-/// A statement shows something else than the script says, or a line makes no sense.
+/// A statement shows something else than the script expects, or a line is malformed.
 pub fn check(path: &Path, view: View) {
     let text = std::fs::read_to_string(path).expect("the script can be read");
     let (shown, differences) = run(&text, view);

@@ -14,7 +14,7 @@ use sys::net::Stream;
 use sys::sync::Mutex;
 use sys::threads::Thread;
 
-// The order of a map's entries is part of what a seed decides.
+// A seed also decides the order of a map's entries.
 sys::seeded_hash_maps!();
 
 /// Where the server keeps everything.
@@ -66,7 +66,7 @@ impl Server {
     }
 }
 
-/// A stream whose reads and writes wait, as a client's do.
+/// A stream whose reads and writes wait, like those of a client.
 struct Waiting(Stream);
 
 impl Read for Waiting {

@@ -11,7 +11,7 @@ use sys::threads::Thread;
 
 const ROWS: usize = 12;
 
-/// A machine that shows what its server said when a test fails.
+/// A machine that prints its server's log when a test fails.
 struct Machine(Simulation);
 
 impl Machine {
@@ -130,7 +130,7 @@ fn a_seed_gives_the_same_run_and_another_one_the_same_answers() {
     assert_ne!(trace, other);
 }
 
-/// Start from nothing, and lose power while two clients write. Returns the rows that they were told are safe.
+/// Starts from nothing, and loses power while two clients write. Returns the rows whose commit was acknowledged.
 fn interrupted_life() -> Vec<usize> {
     let _server = Server::start();
     let mut client = Client::over_socket("first");
@@ -143,7 +143,7 @@ fn interrupted_life() -> Vec<usize> {
     acknowledged.lock().clone()
 }
 
-/// Start on what the failure left, and read.
+/// Starts on the files that the failure left, and reads.
 fn recovered_life() -> (Vec<usize>, Vec<String>, Vec<String>) {
     let server = Server::start();
     let mut client = Client::over_socket("second");

@@ -6,7 +6,7 @@ use client::{Answer, Column, Connection, Failure, Outcome};
 use types::{Date, Time, Value};
 use wire::{ColumnFlags, ColumnType};
 
-/// What a script wants to see, and what it sends besides the statement.
+/// The parts of an answer that a script wants to see, and the parameters that it sends with the statement.
 #[derive(Clone, Default)]
 pub struct View {
     /// Column types, lengths and flags under the captions.
@@ -19,7 +19,7 @@ pub struct View {
     pub plan: bool,
     /// Binary protocol.
     pub prepared: bool,
-    /// Parameters of the prepared statement: words, of which NULL is none.
+    /// Parameters of the prepared statement: words; the word NULL is SQL's NULL.
     pub parameters: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ fn text(connection: &mut Connection, sql: &str, view: &View) -> client::Result<S
     all_results(connection, &outcome, &set, view)
 }
 
-/// The first result and those behind it.
+/// The first result and the following ones.
 fn all_results(
     connection: &mut Connection,
     first: &Outcome,
@@ -253,7 +253,7 @@ fn fraction(micros: u64) -> String {
     if micros == 0 { String::new() } else { format!(".{micros:06}") }
 }
 
-/// UTF-8 as it is, everything else and what would break a line as `\xNN`.
+/// UTF-8 unchanged; other bytes and characters that would break a line as `\xNN`.
 fn escape(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! What other harnesses share with the runner of SQL scripts: a server of their own.
+//! Parts of the SQL script runner that other harnesses share: a server of their own.
 
 mod server;
 

@@ -1,7 +1,7 @@
-//! Runs the SQL scripts under `tests/sql` against a server and compares what it answers with what the scripts say.
+//! Runs the SQL scripts under `tests/sql` against a server and compares its answers with those in the scripts.
 //!
 //! The scripts are data (see `tests/sql/README.md`). `--server` takes any server that speaks the protocol, so the same scripts
-//! run differentially against a reference; `--update` rewrites their expectations with what the server answered.
+//! run differentially against a reference; `--update` rewrites their expectations with the server's answers.
 
 mod answer;
 mod runner;

@@ -10,7 +10,7 @@ use client::{Connection, Encryption, Failure, Options, Target};
 use crate::answer::{View, ask, error_line};
 use crate::script::{Item, Mode, USER, parse, print};
 
-/// What a background statement that waits for others has for an answer, and how long it is given when the server does not say that it waits.
+/// The answer of a background statement that waits for others, and the time limit for it when the server does not report the wait.
 const WAITS: &str = "waits";
 const BLOCKED_AFTER: Duration = Duration::from_millis(300);
 /// How often the server is asked whether such a statement waits, and how often in a row it must have said so.
@@ -26,7 +26,7 @@ struct Client {
     answers: Receiver<String>,
 }
 
-/// What `# @login` says of the connection of the next statement.
+/// The login options of the next statement's connection, from `# @login`.
 #[derive(Clone, Copy, Default)]
 struct Login {
     /// It begins, whether there is one already or not.
@@ -36,7 +36,7 @@ struct Login {
 }
 
 impl Client {
-    /// Who cannot log in gets the server's error as the second result.
+    /// Returns the server's error as the second result when the login fails.
     fn connect(
         address: &str,
         name: &str,
@@ -122,7 +122,7 @@ fn options(address: &str, user: &str, schema: Option<&str>) -> Result<Options, S
 /// Runs the script `file` in a fresh schema `test`.
 ///
 /// # Errors
-/// What differs, or why it cannot run.
+/// The difference, or the reason why it cannot run.
 pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let mut admin = open(address, "root", None)?;
@@ -189,7 +189,7 @@ fn is_explain(sql: &str) -> bool {
     sql.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("EXPLAIN"))
 }
 
-/// Directives stand in comments above a statement: `# @types @sort @columns @login @parameters one two`; `# @plans` is about all that follow.
+/// Directives are in comments above a statement: `# @types @sort @columns @login @parameters one two`; `# @plans` applies to all that follow.
 fn direct(line: &str, view: &mut View, login: &mut Login) {
     if let Some(comment) = line.strip_prefix("# ") {
         login.expired |= comment.split(' ').any(|word| word == "@login-expired");
@@ -203,7 +203,7 @@ fn direct(line: &str, view: &mut View, login: &mut Login) {
     }
 }
 
-/// Sends a statement. Its answer is waited for as long as machines can be slow, but for one that may wait for others: `watcher` says whether it does.
+/// Sends a statement and waits for its answer with a generous time limit, unless it may wait for other statements: `watcher` reports whether it does.
 fn step(
     client: &Client,
     mode: Mode,

@@ -1,4 +1,4 @@
-//! The script format: statements behind a prompt, each followed by what the server must answer.
+//! The script format: statements after a prompt, each followed by the expected answer.
 
 /// How a step is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Mode {
     Text,
     /// `>p `: prepared, binary protocol.
     Prepared,
-    /// `>& `: send and go on; the answer is `waits` when the statement blocks.
+    /// `>& `: send and continue; the answer is `waits` when the statement blocks.
     Background,
     /// `>= `: the answer of the statement that was sent before.
     Reap,
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Vec<Item> {
             continue;
         };
         let mut sql = line[prompt.len()..].to_owned();
-        // A statement goes on over indented lines.
+        // A statement continues over indented lines.
         while let Some(next) = lines.next_if(|next| next.starts_with("  ")) {
             sql.push('\n');
             sql.push_str(next);
@@ -81,7 +81,7 @@ pub fn print(items: &[Item]) -> String {
     text
 }
 
-/// Connections with such a name log in as that user, without a schema, with the password behind a colon; all others as root, in the script's schema.
+/// Connections whose name begins so log in as that user, without a schema, with the password after a colon; others as root, in the script's schema.
 pub const USER: &str = "u_";
 
 fn prompt(line: &str) -> Option<(String, Mode, String)> {

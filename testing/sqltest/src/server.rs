@@ -24,7 +24,7 @@ impl Server {
         Server::start_command(|_| Command::new(program), options)
     }
 
-    /// Starts what `command` makes of the server's folder: `program` under a tool that watches it.
+    /// Starts the command that `command` builds for the server's folder: `program` under a tool that watches it.
     ///
     /// # Errors
     /// As `start`.

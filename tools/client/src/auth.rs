@@ -1,4 +1,4 @@
-//! What a client computes to prove that it knows a password.
+//! The client's computations to prove that it has a password.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPublicEncryptingKey, PublicEncryptingKey};

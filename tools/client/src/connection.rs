@@ -60,7 +60,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// What the client says to get it.
+    /// The capability flag that requests it.
     fn capability(self) -> Capabilities {
         match self {
             Framing::Plain => Capabilities(0),
@@ -487,7 +487,7 @@ impl Connection {
     }
 }
 
-/// The outcome that an OK packet tells.
+/// The outcome in an OK packet.
 fn outcome(ok: &OkPacket<'_>) -> Outcome {
     Outcome {
         affected_rows: ok.affected_rows,

@@ -12,7 +12,7 @@ pub use connection::{
 
 pub use stream::{Carrier, Reach};
 
-/// What can go wrong: the server's own error keeps its number.
+/// A client's errors: the server's own error keeps its number.
 #[derive(Debug)]
 pub enum Failure {
     /// The server answered with an error.

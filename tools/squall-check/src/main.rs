@@ -20,7 +20,7 @@ use sys::overlay::OverlayDisk;
 struct Options {
     /// Data directory, or directory of a backup
     directory: PathBuf,
-    /// Where to keep what recovery changes, for the time of the check
+    /// Where to keep recovery's changes during the check
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     scratch: PathBuf,
     /// Memory for pages

@@ -92,7 +92,7 @@ fn update(options: &Options, random: &mut Random) -> String {
     format!("UPDATE {TABLE} SET {} WHERE id = '{}'", sets.join(", "), key(options, random))
 }
 
-/// Splits a text of statements at the delimiter; `\n` stands for a newline.
+/// Splits a text of statements at the delimiter; `\n` means a newline.
 pub fn split(text: &str, delimiter: &str) -> Vec<String> {
     let delimiter = delimiter.replace("\\n", "\n");
     let pieces = text.split(delimiter.as_str()).map(str::trim);

@@ -39,7 +39,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("ranges", "SELECT COUNT(k) FROM sbtest{} WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ?"),
 ];
 
-/// What the clients share.
+/// State shared by the clients.
 struct Run<'a> {
     options: &'a Options,
     workload: Workload,

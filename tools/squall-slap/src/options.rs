@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, ValueEnum};
 use client::{Connection, Encryption, Framing, Target};
 
-/// What auto-generated statements do.
+/// Kind of the auto-generated statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LoadType {
     /// Half inserts, half scans.
@@ -43,7 +43,7 @@ pub enum SslMode {
     Required,
 }
 
-/// A way to compress what is sent.
+/// A compression method of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Algorithm {
     /// zlib.
@@ -158,7 +158,7 @@ pub struct Options {
     /// Whether to encrypt connections.
     #[arg(long, value_enum, ignore_case = true, default_value = "DISABLED")]
     pub ssl_mode: SslMode,
-    /// Compress what is sent, by whichever way the server can.
+    /// Compress the connection, by any method of the server.
     #[arg(short = 'C', long)]
     pub compress: bool,
     /// Ways to compress, best first: a comma-separated list.
@@ -195,7 +195,7 @@ pub struct Options {
     /// GUID primary key in the invented table.
     #[arg(long)]
     pub auto_generate_sql_guid_primary: bool,
-    /// What the invented statements do.
+    /// Kind of the auto-generated statements.
     #[arg(long, value_enum, default_value = "mixed")]
     pub auto_generate_sql_load_type: LoadType,
     /// Secondary indexes in the invented table.
@@ -316,13 +316,13 @@ pub struct Options {
     /// Send statements as text instead of preparing them.
     #[arg(long)]
     pub text: bool,
-    /// Append the id of every row whose insert was acknowledged to this file: what must survive a crash.
+    /// Append the id of every row whose insert was acknowledged to this file: these rows must survive a crash.
     #[arg(long)]
     pub acknowledged: Option<PathBuf>,
 }
 
 impl Options {
-    /// What the parser cannot see.
+    /// Checks that the parser cannot make.
     ///
     /// # Errors
     /// Options that contradict each other.

@@ -1,4 +1,4 @@
-//! What a test took.
+//! Timings of a test.
 
 use std::io::Write;
 

@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::random::Random;
 use crate::report::Report;
 
-/// What the clients share.
+/// State shared by the clients.
 struct Load<'a> {
     options: &'a Options,
     statements: &'a [String],

@@ -39,7 +39,7 @@ pub struct Options {
     /// User.
     #[arg(short, long, default_value = "root")]
     pub user: String,
-    /// Password; asked for when the option stands alone. SQUALL_PASSWORD works too.
+    /// Password; prompted for when the option has no value. SQUALL_PASSWORD works too.
     #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "?", env = "SQUALL_PASSWORD")]
     pub password: Option<String>,
     /// Log in with an expired password even in batch mode, to set a new one.
@@ -48,7 +48,7 @@ pub struct Options {
     /// Do not encrypt.
     #[arg(long)]
     pub skip_ssl: bool,
-    /// Compress what is sent when the server can.
+    /// Compress the connection when the server can.
     #[arg(short = 'C', long)]
     pub compress: bool,
     /// Run these statements and exit.

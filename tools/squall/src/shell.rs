@@ -1,4 +1,4 @@
-//! Reads statements, runs them, shows what comes back.
+//! Reads statements, runs them, shows their results.
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
@@ -34,7 +34,7 @@ pub struct Shell<'a> {
     interactive: bool,
 }
 
-/// What to do after a line.
+/// Action after a line.
 enum Next {
     Go,
     Quit,
@@ -114,7 +114,7 @@ impl<'a> Shell<'a> {
         editor.set_helper(Some(Words { names: self.names() }));
         let history = std::env::var("HOME").map(|home| format!("{home}/.squall_history"));
         if let Ok(file) = &history {
-            // There is none the first time.
+            // The file does not exist the first time.
             let _ = editor.load_history(file);
         }
         let mut pending = String::new();
@@ -167,7 +167,7 @@ impl<'a> Shell<'a> {
         Ok(Next::Go)
     }
 
-    /// Runs a command of the client itself; `None` when `line` is none.
+    /// Runs a command of the client itself; `None` when `line` is not a command.
     fn command(&mut self, line: &str) -> Option<Result<Next, String>> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
@@ -274,7 +274,7 @@ impl<'a> Shell<'a> {
             "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()",
             "SELECT DISTINCT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()",
         ] {
-            // Without names there is no completion, and nothing else is lost.
+            // Without names only completion is missing.
             let _ = self.connection.query(sql.as_bytes(), &mut names);
         }
         names.0.sort();

@@ -1,4 +1,4 @@
-//! Atomic accesses with an ordering (`Acquire`, `Release`, `AcqRel`, `SeqCst`) without a word of what they pair with. The word is a comment that
+//! Atomic accesses with an ordering (`Acquire`, `Release`, `AcqRel`, `SeqCst`) without a comment that names their counterpart. The comment
 //! says `pairs with`, on the line or on one of the three above it.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use super::ratchet::{Better, Ratchet};
 use super::source::Source;
 
 const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
-/// Lines above the access in which the comment may stand.
+/// Lines above the access in which the comment may be.
 const LINES_ABOVE: usize = 3;
 
 /// Lines that name an ordering. A line counts once.

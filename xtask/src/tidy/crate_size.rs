@@ -1,5 +1,5 @@
-//! No crate is larger than what one head holds: `[size]` in `layers.toml`. Crates that were larger when the limit came are named
-//! there with a ceiling of their own, which may only fall, and leave the list when they keep to the limit.
+//! No crate is larger than one person can know: `[size]` in `layers.toml`. Crates that were larger when the limit came are named
+//! there with a separate ceiling, which may only fall, and leave the list when they keep to the limit.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! No kernel crate names a function of a plugin: what the kernel knows of a function is what its plugin declares (`FunctionTraits`).
+//! No kernel crate names a function of a plugin: the kernel uses only the properties that the plugin declares (`FunctionTraits`).
 //!
 //! The names are those of the plugins' tables, taken from their source; a string literal in the kernel that is one of them, in any case,
 //! is a finding. Many names are also words of something else (types, units, statements, variables): `WORDS` says where.
@@ -33,7 +33,7 @@ const UNITS: &[&str] =
 /// Statements, as messages and EXPLAIN name them.
 const STATEMENTS: &[&str] = &["INSERT", "REPLACE"];
 
-/// What statements about definitions, accounts, programs and settings are made of: no plan and no expression goes through there.
+/// Crates of statements about definitions, accounts, programs and settings: no plan or expression passes through them.
 const STATEMENT_CRATES: &[&str] = &[
     "crates/accounts/",
     "crates/definitions/",

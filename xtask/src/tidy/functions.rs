@@ -10,7 +10,7 @@ use super::source::Source;
 const LONG: u64 = 100;
 /// Above this a function must not be.
 const TOO_LONG: u64 = 120;
-/// What 99 of 100 functions should keep to.
+/// The limit that 99 of 100 functions should keep to.
 const P99: u64 = 60;
 
 struct Function {

@@ -1,7 +1,7 @@
 //! Which files of a crate import which: the names in a file's code, resolved to the file that defines them.
 //!
-//! A re-export (`pub use`) is followed to the definition and is no import itself, so that a `mod.rs` that only declares and
-//! re-exports imports nothing and defines nothing. What is reached through a value, such as a method, needs no import and counts not.
+//! A re-export (`pub use`) is followed to the definition and is not an import itself, so that a `mod.rs` that only declares and
+//! re-exports imports nothing and defines nothing. Items reached through a value, such as methods, need no import and do not count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use super::source::Source;
 /// Imports of the files of one crate: from file to file (indices of its sources), with the names.
 pub type Imports = BTreeMap<(usize, usize), BTreeSet<String>>;
 
-/// A module and what its names mean.
+/// A module and the meaning of its names.
 struct Module {
     parent: Option<usize>,
     file: usize,
@@ -22,18 +22,18 @@ struct Module {
     globs: Vec<Vec<String>>,
 }
 
-/// What a name in a module means. It can mean two things: a module and a function, for example.
+/// The meaning of a name in a module. It can have two: a module and a function, for example.
 #[derive(Clone)]
 enum Meaning {
     /// An item that the module defines.
     Item,
     /// A child of the module.
     Module(usize),
-    /// What the path means, read from the module.
+    /// The item at the path, relative to the module.
     Import(Vec<String>),
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Module(usize),
@@ -47,7 +47,7 @@ struct Tree {
     modules: Vec<Module>,
 }
 
-/// Paths longer than this chain of imports are given up: imports can be circular.
+/// Paths longer than this chain of imports are abandoned: imports can be circular.
 const IMPORTS_MAX: usize = 16;
 
 impl Tree {
@@ -98,7 +98,7 @@ impl Tree {
         });
     }
 
-    /// What `path` means in `module`.
+    /// The meaning of `path` in `module`.
     fn resolve(&self, module: usize, path: &[String], imports: usize) -> Vec<Target> {
         let Some((first, mut rest)) = path.split_first() else { return Vec::new() };
         let mut targets = match first.as_str() {
@@ -199,7 +199,7 @@ pub fn of_crate(sources: &[&Source]) -> Imports {
     let mut root = 0;
     for (file, source) in sources.iter().enumerate() {
         let parent = source.module.split_last().map(|(name, path)| {
-            // Parents stand before their children, and the last root before them all.
+            // Parents come before their children, and the last root before them all.
             let found = (0..file).rev().find(|other| sources[*other].module == path);
             (name.clone(), found.map_or(root, |other| of_file[other]))
         });
@@ -236,7 +236,7 @@ impl FindPaths<'_> {
             return;
         }
         for target in self.tree.resolve(self.module, path, IMPORTS_MAX) {
-            // A module as such is a name only; what is named in it counts.
+            // A module as such is only a name; the items named in it count.
             if let Target::Item(file) = target
                 && file != self.file
             {

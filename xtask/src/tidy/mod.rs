@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: rules that the compiler does not check.
 //!
 //! Two kinds. A *rule* has no exceptions: each breach is a finding. A *ratchet* counts something that may only improve: the kept
-//! figure stands in `xtask/ratchets.toml`, and a worse one is a finding. One subject a file; each has a test that plants a breach.
+//! figure is in `xtask/ratchets.toml`, and a worse one is a finding. One subject a file; each has a test that plants a breach.
 
 mod assertions;
 mod atomics;
@@ -21,13 +21,13 @@ use crate::run;
 
 pub use circles::print as print_circles;
 
-/// What to do with the ratchets.
+/// Action on the ratchets.
 enum Mode {
     /// Fail where a figure is worse than the kept one; say where it is better.
     Check,
     /// Fail where it is better, too: the kept figure has to follow.
     Strict,
-    /// Lower the kept figures to what is measured.
+    /// Lower the kept figures to the measured ones.
     Write,
     /// Print the places that a ratchet counts.
     List(String),

@@ -1,4 +1,4 @@
-//! Figures that may only improve. The kept ones stand in `xtask/ratchets.toml`; nobody needs to improve a figure beyond its target.
+//! Figures that may only improve. The kept ones are in `xtask/ratchets.toml`; a figure need not improve beyond its target.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,9 +7,9 @@ use std::path::Path;
 /// Which way a figure improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// It counts what should not be.
+    /// It counts something undesired.
     Lower,
-    /// It counts what should be.
+    /// It counts something desired.
     Higher,
 }
 
@@ -24,7 +24,7 @@ pub struct Ratchet {
     pub value: u64,
     /// The value from which on it need not improve.
     pub target: u64,
-    /// What it counts, each with its place, for `--list`.
+    /// The counted items, each with its place, for `--list`.
     pub places: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Ratchet {
         }
     }
 
-    /// The figure to keep: the better of `kept` and what is measured, but not beyond the target.
+    /// The figure to keep: the better of `kept` and the measured one, but not beyond the target.
     fn next(&self, kept: Option<u64>) -> u64 {
         let best = match kept {
             Some(kept) if self.is_worse(self.value, kept) => kept,
@@ -47,7 +47,7 @@ impl Ratchet {
     }
 }
 
-/// What comparing a figure with the kept one says.
+/// Result of comparing a figure with the kept one.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It became worse.
@@ -112,7 +112,7 @@ impl Kept {
         verdicts
     }
 
-    /// Writes the improved figures. What became worse stays as it is kept.
+    /// Writes the improved figures. Worse ones stay as they are kept.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -141,7 +141,7 @@ fn key(name: &str) -> String {
 /// Prints the places that the ratchet `name` counts.
 ///
 /// # Errors
-/// There is none of this name.
+/// No ratchet has this name.
 pub fn list(ratchets: &[Ratchet], name: &str) -> Result<(), String> {
     let names: Vec<&str> = ratchets.iter().map(|ratchet| ratchet.name.as_str()).collect();
     let ratchet = ratchets.iter().find(|ratchet| ratchet.name == name);

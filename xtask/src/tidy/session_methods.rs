@@ -1,4 +1,4 @@
-//! Methods of `Session`: what grows when a connection's state becomes the place for everything.
+//! Methods of `Session`: their number grows when a connection's state becomes the place for everything.
 
 use syn::visit::{self, Visit};
 use syn::{ImplItem, Type};

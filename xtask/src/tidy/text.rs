@@ -32,7 +32,7 @@ const BANNED: &[(&str, &str, &[&str])] = &[
         "locks come from sys::sync; what is no lock is named here",
         &[
             "crates/sys",
-            // The page latch, which parks; the claiming of a snapshot slot, which goes on to the next.
+            // The page latch, which parks; the claiming of a snapshot slot, which continues with the next.
             "crates/bufpool/src/latch.rs",
             "crates/txn/src/snapshot.rs",
             // One try, no loop.
@@ -58,7 +58,7 @@ const UNSAFE_CRATES: &[&str] = &["crates/sys", "crates/page", "crates/bufpool", 
 /// A file longer than this is listed, so that somebody reads it as a reviewer would.
 const LONG_FILE_LINES: usize = 1_500;
 
-/// What is wrong in any Rust file, worded for the author. Prints the longest ones.
+/// Findings in any Rust file, worded for the author. Prints the longest ones.
 ///
 /// # Errors
 /// A file cannot be read.

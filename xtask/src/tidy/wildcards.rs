@@ -24,7 +24,7 @@ impl<'ast> Visit<'ast> for FindEnums {
     }
 }
 
-/// What a file calls enums and variants.
+/// A file's names for enums and variants.
 #[derive(Default)]
 struct Names {
     /// Enums with another name than their own, with that of their own.
@@ -104,7 +104,7 @@ impl<'ast> Visit<'ast> for NamesVariant<'_, '_> {
         visit::visit_pat_ident(self, pattern);
     }
 
-    // What a guard names is no pattern.
+    // Names in a guard are not patterns.
     fn visit_expr(&mut self, _: &'ast syn::Expr) {}
 }
 

@@ -1,4 +1,4 @@
-//! Assignment of values to columns: ranges, lengths, and what is said when a value does not fit.
+//! Assignment of values to columns: ranges, lengths, and the errors and warnings for values that do not fit.
 
 use errors::{Diagnostics, Error, ErrorCode, Level, Result};
 
@@ -8,11 +8,11 @@ use super::{CastContext, text_for_message, to_decimal};
 use crate::geometry::Geometry;
 use crate::{CollationId, DataType, Decimal, SqlBytes, TypeKind, Value};
 
-/// Sizes that the error for values that are not vectors (6136) shows: what the reference keeps numbers in.
+/// Sizes that the error for values that are not vectors (6136) shows: those in which the reference stores numbers.
 const NUMBER_BYTES: usize = 8;
 const DECIMAL_BYTES: usize = 64;
 
-/// What happens to values that do not fit.
+/// Treatment of values that do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreMode {
     /// They are errors.
@@ -21,7 +21,7 @@ pub enum StoreMode {
     Lenient,
 }
 
-/// Makes of `value`, which has type `from`, what column type `to` holds. NULL passes. TIMESTAMP columns take local
+/// Converts `value` of type `from` to a value that a column of type `to` holds. NULL passes. TIMESTAMP columns take local
 /// time and hold UTC.
 pub fn store(
     value: &Value,
@@ -70,7 +70,7 @@ pub(super) fn plain_text(value: &Value) -> Vec<u8> {
 
 /// The number that a text is which has nothing but a few digits, as most have that are given for one.
 fn plain_digits(value: &Value) -> Option<u64> {
-    /// All numbers of so many digits fit.
+    /// All numbers of at most this many digits fit.
     const DIGITS_MAX: usize = 18;
     let Value::Bytes(text) = value else { return None };
     if text.is_empty() || text.len() > DIGITS_MAX {
@@ -121,7 +121,7 @@ impl Target<'_, '_, '_> {
         self.fail(error)
     }
 
-    /// Runs a conversion whose only complaints are about JSON: they are errors when strict.
+    /// Runs a conversion whose only warnings are about JSON: they are errors in strict mode.
     fn json_scalar(&mut self, document: &[u8], target: &str) -> Result<Option<Value>> {
         let mut own = Diagnostics::new(4);
         let mut ctx = CastContext {
@@ -407,7 +407,7 @@ impl Target<'_, '_, '_> {
                     Whole::Positive(number) => i64::try_from(number).unwrap_or(-1),
                     _ => -1,
                 };
-                // What stands for nothing is the year 0, not 2000.
+                // A text without a number is the year 0, not 2000.
                 let nothing = parsed.empty || parsed.garbage && trim(text).starts_with(b"0x");
                 let year = if nothing { Some(0) } else { year_of_text(number, trim(text).len()) };
                 if year.is_some() {
@@ -416,7 +416,7 @@ impl Target<'_, '_, '_> {
                 year
             }
             (_, Value::Date(date)) => year_of_number(i64::from(date.year())),
-            (_, Value::DateTime(moment)) => year_of_number(i64::from(moment.year())),
+            (_, Value::DateTime(datetime)) => year_of_number(i64::from(datetime.year())),
             (_, Value::Time(_)) => year_of_number(i64::from(self.ctx.today.year())),
             (_, Value::Double(number)) if *number < 0.0 => None,
             (_, Value::Double(number)) => year_of_number(number.trunc() as i64),

@@ -5,7 +5,9 @@ use errors::{Diagnostics, Error, ErrorCode, Level, Result};
 use super::assign::{StoreMode, Target, plain_text};
 use super::cast::string_of;
 use super::numbers::trim;
-use super::temporal::{apply_offset, parse_duration, parse_moment, time_on_today, warn_delimiters};
+use super::temporal::{
+    apply_offset, parse_as_datetime, parse_duration, time_on_today, warn_delimiters,
+};
 use super::{CastContext, text_for_message, to_date, to_datetime, to_time};
 use crate::text::fsp_of;
 use crate::{DataType, Date, DateTime, Decimal, TemporalMode, Time, TypeKind, Value};
@@ -46,19 +48,25 @@ impl Target<'_, '_, '_> {
         }
     }
 
-    /// What a text or number means; complains when it is wrong.
-    pub(super) fn moment(&mut self, value: &Value, fsp: u8, kind: &str) -> Result<DateTime> {
+    /// Converts a text or number; warns or fails when it is wrong.
+    pub(super) fn parse_datetime(
+        &mut self,
+        value: &Value,
+        fsp: u8,
+        kind: &str,
+    ) -> Result<DateTime> {
         let mode = self.ctx.sql_mode.temporal();
-        let parsed = parse_moment(value, fsp, mode);
-        let moment = parsed.value.and_then(|moment| apply_offset(moment, parsed.offset, self.ctx));
+        let parsed = parse_as_datetime(value, fsp, mode);
+        let datetime =
+            parsed.value.and_then(|datetime| apply_offset(datetime, parsed.offset, self.ctx));
         let fraction_of_date = match value {
             Value::Decimal(number) => *number != number.truncate(0),
             Value::Double(number) => *number != number.trunc(),
             _ => false,
         };
-        let Some(moment) = moment else {
+        let Some(datetime) = datetime else {
             let zero_too = TemporalMode { no_zero_date: false, ..mode };
-            let is_zero = parse_moment(value, fsp, zero_too).value == Some(DateTime::ZERO);
+            let is_zero = parse_as_datetime(value, fsp, zero_too).value == Some(DateTime::ZERO);
             let out_of_range = match value {
                 _ if is_zero => true,
                 Value::Int(number) => !(0..=99_999_999_999_999).contains(number),
@@ -78,13 +86,13 @@ impl Target<'_, '_, '_> {
             self.wrong_temporal(kind, &plain_text(value), out_of_range)?;
             return Ok(DateTime::ZERO);
         };
-        if parsed.truncated || parsed.date_only && fraction_of_date && !moment.is_zero() {
+        if parsed.truncated || parsed.date_only && fraction_of_date && !datetime.is_zero() {
             self.wrong_temporal(kind, &plain_text(value), false)?;
         }
         if let Value::Bytes(text) = value {
             warn_delimiters(&parsed, text, self.ctx);
         }
-        Ok(moment)
+        Ok(datetime)
     }
 
     /// A value of a temporal type that the mode does not take.
@@ -98,7 +106,7 @@ impl Target<'_, '_, '_> {
         Ok(Date::ZERO)
     }
 
-    /// Runs a conversion of JSON, whose warnings are errors when strict.
+    /// Runs a conversion of JSON; its warnings are errors in strict mode.
     pub(super) fn converted_json<T>(
         &mut self,
         convert: impl FnOnce(&mut CastContext<'_>) -> Option<T>,
@@ -121,11 +129,11 @@ impl Target<'_, '_, '_> {
     }
 
     pub(super) fn date(&mut self, value: &Value, from: &DataType) -> Result<Value> {
-        let moment = match value {
+        let datetime = match value {
             Value::Date(date) => return Ok(Value::Date(self.check_date(*date, "date")?)),
-            Value::DateTime(moment) => {
-                let date = self.check_date(moment.date(), "date")?;
-                DateTime::from_date_and_micros(date, moment.micros_of_day()).unwrap_or(*moment)
+            Value::DateTime(datetime) => {
+                let date = self.check_date(datetime.date(), "date")?;
+                DateTime::from_date_and_micros(date, datetime.micros_of_day()).unwrap_or(*datetime)
             }
             Value::Time(time) => time_on_today(*time, 6, self.ctx).unwrap_or(DateTime::ZERO),
             Value::Json(_) => {
@@ -133,13 +141,13 @@ impl Target<'_, '_, '_> {
                 let date = self.converted_json(|ctx| to_date(value, from, mode, ctx))?;
                 return Ok(date.map_or(Value::Null, Value::Date));
             }
-            _ => self.moment(value, 6, "date")?,
+            _ => self.parse_datetime(value, 6, "date")?,
         };
-        // A DATE rounds what it drops.
+        // A DATE is rounded by the time of day that it drops.
         let rounded = if matches!(value, Value::Date(_)) {
-            moment
+            datetime
         } else {
-            moment.round_fsp(0).unwrap_or(moment)
+            datetime.round_fsp(0).unwrap_or(datetime)
         };
         if rounded.micros_of_day() != 0 {
             let shown = match value {
@@ -160,8 +168,8 @@ impl Target<'_, '_, '_> {
         };
         match value {
             Value::Time(time) => return Ok(Value::Time(fit(*time))),
-            Value::DateTime(moment) => {
-                return Ok(Value::Time(fit(moment.time())));
+            Value::DateTime(datetime) => {
+                return Ok(Value::Time(fit(datetime.time())));
             }
             Value::Date(_) => return Ok(Value::Time(Time::ZERO)),
             Value::Json(_) => {
@@ -177,9 +185,9 @@ impl Target<'_, '_, '_> {
                 parsed.value.is_some()
                     && text.len() >= 12
                     && !parsed.truncated
-                    && parse_moment(value, fsp, crate::TemporalMode::default())
+                    && parse_as_datetime(value, fsp, crate::TemporalMode::default())
                         .value
-                        .is_some_and(|moment| !moment.date().is_zero())
+                        .is_some_and(|datetime| !datetime.date().is_zero())
             }
             Value::Int(number) => number.unsigned_abs() >= 10_000_000_000,
             Value::UInt(number) => *number >= 10_000_000_000,
@@ -202,13 +210,13 @@ impl Target<'_, '_, '_> {
     pub(super) fn datetime(&mut self, value: &Value, from: &DataType) -> Result<Value> {
         let fsp = fsp_of(self.to);
         let mode = self.ctx.sql_mode.temporal();
-        let moment = match value {
-            Value::DateTime(moment) => {
-                let date = self.check_date(moment.date(), "datetime")?;
-                let moment = if date == moment.date() { *moment } else { DateTime::ZERO };
+        let datetime = match value {
+            Value::DateTime(datetime) => {
+                let date = self.check_date(datetime.date(), "datetime")?;
+                let datetime = if date == datetime.date() { *datetime } else { DateTime::ZERO };
                 if mode.truncate_fraction {
-                    moment.truncate_fsp(fsp)
-                } else if let Some(rounded) = moment.round_fsp(fsp) {
+                    datetime.truncate_fsp(fsp)
+                } else if let Some(rounded) = datetime.round_fsp(fsp) {
                     rounded
                 } else {
                     self.wrong_temporal("datetime", &string_of(value, from), true)?;
@@ -221,16 +229,16 @@ impl Target<'_, '_, '_> {
                 let converted =
                     self.converted_json(|ctx| to_datetime(value, from, fsp, mode, ctx))?;
                 match converted {
-                    Some(moment) => moment,
+                    Some(datetime) => datetime,
                     None => return Ok(Value::Null),
                 }
             }
-            _ => self.moment(value, fsp, "datetime")?,
+            _ => self.parse_datetime(value, fsp, "datetime")?,
         };
-        if self.to.kind != TypeKind::Timestamp || moment.is_zero() {
-            return Ok(Value::DateTime(moment));
+        if self.to.kind != TypeKind::Timestamp || datetime.is_zero() {
+            return Ok(Value::DateTime(datetime));
         }
-        self.timestamp(moment, &string_of(value, from))
+        self.timestamp(datetime, &string_of(value, from))
     }
 
     /// Local time to UTC, 1970-01-01 00:00:01 to 2038-01-19 03:14:07.

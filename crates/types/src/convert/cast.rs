@@ -108,7 +108,7 @@ pub(super) fn year_of_text(number: i64, length: usize) -> Option<u64> {
 fn cast_year(value: &Value, from: &DataType, ctx: &mut CastContext<'_>) -> Option<Value> {
     let number = match value {
         Value::Date(date) => i64::from(date.year()),
-        Value::DateTime(moment) => i64::from(moment.year()),
+        Value::DateTime(datetime) => i64::from(datetime.year()),
         Value::Time(_) => i64::from(ctx.today.year()),
         Value::Bytes(text) => {
             let digits = super::numbers::trim(text);
@@ -184,7 +184,7 @@ fn cast_binary(value: &Value, from: &DataType, to: &DataType, ctx: &mut CastCont
     Value::Bytes(bytes)
 }
 
-/// The error for a text that is no JSON; `otherwise` makes the common one from message and position.
+/// The error for a text that is not JSON; `otherwise` makes the common one from message and position.
 pub(super) fn json_error(
     error: JsonParseError,
     otherwise: impl FnOnce(&JsonParseError) -> Error,
@@ -241,7 +241,7 @@ fn cast_json(value: &Value, from: &DataType) -> Result<Value> {
     }
 }
 
-/// The double of a text, for assignments that tell overflow from garbage.
+/// The double of a text, for assignments that distinguish overflow from garbage.
 pub(super) fn float_of_text(text: &[u8]) -> (f64, bool, bool) {
     let prefix = float_prefix(text);
     (prefix.number, prefix.empty || prefix.garbage, prefix.overflow)

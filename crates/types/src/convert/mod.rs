@@ -23,7 +23,7 @@ pub use temporal::{to_date, to_datetime, to_time};
 
 use crate::{Date, SqlMode, Utc, ZoneRules};
 
-/// What conversions need to know of the session, and where their warnings go.
+/// The session settings that conversions need, and the destination of their warnings.
 pub struct CastContext<'a> {
     /// SQL mode.
     pub sql_mode: SqlMode,
@@ -70,7 +70,7 @@ impl<'a> CastContext<'a> {
 /// Longest value that a message shows.
 const MESSAGE_VALUE_MAX: usize = 128;
 
-/// A value as messages show it: bytes that are no UTF-8 as `\xNN`, cut at 128.
+/// A value as messages show it: bytes that are not UTF-8 as `\xNN`, truncated at 128.
 pub(crate) fn text_for_message(text: &[u8]) -> Cow<'_, str> {
     let cut = charset::char_prefix(text, MESSAGE_VALUE_MAX);
     let text = &text[..cut];

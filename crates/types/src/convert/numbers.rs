@@ -128,7 +128,7 @@ fn integer_of_text(text: &[u8], unsigned: bool, ctx: &mut CastContext<'_>) -> u6
     prefix.magnitude
 }
 
-/// A JSON scalar as an SQL value; `None` with a warning when there is none of the kind that is asked for.
+/// A JSON scalar as an SQL value; `None` with a warning when it does not convert to the requested kind.
 pub(super) fn json_number(
     document: &[u8],
     target: &str,
@@ -179,7 +179,7 @@ pub fn to_f64(value: &Value, ty: &DataType, ctx: &mut CastContext<'_>) -> f64 {
         }
         Value::Date(date) => date.to_number() as f64,
         Value::Time(time) => time.to_decimal(fsp_of(ty)).to_f64(),
-        Value::DateTime(moment) => moment.to_decimal(fsp_of(ty)).to_f64(),
+        Value::DateTime(datetime) => datetime.to_decimal(fsp_of(ty)).to_f64(),
         Value::Json(document) => match json_number(document, "DOUBLE", ctx) {
             Some(number) => to_f64(&number, &DataType::null(), ctx),
             None => 0.0,
@@ -219,8 +219,8 @@ fn to_bits(value: &Value, unsigned: bool, ctx: &mut CastContext<'_>) -> u64 {
         Value::Bytes(text) => integer_of_text(text, unsigned, ctx),
         Value::Date(date) => date.to_number() as u64,
         Value::Time(time) => time.round_fsp(0).to_number() as u64,
-        Value::DateTime(moment) => {
-            moment.round_fsp(0).unwrap_or(moment.truncate_fsp(0)).to_number() as u64
+        Value::DateTime(datetime) => {
+            datetime.round_fsp(0).unwrap_or(datetime.truncate_fsp(0)).to_number() as u64
         }
         Value::Json(document) => match json_number(document, "INTEGER", ctx) {
             Some(Value::Double(number)) if number.abs() >= 9.3e18 => {
@@ -273,7 +273,7 @@ pub fn to_decimal(value: &Value, ty: &DataType, ctx: &mut CastContext<'_>) -> De
         }
         Value::Date(date) => Decimal::from_i64(date.to_number()),
         Value::Time(time) => time.to_decimal(fsp_of(ty)),
-        Value::DateTime(moment) => moment.to_decimal(fsp_of(ty)),
+        Value::DateTime(datetime) => datetime.to_decimal(fsp_of(ty)),
         Value::Json(document) => match json_number(document, "DECIMAL", ctx) {
             Some(number) => to_decimal(&number, &DataType::null(), ctx),
             None => Decimal::ZERO,
@@ -292,7 +292,7 @@ pub fn to_bool(value: &Value, ty: &DataType, ctx: &mut CastContext<'_>) -> bool 
         Value::Bytes(_) => to_f64(value, ty, ctx) != 0.0,
         Value::Date(date) => !date.is_zero(),
         Value::Time(time) => time.micros() != 0,
-        Value::DateTime(moment) => !moment.is_zero(),
+        Value::DateTime(datetime) => !datetime.is_zero(),
         Value::Json(document) => json_truth(JsonRef::new(document)),
     }
 }

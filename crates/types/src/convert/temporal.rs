@@ -10,7 +10,7 @@ use crate::temporal::{
 };
 use crate::{DataType, Date, DateTime, Decimal, TemporalMode, Time, Value};
 
-/// Warning about a value that is no DATETIME: the words differ from those for other types.
+/// Warning about a value that is not a DATETIME: its wording differs from those for other types.
 fn warn_incorrect(kind: &str, text: &[u8], ctx: &mut CastContext<'_>) {
     let message = format!("Incorrect {kind} value: '{}'", text_for_message(text));
     ctx.warn_message(ErrorCode::TRUNCATED_WRONG_VALUE, message);
@@ -52,12 +52,12 @@ pub(super) fn warn_delimiters<T>(
 
 /// A text with an offset is brought to the session's zone.
 pub(super) fn apply_offset(
-    moment: DateTime,
+    datetime: DateTime,
     offset: Option<i32>,
     ctx: &CastContext<'_>,
 ) -> Option<DateTime> {
-    let Some(offset) = offset else { return Some(moment) };
-    let utc = moment.to_unix_micros()? - i64::from(offset) * 1_000_000;
+    let Some(offset) = offset else { return Some(datetime) };
+    let utc = datetime.to_unix_micros()? - i64::from(offset) * 1_000_000;
     Some(ctx.time_zone.utc_to_local(utc))
 }
 
@@ -92,8 +92,12 @@ fn json_temporal(document: &[u8], target: &str, ctx: &mut CastContext<'_>) -> Op
     found
 }
 
-/// What a value is as a DATETIME before anybody complains. Numbers and texts only.
-pub(super) fn parse_moment(value: &Value, fsp: u8, mode: TemporalMode) -> ParsedTemporal<DateTime> {
+/// Parses a value as a DATETIME without any warning or error. Numbers and texts only.
+pub(super) fn parse_as_datetime(
+    value: &Value,
+    fsp: u8,
+    mode: TemporalMode,
+) -> ParsedTemporal<DateTime> {
     match value {
         Value::Int(number) => datetime_from_number(*number, mode),
         Value::UInt(number) => datetime_from_number(i64::try_from(*number).unwrap_or(-1), mode),
@@ -107,7 +111,7 @@ pub(super) fn parse_moment(value: &Value, fsp: u8, mode: TemporalMode) -> Parsed
     }
 }
 
-/// What a value is as a TIME before anybody complains. Numbers and texts only.
+/// Parses a value as a TIME without any warning or error. Numbers and texts only.
 pub(super) fn parse_duration(value: &Value, fsp: u8, mode: TemporalMode) -> ParsedTemporal<Time> {
     match value {
         Value::Int(number) => time_from_number(*number),
@@ -136,7 +140,7 @@ fn accepted(date: Date, mode: TemporalMode, ctx: &mut CastContext<'_>) -> bool {
     false
 }
 
-/// As a DATETIME with `fsp` digits; `None` for NULL and, with a warning, for what is none.
+/// Converts to a DATETIME with `fsp` digits; `None` for NULL and, with a warning, for a value that is not one.
 pub fn to_datetime(
     value: &Value,
     _ty: &DataType,
@@ -144,16 +148,20 @@ pub fn to_datetime(
     mode: TemporalMode,
     ctx: &mut CastContext<'_>,
 ) -> Option<DateTime> {
-    let fit = |moment: DateTime| {
-        if mode.truncate_fraction { Some(moment.truncate_fsp(fsp)) } else { moment.round_fsp(fsp) }
+    let fit = |datetime: DateTime| {
+        if mode.truncate_fraction {
+            Some(datetime.truncate_fsp(fsp))
+        } else {
+            datetime.round_fsp(fsp)
+        }
     };
     match value {
         Value::Null => None,
-        Value::DateTime(moment) => {
-            if !accepted(moment.date(), mode, ctx) {
+        Value::DateTime(datetime) => {
+            if !accepted(datetime.date(), mode, ctx) {
                 return None;
             }
-            let fitted = fit(*moment);
+            let fitted = fit(*datetime);
             if fitted.is_none() {
                 ctx.diagnostics.warn(ErrorCode::DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
             }
@@ -162,15 +170,16 @@ pub fn to_datetime(
         Value::Date(date) => accepted(*date, mode, ctx).then(|| date.at_midnight()),
         Value::Time(time) => time_on_today(*time, fsp, ctx),
         Value::Json(document) => match json_temporal(document, "DATETIME/TIMESTAMP", ctx)? {
-            Value::DateTime(moment) => fit(moment),
+            Value::DateTime(datetime) => fit(datetime),
             Value::Date(date) => Some(date.at_midnight()),
             Value::Time(time) => time_on_today(time, fsp, ctx),
             _ => None,
         },
         Value::Bytes(text) => {
             let parsed = parse_datetime(text, fsp, mode);
-            let moment = parsed.value.and_then(|moment| apply_offset(moment, parsed.offset, ctx));
-            if moment.is_none() {
+            let datetime =
+                parsed.value.and_then(|datetime| apply_offset(datetime, parsed.offset, ctx));
+            if datetime.is_none() {
                 if parsed.out_of_range {
                     ctx.diagnostics.warn(ErrorCode::DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
                 } else {
@@ -180,10 +189,10 @@ pub fn to_datetime(
                 ctx.warn_truncated(if parsed.date_only { "date" } else { "datetime" }, text);
             }
             warn_delimiters(&parsed, text, ctx);
-            moment
+            datetime
         }
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
-            let parsed = parse_moment(value, fsp, mode);
+            let parsed = parse_as_datetime(value, fsp, mode);
             if parsed.value.is_none() {
                 warn_incorrect("datetime", &plain_text(value), ctx);
             }
@@ -192,7 +201,7 @@ pub fn to_datetime(
     }
 }
 
-/// As a DATE; `None` for NULL and, with a warning, for what is none.
+/// Converts to a DATE; `None` for NULL and, with a warning, for a value that is not one.
 pub fn to_date(
     value: &Value,
     _ty: &DataType,
@@ -203,25 +212,26 @@ pub fn to_date(
     match value {
         Value::Null => None,
         Value::Date(date) => accepted(*date, mode, ctx).then_some(*date),
-        Value::DateTime(moment) => accepted(moment.date(), mode, ctx).then(|| moment.date()),
+        Value::DateTime(datetime) => accepted(datetime.date(), mode, ctx).then(|| datetime.date()),
         Value::Time(time) => time_on_today(*time, 6, ctx).map(DateTime::date),
         Value::Json(document) => match json_temporal(document, "DATE", ctx)? {
-            Value::DateTime(moment) => Some(moment.date()),
+            Value::DateTime(datetime) => Some(datetime.date()),
             Value::Date(date) => Some(date),
             Value::Time(time) => time_on_today(time, 6, ctx).map(DateTime::date),
             _ => None,
         },
         Value::Bytes(text) => {
             let parsed = parse_datetime(text, 6, cut);
-            let moment = parsed.value.and_then(|moment| apply_offset(moment, parsed.offset, ctx));
-            if moment.is_none() || parsed.truncated {
+            let datetime =
+                parsed.value.and_then(|datetime| apply_offset(datetime, parsed.offset, ctx));
+            if datetime.is_none() || parsed.truncated {
                 ctx.warn_truncated("date", text);
             }
             warn_delimiters(&parsed, text, ctx);
-            moment.map(DateTime::date)
+            datetime.map(DateTime::date)
         }
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
-            let parsed = parse_moment(value, 6, cut);
+            let parsed = parse_as_datetime(value, 6, cut);
             if parsed.value.is_none() {
                 let small = match value {
                     Value::Double(number) => number.abs() < 9e18,
@@ -239,7 +249,7 @@ pub fn to_date(
     }
 }
 
-/// As a TIME with `fsp` digits; `None` for NULL and, with a warning, for what is none.
+/// Converts to a TIME with `fsp` digits; `None` for NULL and, with a warning, for a value that is not one.
 pub fn to_time(
     value: &Value,
     _ty: &DataType,
@@ -253,11 +263,11 @@ pub fn to_time(
     match value {
         Value::Null => None,
         Value::Time(time) => Some(fit(*time)),
-        Value::DateTime(moment) => Some(fit(moment.time())),
+        Value::DateTime(datetime) => Some(fit(datetime.time())),
         Value::Date(_) => Some(Time::ZERO),
         Value::Json(document) => match json_temporal(document, "TIME", ctx)? {
             Value::Time(time) => Some(fit(time)),
-            Value::DateTime(moment) => Some(fit(moment.time())),
+            Value::DateTime(datetime) => Some(fit(datetime.time())),
             _ => Some(Time::ZERO),
         },
         Value::Bytes(text) => {

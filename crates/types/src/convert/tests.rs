@@ -44,7 +44,7 @@ fn values() -> impl Strategy<Value = Value> {
         proptest::collection::vec(any::<u8>(), 0..12).prop_map(|b| Value::Bytes(SqlBytes::from(b))),
         (0u32..6_000_000).prop_filter_map("date", |p| crate::Date::from_packed(p).map(Value::Date)),
         any::<u64>()
-            .prop_filter_map("moment", |p| DateTime::from_packed(p >> 4).map(Value::DateTime)),
+            .prop_filter_map("datetime", |p| DateTime::from_packed(p >> 4).map(Value::DateTime)),
         any::<i64>().prop_map(|m| Value::Time(Time::from_micros_clamped(m >> 20))),
         "[0-9\\[\\]{}\":,. ]{0,12}".prop_filter_map("json", |text| {
             crate::json::parse(text.as_bytes()).ok().map(|tree| tree.to_value())

@@ -3,7 +3,7 @@
 use super::big::{self, Limbs};
 use super::{Decimal, GROUP, MAX_DIGITS, MAX_SCALE, scale_up};
 
-/// Drops digits of the fraction that do not fit nine groups beside the integer part; `None` when the integer
+/// Drops digits of the fraction that do not fit nine groups together with the integer part; `None` when the integer
 /// part alone does not fit.
 fn fit(negative: bool, magnitude: Limbs, scale: usize) -> Option<Decimal> {
     let digits = big::digits(&magnitude);
@@ -30,7 +30,7 @@ fn shorten_factors(integer: usize, a: usize, b: usize) -> Option<(usize, usize)>
     }
     let (less, more) = (excess / 2, excess - excess / 2);
     let (drop_a, drop_b) = if groups_a <= groups_b { (less, more) } else { (more, less) };
-    // What one side does not have, the other gives.
+    // Groups that one side lacks are dropped from the other.
     let (over_a, over_b) = (drop_a.saturating_sub(groups_a), drop_b.saturating_sub(groups_b));
     let kept = |groups: usize, drop: usize, scale: usize| {
         if drop == 0 { scale } else { groups.saturating_sub(drop) * GROUP }

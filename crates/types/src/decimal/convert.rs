@@ -5,10 +5,10 @@ use std::fmt;
 use super::big::{self, Limbs};
 use super::{Decimal, GROUP, MAX_DIGITS, MAX_PRECISION};
 
-/// What lenient parsing made of a text.
+/// Result of the lenient parsing of a text.
 #[derive(Clone, Debug)]
 pub struct ParsedDecimal {
-    /// The number; zero when there was none.
+    /// The number; zero when the text has none.
     pub value: Decimal,
     /// Bytes read, leading blanks included.
     pub consumed: usize,
@@ -98,7 +98,7 @@ impl Decimal {
             at += 1;
         }
         let mut digits = Digits { magnitude: big::ZERO, count: 0, lost: false };
-        // Digits that do not fit any more count for the scale all the same.
+        // Digits that no longer fit still count for the scale.
         let (mut seen, mut scale) = (0usize, 0i64);
         while let Some(digit) = text.get(at).filter(|c| c.is_ascii_digit()) {
             if digits.count >= MAX_DIGITS + GROUP {
@@ -240,11 +240,11 @@ impl Decimal {
             let byte = (parts.magnitude[index / 8] >> (index % 8 * 8)) as u8;
             out.push(byte ^ flip);
         }
-        // The top bit is free by the choice of length: it tells the sign.
+        // The top bit is free by the choice of length: it holds the sign.
         out[start] ^= 0x80;
     }
 
-    /// Reads what `write_key` wrote; `None` when the bytes are too few.
+    /// Reads the bytes of `write_key`; `None` when there are too few bytes.
     pub fn read_key(bytes: &[u8], precision: u32, scale: u8) -> Option<Decimal> {
         let bytes = bytes.get(..Decimal::key_length(precision))?;
         if bytes.len() <= 16 {

@@ -88,7 +88,7 @@ impl Decimal {
         }
     }
 
-    /// Digits of the number as it stands, at least 1 and at least the scale.
+    /// Digits of the number, at least 1 and at least the scale.
     pub fn precision(&self) -> u32 {
         (big::digits(&self.parts().magnitude) as u32).max(u32::from(self.scale())).max(1)
     }

@@ -1,4 +1,4 @@
-//! Marks that stand on or behind a letter and are no letters themselves: accents, vowel killers, tones. A word goes on over them.
+//! Marks on or after a letter that are not letters themselves: accents, vowel killers, tones. A word continues across them.
 
 /// First and last of each range (Unicode 14, general categories Mn, Mc and Me, without those that are alphabetic in the basic plane).
 const RANGES: &[u32] = &[

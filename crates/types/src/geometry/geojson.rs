@@ -1,4 +1,4 @@
-//! A geometry as GeoJSON: what `ST_AsGeoJSON` and JSON of a geometry are.
+//! A geometry as GeoJSON: the result of `ST_AsGeoJSON` and the JSON value of a geometry.
 
 use super::{Geometry, GeometryKind, Position, Shape, reference_system};
 use crate::json::{JsonObject, JsonValue};
@@ -15,7 +15,7 @@ pub enum SystemName {
     Long,
 }
 
-/// What is written of a geometry.
+/// The parts of a geometry that are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GeoJsonStyle {
     /// Decimals of coordinates; `None` for all.
@@ -62,7 +62,7 @@ impl Geometry {
 }
 
 fn system(srid: u32, name: SystemName) -> JsonValue {
-    // What nobody else has numbered is the reference's own.
+    // Numbers that no organization assigned are the reference's own.
     let organization = reference_system(srid).map_or("", |system| system.organization);
     let organization = if organization.is_empty() { "MySQL" } else { organization };
     let name = match name {
@@ -103,7 +103,7 @@ fn position(at: Position, digits: i32) -> JsonValue {
     JsonValue::Array(vec![rounded(at.x, digits), rounded(at.y, digits)])
 }
 
-/// A coordinate with so many decimals. JSON knows no number that is none.
+/// A coordinate with this many decimals. JSON has no NaN or infinity.
 fn rounded(number: f64, digits: i32) -> JsonValue {
     let scale = 10_f64.powi(digits);
     let scaled = number * scale;

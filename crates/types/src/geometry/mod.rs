@@ -1,7 +1,7 @@
-//! Geometries: which there are, their tree, and the stored form of a value (`docs/format/geometry.md`).
+//! Geometries: their kinds, their tree, and the stored form of a value (`docs/format/geometry.md`).
 //!
 //! A value is four bytes of SRID and little-endian WKB. Reading is total: counts are compared with the bytes that are left, and the depth of
-//! collections is bounded. What functions compute of geometries is a plugin's affair.
+//! collections is bounded. Functions on geometries are in a plugin.
 
 mod geojson;
 mod srs;
@@ -81,7 +81,7 @@ impl GeometryKind {
     }
 }
 
-/// What a column of type GEOMETRY takes.
+/// The geometries that a column of type GEOMETRY accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpatialType {
     /// The geometries.
@@ -119,7 +119,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// What it is.
+    /// Kind of the geometry.
     pub fn kind(&self) -> GeometryKind {
         match self {
             Shape::Point(_) => GeometryKind::Point,
@@ -188,7 +188,7 @@ impl Shape {
         }
     }
 
-    /// Whether there is no position in it.
+    /// Whether it has no position.
     pub fn is_empty(&self) -> bool {
         match self {
             Shape::Collection(shapes) => shapes.iter().all(Shape::is_empty),
@@ -205,7 +205,7 @@ impl Shape {
 pub struct Geometry {
     /// Its reference system; 0 for none.
     pub srid: u32,
-    /// What it is.
+    /// The shape.
     pub shape: Shape,
 }
 
@@ -213,7 +213,7 @@ impl Geometry {
     /// Reads a stored value.
     ///
     /// # Errors
-    /// `GeometryError` for what is none.
+    /// `GeometryError` for bytes that are not a geometry.
     pub fn read(bytes: &[u8]) -> Result<Geometry, GeometryError> {
         let (srid, wkb) = bytes.split_first_chunk().ok_or(GeometryError::Invalid)?;
         let shape = Shape::read_wkb(wkb, WkbRules::Stored)?;

@@ -1,6 +1,6 @@
 //! The spatial reference systems that are known.
 
-/// What the coordinates of a reference system are.
+/// The meaning of a reference system's coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Axes {
     /// Lengths on a plane, x before y.
@@ -21,7 +21,7 @@ pub struct ReferenceSystem {
     pub srid: u32,
     /// Its name.
     pub name: &'static str,
-    /// Whose number it is; empty for nobody's.
+    /// The organization that assigned the number; empty for none.
     pub organization: &'static str,
     /// Its axes.
     pub axes: Axes,
@@ -36,7 +36,7 @@ impl ReferenceSystem {
     }
 }
 
-/// The well-known text of what is in degrees on an ellipsoid.
+/// The well-known text of a system in degrees on an ellipsoid.
 macro_rules! geographic {
     ($name:literal, $srid:literal, $datum:literal, $ellipsoid:literal, $axis:literal, $flattening:literal) => {
         concat!(

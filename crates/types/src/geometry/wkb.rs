@@ -7,7 +7,7 @@ const POSITION_SIZE: usize = 16;
 /// Bytes of byte order, kind and a count: the least that a geometry within another takes.
 const HEADER_SIZE: usize = 9;
 
-/// Why bytes are no geometry.
+/// The reason why bytes are not a geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GeometryError {
     /// A stored value says that it is big-endian.
@@ -16,7 +16,7 @@ pub enum GeometryError {
     Invalid,
 }
 
-/// Whose bytes they are.
+/// The source of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WkbRules {
     /// A stored value: little-endian, nothing empty but collections.
@@ -40,7 +40,7 @@ impl Shape {
     /// Reads WKB that fills `bytes`.
     ///
     /// # Errors
-    /// `GeometryError` for what is none.
+    /// `GeometryError` for bytes that are not a geometry.
     pub fn read_wkb(bytes: &[u8], rules: WkbRules) -> Result<Shape> {
         let mut reader = WkbReader { rest: bytes, rules };
         let shape = reader.shape(GeometryKind::Geometry, 0)?;

@@ -67,7 +67,7 @@ impl<'a> JsonRef<'a> {
         if self.kind == OPAQUE { self.data.first().copied() } else { None }
     }
 
-    /// What it is.
+    /// Type of the value.
     pub fn kind(self) -> JsonType {
         match self.kind {
             SMALL_OBJECT | LARGE_OBJECT => JsonType::Object,
@@ -247,7 +247,7 @@ impl<'a> JsonRef<'a> {
         ObjectIter { object: self, next: 0, count: if self.is_object() { self.len() } else { 0 } }
     }
 
-    /// Where its bytes are: tells two values of one document apart.
+    /// Position of its bytes: distinguishes two values of one document.
     pub(super) fn place(self) -> (u8, usize) {
         (self.kind, self.data.as_ptr() as usize)
     }
@@ -373,8 +373,8 @@ fn write_value(value: &JsonValue, small: bool, out: &mut Vec<u8>) -> u8 {
         }
         JsonValue::Date(date) => write_opaque(opaque::DATE, &date.packed().to_le_bytes(), out),
         JsonValue::Time(time) => write_opaque(opaque::TIME, &time.micros().to_le_bytes(), out),
-        JsonValue::DateTime(moment) => {
-            write_opaque(opaque::DATETIME, &moment.packed().to_le_bytes(), out)
+        JsonValue::DateTime(datetime) => {
+            write_opaque(opaque::DATETIME, &datetime.packed().to_le_bytes(), out)
         }
         JsonValue::Opaque(kind, bytes) => write_opaque(*kind, bytes, out),
         JsonValue::Array(elements) => {

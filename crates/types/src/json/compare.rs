@@ -102,7 +102,7 @@ fn compare_values(a: JsonRef<'_>, b: JsonRef<'_>, depth: usize) -> Ordering {
     }
 }
 
-/// Appends bytes whose plain order is the order of documents.
+/// Appends bytes whose byte order is the order of documents.
 pub fn write_key(document: &[u8], out: &mut Vec<u8>) {
     write_value_key(JsonRef::new(document), 0, out);
 }

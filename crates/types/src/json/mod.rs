@@ -1,6 +1,6 @@
 //! JSON documents: binary form, text form, order, paths. The binary form is described in docs/format/json.md.
 //!
-//! Reading is total: bytes that are no document read as `null`.
+//! Reading is total: bytes that are not a document read as `null`.
 
 mod binary;
 mod compare;
@@ -23,7 +23,7 @@ use crate::geometry::{GeoJsonStyle, Geometry, SystemName};
 /// Deepest nesting of a document.
 pub const MAX_DEPTH: usize = 100;
 
-/// A geometry's stored form as GeoJSON, its reference system by its long name. What cannot be read is opaque.
+/// A geometry's stored form as GeoJSON, with the long name of its reference system. Unreadable bytes become an opaque value.
 pub fn of_geometry(bytes: &[u8]) -> JsonValue {
     let style = GeoJsonStyle { system: Some(SystemName::Long), ..GeoJsonStyle::default() };
     match Geometry::read(bytes) {
@@ -54,7 +54,7 @@ pub mod opaque {
     pub const GEOMETRY: u8 = 255;
 }
 
-/// What a JSON value is.
+/// The type of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JsonType {
     /// `null`.
@@ -86,7 +86,7 @@ pub enum JsonType {
 }
 
 impl JsonType {
-    /// What `JSON_TYPE()` says.
+    /// The name that `JSON_TYPE()` returns.
     pub fn name(self) -> &'static str {
         match self {
             JsonType::Null => "NULL",

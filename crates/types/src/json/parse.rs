@@ -8,10 +8,10 @@ use super::binary::NAME_LIMIT;
 use super::path::{JsonPath, PathLeg};
 use super::tree::{JsonObject, JsonValue};
 
-/// Why a text is no JSON.
+/// The reason why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonParseError {
-    /// What is wrong, in the words that clients know.
+    /// The fault, in the words that clients know.
     pub message: &'static str,
     /// Byte position.
     pub position: usize,
@@ -32,12 +32,12 @@ pub fn parse(text: &[u8]) -> Result<JsonValue, JsonParseError> {
     whole(text, |parser| parser.value::<true>(0))
 }
 
-/// Whether a whole text is JSON: says what `parse` says, and makes nothing.
+/// Checks that a whole text is JSON: returns the error that `parse` would, but builds no value.
 pub fn check(text: &[u8]) -> Result<(), JsonParseError> {
     whole(text, |parser| parser.value::<false>(0).map(drop))
 }
 
-/// Parses a whole text and makes only what a path leads to. `None`: the path asks for more than names and places counted from the start.
+/// Parses a whole text but builds only the value at `path`. `None` when the path uses more than names and positions counted from the start.
 pub fn parse_at(text: &[u8], path: &JsonPath) -> Option<Result<Option<JsonValue>, JsonParseError>> {
     let is_plain = |leg: &PathLeg| match leg {
         PathLeg::Member(_) => true,
@@ -65,7 +65,7 @@ fn whole<'a, T>(
     Ok(value)
 }
 
-/// A whole number of so many digits is no infinite double.
+/// A whole number of at most this many digits is never an infinite double.
 const DIGITS_SAFE: usize = 300;
 
 struct Parser<'a> {
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads the next value and makes what a path of names and places leads to in it. What is no array is its own only element.
+    /// Reads the next value and builds the value at a path of names and positions in it. A value that is not an array counts as its own only element.
     fn find(
         &mut self,
         depth: usize,
@@ -396,7 +396,7 @@ impl<'a> Parser<'a> {
         }
         let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or("0");
         if whole {
-            // Beyond 32 bits what has no sign is unsigned, as in the reference.
+            // Beyond 32 bits a number without a sign is unsigned, as in the reference.
             match text.parse::<u64>() {
                 Ok(number) if number > u64::from(u32::MAX) => return Ok(JsonValue::UInt(number)),
                 _ => {}

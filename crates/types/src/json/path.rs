@@ -164,7 +164,7 @@ impl PathLeg {
     }
 }
 
-/// A scalar or object stands for an array of itself.
+/// A scalar or object counts as an array whose only element is itself.
 fn cell(value: JsonRef<'_>, index: ArrayIndex) -> Option<JsonRef<'_>> {
     if value.kind() == JsonType::Array {
         value.at(index.resolve(value.len())?)

@@ -126,7 +126,7 @@ fn write_scalar(value: JsonRef<'_>, out: &mut Vec<u8>) {
 }
 
 impl JsonRef<'_> {
-    /// Appends what `JSON_UNQUOTE` makes of it: strings and dates without quotes, the rest as text.
+    /// Appends the result of `JSON_UNQUOTE`: strings and dates without quotes, other values as text.
     pub fn write_unquoted(self, out: &mut Vec<u8>) {
         match self.kind() {
             JsonType::String => out.extend_from_slice(self.as_bytes().unwrap_or(b"")),

@@ -40,7 +40,7 @@ pub enum JsonValue {
 #[derive(Clone, Debug, Default)]
 pub struct JsonObject(Vec<(Vec<u8>, JsonValue)>);
 
-/// What `set_path` does with a place that exists or not.
+/// Treatment of existing and missing places by `set_path`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetMode {
     /// Both: `JSON_SET`.
@@ -108,7 +108,7 @@ impl JsonObject {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -175,7 +175,7 @@ impl JsonValue {
         out
     }
 
-    /// What it is.
+    /// Type of the value.
     pub fn kind(&self) -> JsonType {
         match self {
             JsonValue::Null => JsonType::Null,
@@ -217,12 +217,12 @@ impl JsonValue {
             Value::Bytes(bytes) => JsonValue::String(bytes.to_vec()),
             Value::Date(date) => JsonValue::Date(*date),
             Value::Time(time) => JsonValue::Time(*time),
-            Value::DateTime(moment) => JsonValue::DateTime(*moment),
+            Value::DateTime(datetime) => JsonValue::DateTime(*datetime),
             Value::Json(document) => JsonValue::from_ref(JsonRef::new(document)),
         }
     }
 
-    /// What a path without wildcards leads to; `None` also for one with them.
+    /// Returns the value at a path without wildcards; `None` also for a path with them.
     pub fn get_path(&self, path: &JsonPath) -> Option<&JsonValue> {
         let mut place = self;
         for leg in path.legs() {
@@ -231,7 +231,7 @@ impl JsonValue {
                 (PathLeg::Cell(index), JsonValue::Array(elements)) => {
                     elements.get(index.resolve(elements.len())?)?
                 }
-                // A scalar or object stands for an array of itself.
+                // A scalar or object counts as an array whose only element is itself.
                 (PathLeg::Cell(index), other) if index.resolve(1) == Some(0) => other,
                 _ => return None,
             };
@@ -239,7 +239,7 @@ impl JsonValue {
         Some(place)
     }
 
-    /// The place a path without wildcards leads to. A scalar stands for an array of itself.
+    /// Returns the place at a path without wildcards. A scalar counts as an array of itself.
     pub fn get_path_mut(&mut self, legs: &[PathLeg]) -> Option<&mut JsonValue> {
         let mut place = self;
         for leg in legs {
@@ -296,7 +296,7 @@ impl JsonValue {
         }
     }
 
-    /// Takes away what a path without wildcards leads to; false when there was nothing.
+    /// Removes the value at a path without wildcards; false when nothing was there.
     pub fn remove_path(&mut self, path: &JsonPath) -> bool {
         let Some((last, parents)) = path.legs().split_last() else { return false };
         match (last, self.get_path_mut(parents)) {

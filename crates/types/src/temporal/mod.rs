@@ -14,7 +14,7 @@ pub use calendar::{
 pub use packed::{Date, DateTime, MICROS_PER_DAY, MICROS_PER_SECOND, TIME_MAX_MICROS, Time};
 pub use parse::{
     ParsedTemporal, TemporalMode, date_is_accepted, datetime_from_decimal, datetime_from_number,
-    parse_date, parse_datetime, parse_time, place_among_dates, place_among_moments,
+    parse_date, parse_datetime, parse_time, place_among_dates, place_among_datetimes,
     time_from_decimal, time_from_number,
 };
 pub use zone::{FixedOffset, TimeZone, Utc, ZoneRules};

@@ -1,4 +1,4 @@
-//! DATE, TIME and DATETIME as packed integers whose order is the order of time.
+//! DATE, TIME and DATETIME as packed integers, whose order is chronological.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Date {
     /// `9999-12-31`.
     pub const MAX: Date = Date(9999 << 9 | 12 << 5 | 31);
 
-    /// Year 0..=9999, month 0..=12, day 0..=31; does not look at the length of the month.
+    /// Year 0..=9999, month 0..=12, day 0..=31; does not check the length of the month.
     pub const fn new(year: u32, month: u32, day: u32) -> Option<Date> {
         if year > 9999 || month > 12 || day > 31 {
             return None;
@@ -32,7 +32,7 @@ impl Date {
         self.0
     }
 
-    /// From `packed()`; `None` for bits that are no date.
+    /// From `packed()`; `None` for bits that are not a date.
     pub const fn from_packed(packed: u32) -> Option<Date> {
         Date::new(packed >> 9, packed >> 5 & 15, packed & 31)
     }
@@ -189,7 +189,7 @@ impl DateTime {
         self.0
     }
 
-    /// From `packed()`; `None` for bits that are no date and time.
+    /// From `packed()`; `None` for bits that are not a date and time.
     pub const fn from_packed(packed: u64) -> Option<DateTime> {
         if packed >> 37 > u32::MAX as u64 {
             return None;

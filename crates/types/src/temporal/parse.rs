@@ -17,10 +17,10 @@ pub struct TemporalMode {
     pub truncate_fraction: bool,
 }
 
-/// What parsing made of a text or number.
+/// Result of parsing a text or number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsedTemporal<T> {
-    /// The value; `None` when there is none or the mode refuses it.
+    /// The value; `None` when the input has none or the mode refuses it.
     pub value: Option<T>,
     /// Something follows the value.
     pub truncated: bool,
@@ -108,7 +108,7 @@ fn read_offset(text: &[u8]) -> Option<i32> {
     match text[0] {
         _ if minutes > 59 => None,
         b'+' if total <= 14 * 60 => Some(total * 60),
-        // -00:00 is no offset.
+        // -00:00 is not an offset.
         b'-' if total > 0 && total <= 13 * 60 + 59 => Some(-total * 60),
         _ => None,
     }
@@ -128,7 +128,7 @@ struct Fields {
     undelimited: bool,
 }
 
-/// Reads up to seven numbers; `None` when a number is too large or a delimiter stands where none may.
+/// Reads up to seven numbers; `None` when a number is too large or a delimiter is misplaced.
 fn read_fields(text: &[u8], start: usize) -> Option<Fields> {
     let mut fields = Fields { at: start, ..Fields::default() };
     let mut end = start;
@@ -225,7 +225,7 @@ pub fn parse_datetime(text: &[u8], fsp: u8, mode: TemporalMode) -> ParsedTempora
     parse_datetime_fields(text, fsp, mode, false).0
 }
 
-/// Also tells whether the text had the fields that make a date and time, right or wrong.
+/// Also returns whether the text had the fields of a date and time, right or wrong.
 fn parse_datetime_fields(
     text: &[u8],
     fsp: u8,
@@ -288,7 +288,7 @@ fn parse_datetime_fields(
     (parsed, true)
 }
 
-/// To `fsp` digits; `up` says that what follows the microsecond is at least half of one.
+/// Rounds to `fsp` digits; `up`: the digits after the microsecond amount to at least half of one.
 fn round(value: DateTime, up: bool, fsp: u8, mode: TemporalMode) -> Option<DateTime> {
     if mode.truncate_fraction {
         return Some(value.truncate_fsp(fsp));
@@ -478,13 +478,13 @@ pub fn datetime_from_number(number: i64, mode: TemporalMode) -> ParsedTemporal<D
     parsed
 }
 
-/// Where a number that is no date stands among dates: at the end of the last one that is written with a smaller number.
+/// Position of a number that is not a date among dates: the end of the last date that is written with a smaller number.
 pub fn place_among_dates(number: i64) -> DateTime {
     end_of(date_until(number))
 }
 
-/// As `place_among_dates`, among moments.
-pub fn place_among_moments(number: i64) -> DateTime {
+/// As `place_among_dates`, among datetimes.
+pub fn place_among_datetimes(number: i64) -> DateTime {
     let (days, clock) = (number.max(0) / 1_000_000, (number.max(0) % 1_000_000) as u32);
     let date = date_until(days);
     let is_date = i64::from(date.year() * 10_000 + date.month() * 100 + date.day()) == days;
@@ -497,7 +497,7 @@ pub fn place_among_moments(number: i64) -> DateTime {
     DateTime::new(date, hour, minute, second, 0).unwrap_or_else(|| end_of(date))
 }
 
-/// The last date whose digits are no greater number.
+/// The last date whose digits are not a greater number.
 fn date_until(number: i64) -> Date {
     let number = number.clamp(0, 99_991_231) as u32;
     let (month, day) = match (number / 100 % 100, number % 100) {

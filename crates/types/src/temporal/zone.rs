@@ -7,9 +7,9 @@ use super::packed::{DateTime, MICROS_PER_SECOND};
 
 /// Local time of a zone.
 pub trait ZoneRules: Send + Sync {
-    /// Local time at a moment.
+    /// Local time of a point in time.
     fn utc_to_local(&self, unix_micros: i64) -> DateTime;
-    /// Moment of a local time; `None` when it does not exist in the calendar. In a gap, the end of the gap.
+    /// Point in time of a local time; `None` when it does not exist in the calendar. In a gap, the end of the gap.
     fn local_to_utc(&self, local: DateTime) -> Option<i64>;
     /// Name as `@@time_zone` shows it.
     fn name(&self) -> &str;
@@ -111,12 +111,12 @@ impl TimeZone {
         }
     }
 
-    /// Local time at a moment; the zero date when the calendar does not reach it.
+    /// Local time of a point in time; the zero date when the calendar does not reach it.
     pub fn utc_to_local(&self, unix_micros: i64) -> DateTime {
         self.rules().utc_to_local(unix_micros)
     }
 
-    /// Moment of a local time.
+    /// Point in time of a local time.
     pub fn local_to_utc(&self, local: DateTime) -> Option<i64> {
         self.rules().local_to_utc(local)
     }

@@ -16,7 +16,7 @@ use crate::check::{self, Source};
 const NAME: &str = "st_geomfromgeojson";
 /// The reference system of GeoJSON that names none.
 const SRID_DEFAULT: u32 = 4326;
-/// The option that refuses positions of more than two coordinates; the others ignore what is more.
+/// The option that refuses positions of more than two coordinates; the others ignore the additional ones.
 const REFUSE_HIGHER: i128 = 1;
 const OPTION_MAX: i128 = 4;
 /// How reference systems are named.
@@ -70,7 +70,7 @@ fn wrong_type(member: &str, expected: &str) -> Error {
     Error::with(ErrorCode::INVALID_GEOJSON_WRONG_TYPE, &[&NAME, &member, &expected])
 }
 
-/// A member whose name may have any case.
+/// Finds a member by name, case-insensitively.
 fn find<'a>(object: &'a JsonObject, name: &str) -> Option<&'a JsonValue> {
     let same = |known: &&(Vec<u8>, JsonValue)| known.0.eq_ignore_ascii_case(name.as_bytes());
     object.members().iter().find(same).map(|(_, value)| value)
@@ -132,7 +132,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The shape of an object, which is the document itself or within it; `None` where there is none. JSON bounds the depth.
+    /// The shape of an object, which is the document itself or within it; `None` for a null geometry. JSON bounds the depth.
     fn shape(&self, object: &JsonObject, is_document: bool) -> Result<Option<Shape>> {
         if !is_document && find(object, "crs").is_some() {
             return Err(Error::with(ErrorCode::INVALID_GEOJSON_CRS_NOT_TOP_LEVEL, &[&NAME]));
@@ -216,7 +216,7 @@ impl Reader {
     }
 }
 
-/// What each of one or more arrays is.
+/// Reads each of one or more arrays.
 fn each<T>(items: &[JsonValue], read: impl Fn(&[JsonValue]) -> Result<T>) -> Result<Vec<T>> {
     let read_one = |item: &JsonValue| match item {
         JsonValue::Array(items) => read(items),

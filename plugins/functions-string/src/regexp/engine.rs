@@ -37,7 +37,7 @@ pub(crate) type Groups = Vec<Option<Range<usize>>>;
 
 impl Pattern {
     /// # Errors
-    /// 3685 and the numbers that follow, for what is wrong with the pattern.
+    /// 3685 and the numbers that follow, for errors in the pattern.
     pub(crate) fn compile(pattern: &str, options: Options) -> Result<Pattern> {
         if pattern.is_empty() {
             return Err(Error::with(ErrorCode::REGEXP_ILLEGAL_ARGUMENT, &[]));
@@ -138,7 +138,7 @@ impl Pattern {
     }
 }
 
-/// Where the search goes on after a match: an empty one moves a character on.
+/// Where the search continues after a match: after an empty match, one character later.
 pub(crate) fn next_start(text: &str, found: &Range<usize>) -> Option<usize> {
     if !found.is_empty() {
         return Some(found.end);
@@ -152,7 +152,7 @@ fn timeout(_: fancy_regex::Error) -> Error {
     Error::with(ErrorCode::REGEXP_TIME_OUT, &[])
 }
 
-/// The reference's number for what a compiler complains of.
+/// The reference's error number for an error of the regex compiler.
 #[cold]
 fn syntax_error(message: &str) -> Error {
     const KINDS: &[(&str, ErrorCode)] = &[

@@ -1,6 +1,6 @@
 //! From ICU's pattern syntax to that of the regex crates.
 //!
-//! Most of it is the same. What differs: escapes (`\h`, `\R`, `\X`, `\Q..\E`, `\uhhhh`, unknown letters), line ends for `.` and `$`,
+//! Most of it is the same. The differences: escapes (`\h`, `\R`, `\X`, `\Q..\E`, `\uhhhh`, unknown letters), line ends for `.` and `$`,
 //! comments, and `{` that must be a bound.
 
 use errors::{Error, ErrorCode, Result};
@@ -26,7 +26,7 @@ struct Translator<'a> {
     unix_lines: bool,
     multi_line: bool,
     depth: usize,
-    /// Something stands before a quantifier.
+    /// The previous item can take a quantifier.
     operand: bool,
 }
 
@@ -65,7 +65,7 @@ fn simple(code: ErrorCode) -> Error {
     Error::with(code, &[])
 }
 
-/// What precedes a place in a bracket expression.
+/// The preceding item in a bracket expression.
 #[derive(Clone, Copy)]
 enum SetItem {
     /// Nothing that a hyphen could act on.
@@ -134,7 +134,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The end, or before a line end at the end; in the rare pattern that goes on after it, the plain end.
+    /// The end, or before a line end at the end; in the rare pattern that continues after it, the plain end.
     fn dollar(&mut self) {
         if self.multi_line {
             self.out.push('$');
@@ -336,7 +336,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A hyphen in a set: a range behind a character, a difference of sets, or itself.
+    /// A hyphen in a set: a range after a character, a difference of sets, or itself.
     fn set_hyphen(&mut self, last: SetItem) -> Result<SetItem> {
         let next = self.peek(1);
         if next == Some('-') && !matches!(last, SetItem::Begin | SetItem::Range) {

@@ -32,7 +32,7 @@ const IN_LISTS: &[(&str, &[&str])] = &[
     ("std::net", &["TcpStream", "TcpListener", "UdpSocket"]),
 ];
 
-/// A value that says how a program ended; making one calls nothing.
+/// The exit status of a program; making one makes no system call.
 const HARMLESS: &[&str] = &["std::process::ExitCode"];
 
 /// Where `main` may read its arguments.

@@ -3,7 +3,7 @@
 //! Built once with counters, trained with a load, and built again with the counters' profile: the code of hot paths lies together and
 //! apart from that for rare cases, so a statement touches fewer lines of code. At one client, where caches are cold, that is a good
 //! part of its time. The load is `squall-slap`'s OLTP workloads, the statements of `benches/training`, and the SQL scripts, so that
-//! nothing that has a test is taken for code that never runs.
+//! no tested code is treated as code that never runs.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

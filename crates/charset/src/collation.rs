@@ -251,12 +251,12 @@ impl Collation {
         }
     }
 
-    /// Upper case. Bytes of `binary` stay as they are.
+    /// Upper case. Bytes of `binary` are unchanged.
     pub fn upper(&self, text: &[u8]) -> Vec<u8> {
         self.map_case(text, |byte| byte.to_ascii_uppercase(), |(upper, _)| upper)
     }
 
-    /// Lower case. Bytes of `binary` stay as they are.
+    /// Lower case. Bytes of `binary` are unchanged.
     pub fn lower(&self, text: &[u8]) -> Vec<u8> {
         self.map_case(text, |byte| byte.to_ascii_lowercase(), |(_, lower)| lower)
     }

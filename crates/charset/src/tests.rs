@@ -1,4 +1,4 @@
-//! Collations: known pairs, and the laws that tie comparison, keys and hashes together.
+//! Collations: known pairs, and laws that relate comparison, keys and hashes.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::DefaultHasher;
@@ -153,11 +153,11 @@ fn east_asia() {
     }
 }
 
-/// Every character that a set writes comes back; cut and stray bytes do no harm.
+/// Every character that a set writes reads back; truncated and stray bytes do no harm.
 #[test]
 fn east_asia_round_trip() {
     for set in charsets().iter().filter(|set| matches!(set.encoding, Encoding::Wide(_))) {
-        // Some are written in another way than they are read: the full-width reverse solidus and its like.
+        // Some are written in another way than they are read: the full-width reverse solidus and similar ones.
         let mut others = 0;
         let points = (0..0x2_8000).step_by(5).filter_map(char::from_u32);
         for point in points.filter(|point| set.can_encode(*point as u32)) {

@@ -4,7 +4,7 @@ use crate::multibyte::Multibyte;
 use crate::tables::{self, Run, SEQUENCE_MAX, Tailoring, Version};
 use crate::utf8;
 
-/// Where the weights of characters come from.
+/// Source of the weights of characters.
 pub(crate) trait Source: Copy {
     /// Bytes of a weight in a sort key.
     const WIDTH: usize = 2;
@@ -207,7 +207,7 @@ fn has_zero_lane(lanes: u64) -> bool {
     lanes.wrapping_sub(ONES) & !lanes & (ONES << 15) != 0
 }
 
-/// The weights of a text, one after the other.
+/// The weights of a text, in order.
 pub(crate) struct Units<'a, S> {
     text: &'a [u8],
     at: usize,
@@ -220,7 +220,7 @@ impl<'a, S: Source> Units<'a, S> {
         Units { text, at: 0, run: Run::EMPTY, source }
     }
 
-    /// Appends the weights of the ASCII characters that come next, in two bytes each, as far as each has one of its own.
+    /// Appends the weights of the following ASCII characters, in two bytes each, up to the first that may be part of a sequence.
     pub(crate) fn write_ascii(&mut self, out: &mut Vec<u8>) {
         /// Characters per batch: their weights are looked up without a branch between them.
         const CHARS: usize = 8;

@@ -87,7 +87,7 @@ impl ErrorCode {
         }
     }
 
-    /// The SQLSTATE that goes with this number; `HY000` when the number is unknown.
+    /// The SQLSTATE of this number; `HY000` when the number is unknown.
     pub fn sqlstate(self) -> [u8; 5] {
         self.entry().map_or(GENERAL_SQLSTATE, |entry| *entry.sqlstate)
     }

@@ -66,7 +66,7 @@ impl Diagnostics {
         Diagnostics { conditions: Vec::new(), max_error_count, notes_enabled: true, counts: [0; 3] }
     }
 
-    /// Changes the bound; conditions already stored stay.
+    /// Changes the bound; conditions already stored are kept.
     pub fn set_max_error_count(&mut self, max_error_count: u32) {
         self.max_error_count = max_error_count;
     }
@@ -159,7 +159,7 @@ impl Diagnostics {
         u16::try_from(self.warning_count()).unwrap_or(u16::MAX)
     }
 
-    /// True when nothing was raised.
+    /// Whether no condition was raised.
     pub fn is_empty(&self) -> bool {
         self.warning_count() == 0
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 
 use crate::ErrorCode;
 
-/// Messages are cut at this length, as clients keep fixed buffers of 512 bytes.
+/// Messages are truncated at this length, as clients keep fixed buffers of 512 bytes.
 pub const MESSAGE_BYTES_MAX: usize = 511;
 
 /// Result with the server's error type.
@@ -28,7 +28,7 @@ impl Error {
         Error::with_sqlstate(code, code.sqlstate(), message)
     }
 
-    /// An error with an SQLSTATE of its own, as `SIGNAL` makes them.
+    /// An error with an explicit SQLSTATE, as from `SIGNAL`.
     #[cold]
     pub fn with_sqlstate(code: ErrorCode, sqlstate: [u8; 5], message: impl Into<String>) -> Error {
         let mut message = message.into();
@@ -85,7 +85,7 @@ pub fn fill_template(code: ErrorCode, args: &[&dyn Display]) -> String {
     while let Some(at) = rest.find("{}") {
         message.push_str(&rest[..at]);
         if let Some(arg) = args.next() {
-            // Writing to a String fails only if the argument's own Display does; the place stays empty then.
+            // Writing to a String fails only if the argument's own Display does; its place is then left empty.
             let _ = write!(message, "{arg}");
         }
         rest = &rest[at + 2..];

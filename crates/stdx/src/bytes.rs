@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         self.take(count as usize)
     }
 
-    /// Next number of 7 bits a byte, lowest first; the top bit says that more come.
+    /// Next number of 7 bits a byte, lowest first; the top bit means that more bytes follow.
     #[inline]
     pub fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         self.0
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes remain.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

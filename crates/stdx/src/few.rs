@@ -1,8 +1,8 @@
-//! A list that holds one item without memory of its own.
+//! A list that holds one item without a heap allocation.
 
 use std::ops::{Deref, DerefMut};
 
-/// Mostly none or one, at times more.
+/// Usually zero or one item, sometimes more.
 #[derive(Debug)]
 pub enum Few<T> {
     /// At most one.

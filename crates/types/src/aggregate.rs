@@ -83,7 +83,7 @@ fn is_superset(wide: &CollationOf, narrow: &CollationOf) -> bool {
         && (!is_unicode(b) || a.encoding == Encoding::Utf8mb4 && b.encoding == Encoding::Utf8mb3)
 }
 
-/// The collation of two together; `None` when neither wins.
+/// The collation of two combined; `None` when neither wins.
 fn merge(a: CollationOf, b: CollationOf) -> Option<CollationOf> {
     let ascii = a.ascii && b.ascii;
     let pick = |winner: CollationOf| Some(CollationOf { ascii, ..winner });
@@ -214,7 +214,7 @@ fn integer_digits(ty: &DataType) -> u32 {
         SmallInt => 5,
         MediumInt => 8,
         Int => 10,
-        // A literal is as long as its digits and a sign.
+        // The type of a literal is as wide as its digits and a sign.
         BigInt if !ty.unsigned => ty.length.saturating_sub(1).clamp(1, 19),
         BigInt => ty.length.clamp(1, 20),
         Bit => ty.length,
@@ -259,7 +259,7 @@ fn merge_integers(a: &DataType, b: &DataType) -> DataType {
     if a.unsigned == b.unsigned {
         return ty;
     }
-    // Signed and unsigned together need the next wider type.
+    // Mixed signed and unsigned types need the next wider type.
     ty.unsigned = false;
     let unsigned_rank = integer_rank(if a.unsigned { a.kind } else { b.kind });
     let signed_rank = integer_rank(if a.unsigned { b.kind } else { a.kind });

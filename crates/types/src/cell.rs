@@ -5,7 +5,7 @@
 use crate::record::{RecordError, decode_cell, write_stored_text};
 use crate::{DataType, Value, to_text};
 
-/// One cell. It borrows where it can, so that a cell that goes straight from a record into a buffer never becomes a value.
+/// One cell. It borrows where it can, so that a cell copied from a record into a buffer never becomes a value.
 #[derive(Clone, Debug)]
 pub enum ResultCell<'a> {
     /// SQL NULL.
@@ -14,10 +14,10 @@ pub enum ResultCell<'a> {
     Stored {
         /// The bytes.
         bytes: &'a [u8],
-        /// The type of the record's column; it says how the bytes are read.
+        /// The type of the record's column: determines how the bytes are read.
         ty: &'a DataType,
     },
-    /// A value that stays where it is; never NULL.
+    /// A borrowed value; never NULL.
     Value(&'a Value),
     /// A value made for this cell; never NULL.
     Computed(Value),

@@ -17,7 +17,7 @@ use crate::{
 pub enum ComparisonKind {
     /// Texts in a collation; bytes when it is `binary`.
     String(CollationId),
-    /// Integers, signed and unsigned together.
+    /// Integers, signed and unsigned.
     Integer,
     /// Exact numbers.
     Decimal,

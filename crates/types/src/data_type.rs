@@ -180,7 +180,7 @@ impl DataType {
         matches!(self.kind, Binary | VarBinary | TinyBlob | Blob | MediumBlob | LongBlob)
     }
 
-    /// TEXT and BLOB family: stored with a length of their own, needs a prefix in an index.
+    /// TEXT and BLOB family: stored with its own length, needs a prefix in an index.
     pub fn is_blob(&self) -> bool {
         use TypeKind::*;
         matches!(

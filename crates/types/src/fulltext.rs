@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(counts(&cases, "École ecole ÉCOLE").len(), 2);
         let exact = analyzer("utf8mb4_bin");
         assert_eq!(counts(&exact, "École ecole ÉCOLE").len(), 3);
-        // A stopword of another case is a word of its own there.
+        // A stopword in another case is a different word there.
         assert_eq!(counts(&exact, "The the").len(), 1);
     }
 

@@ -136,7 +136,7 @@ pub enum FunctionRole {
     UnixTimestamp,
 }
 
-/// Where the text of a call without arguments comes from, which decides how readily its collation gives way.
+/// Source of the text of a call without arguments, which decides the coercibility of its collation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSource {
     /// It is a value like any literal.
@@ -145,7 +145,7 @@ pub enum TextSource {
     System,
 }
 
-/// Whether a call's text is a date or time, which counts with all its digits where a number is wanted.
+/// Whether a call's text is a date or time, which keeps all its digits in a numeric context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatetimeText {
     /// No.
@@ -176,11 +176,11 @@ pub enum PartitionUse {
     Any,
     /// For columns with a date.
     Date,
-    /// For columns with a date, and for nothing else.
+    /// For columns with a date, and no other argument.
     DateOnly,
     /// For columns with a time.
     Time,
-    /// As the unit says that is the first argument.
+    /// Depends on the unit in the first argument.
     ByUnit,
     /// For columns of type TIMESTAMP, which it reads without the time zone.
     Timestamp,

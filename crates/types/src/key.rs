@@ -189,7 +189,7 @@ pub fn split_key_record(record: &[u8]) -> Option<(&[u8], &[u8])> {
     keys.split_at_checked(usize::from(u16::from_le_bytes([header[2], header[3]])))
 }
 
-/// A reader of the parts that `is_reversible` says can be read.
+/// A reader of the parts for which `is_reversible` is true.
 #[derive(Debug)]
 pub struct KeyReader<'a> {
     rest: &'a [u8],

@@ -253,7 +253,7 @@ impl Router {
         (values.collect(), types.collect())
     }
 
-    /// The number of the partition, or of the subpartition, that takes a row; `None` when none does.
+    /// The number of the partition, or of the subpartition, for a row; `None` when no partition accepts it.
     pub fn leaf(&self, values: &[Value], types: &[DataType]) -> Option<u16> {
         let (values, types) = self.compared(values, types);
         let at = self.values.min(values.len());
@@ -329,7 +329,7 @@ impl Router {
         let rule = Rule::read(&mut reader)?;
         let sub = if reader.is_empty() { None } else { Some(Rule::read(&mut reader)?) };
         let router = Router { rule, values, expression, kinds, sub };
-        // Every number that it can give has room; the largest one is nobody's.
+        // Every partition number fits; the largest one is reserved.
         let end = router.rule.end() * u32::from(router.subpartitions());
         (end <= u32::from(NO_PARTITION)).then_some(router)
     }

@@ -436,7 +436,7 @@ enum PlaceKind {
         start: usize,
         end: usize,
     },
-    /// Where the offset of the column's end is, whether the one before it is another's end, and where the variable part begins.
+    /// Position of the offset of the column's end, whether it is the first variable column, and the start of the variable part.
     Var {
         end_at: usize,
         is_first: bool,

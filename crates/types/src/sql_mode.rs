@@ -64,7 +64,7 @@ impl SqlMode {
     pub const NO_ZERO_IN_DATE: SqlMode = SqlMode(0x80_0000);
     /// The zero date is wrong.
     pub const NO_ZERO_DATE: SqlMode = SqlMode(0x100_0000);
-    /// Any day up to 31 is taken in any month.
+    /// Any day up to 31 is accepted in any month.
     pub const ALLOW_INVALID_DATES: SqlMode = SqlMode(0x200_0000);
     /// Division by zero warns, or fails in strict mode.
     pub const ERROR_FOR_DIVISION_BY_ZERO: SqlMode = SqlMode(0x400_0000);
@@ -76,7 +76,7 @@ impl SqlMode {
     pub const NO_ENGINE_SUBSTITUTION: SqlMode = SqlMode(0x4000_0000);
     /// CHAR is padded when read.
     pub const PAD_CHAR_TO_FULL_LENGTH: SqlMode = SqlMode(0x8000_0000);
-    /// Fractions of seconds are cut, not rounded.
+    /// Fractions of seconds are truncated, not rounded.
     pub const TIME_TRUNCATE_FRACTIONAL: SqlMode = SqlMode(0x1_0000_0000);
 
     /// The default mode of a server.

@@ -180,7 +180,7 @@ pub fn write_float_within(number: f64, ty: &DataType, width: usize, out: &mut Ve
     fits
 }
 
-/// False when an exponent leaves room for one digit of several, and none for a point.
+/// False when an exponent leaves room for only one of several digits, without a point.
 fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u8>) -> bool {
     if full.is_plain() && full.plain_length() <= width {
         full.write_plain(out);
@@ -208,7 +208,7 @@ fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u
     full.count == 1 || mantissa > 1
 }
 
-/// Appends a float as its type says.
+/// Appends a float in the format of its type.
 pub fn write_float(number: f64, ty: &DataType, out: &mut Vec<u8>) {
     if ty.decimals < NOT_FIXED_DECIMALS {
         let text = format!("{:.*}", ty.decimals as usize, number);
@@ -269,7 +269,7 @@ fn write_set(bits: u64, ty: &DataType, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the text of a value of type `ty`; nothing for NULL.
+/// Appends the text of a value of type `ty`; empty for NULL.
 pub fn to_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
     let start = out.len();
     match value {
@@ -304,13 +304,13 @@ pub fn to_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
     }
 }
 
-/// Fraction digits of a temporal type; six where the type does not say.
+/// Fraction digits of a temporal type; six when the type has none.
 pub(crate) fn fsp_of(ty: &DataType) -> u8 {
     if ty.is_temporal() { ty.decimals.min(6) } else { 6 }
 }
 
 impl Value {
-    /// The text of the value as a type of its own would print it.
+    /// The text of the value, independent of a column's type.
     pub fn write_plain_text(&self, out: &mut Vec<u8>) {
         match self {
             Value::Double(number) => write_f64(*number, out),

@@ -1,4 +1,4 @@
-//! Laws that tie comparison, hashes, keys and records together, over random values of every type.
+//! Laws that relate comparison, hashes, keys and records, over random values of every type.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::DefaultHasher;

@@ -44,7 +44,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
     },
 ];
 
-/// Keeps the first value, or the one that compares as wanted with all others.
+/// Keeps the first value, or the minimum or maximum.
 struct Extreme {
     best: Option<Value>,
     wanted: Option<Ordering>,

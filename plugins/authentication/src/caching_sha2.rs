@@ -125,11 +125,11 @@ impl<'a> Stored<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The scramble comes next.
+    /// The scramble is expected.
     Scramble,
-    /// The password, or the request for the key, comes next.
+    /// The password, or the request for the key, is expected.
     Password,
-    /// The encrypted password comes next.
+    /// The encrypted password is expected.
     Encrypted,
 }
 

@@ -21,7 +21,7 @@ impl RsaKeys {
         pair.as_ref().ok_or_else(|| Error::internal("no RSA key could be made"))
     }
 
-    /// The public key as clients want it.
+    /// The public key in the format for clients.
     pub(crate) fn public_pem(&self) -> Result<&[u8]> {
         self.pair().map(|pair| &pair.public_pem[..])
     }

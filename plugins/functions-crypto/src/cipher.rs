@@ -103,7 +103,7 @@ fn vector(
     }
 }
 
-/// The key folded into the length that the cipher wants: bytes beyond it are combined with those from the start.
+/// The key folded into the cipher's key length: bytes beyond it are combined with those from the start.
 fn folded_key(key: &[u8], length: usize) -> Vec<u8> {
     let mut folded = vec![0; length];
     for (index, byte) in key.iter().enumerate() {

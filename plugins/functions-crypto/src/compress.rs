@@ -14,7 +14,7 @@ use types::{SqlBytes, Value};
 
 /// Bytes of the length in front.
 const HEADER: usize = 4;
-/// The two high bits of the length mean nothing.
+/// The two high bits of the length are reserved.
 const LENGTH_MASK: u32 = 0x3FFF_FFFF;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -62,7 +62,7 @@ fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = ZlibEncoder::new(&mut out, Compression::default());
     let done = encoder.write_all(bytes).and_then(|()| encoder.finish().map(drop));
     done.map_err(|_| Error::with(ErrorCode::ZLIB_Z_MEM_ERROR, &[]))?;
-    // A CHAR column would cut a space at the end.
+    // A CHAR column would strip a space at the end.
     if out.last() == Some(&b' ') {
         out.push(b'.');
     }

@@ -102,7 +102,7 @@ fn wrong_length(ctx: &mut FunctionContext<'_>) -> Value {
 /// Fills with random bytes of the system.
 ///
 /// # Errors
-/// 1815 when the system has none.
+/// 1815 when the system's random source fails.
 pub(crate) fn fill_random(out: &mut [u8]) -> Result<()> {
     aws_lc_rs::rand::fill(out).map_err(|_| Error::internal("no random bytes"))
 }

@@ -108,7 +108,7 @@ impl Call {
     /// The path in argument `index`; `None` for NULL.
     ///
     /// # Errors
-    /// 3143 for malformed text, 3149 for wildcards where none may be.
+    /// 3143 for malformed text, 3149 for wildcards that are not allowed.
     pub(crate) fn path(
         &self,
         args: &[Value],
@@ -139,7 +139,7 @@ impl Call {
         kit::json_value(&args[index], &self.types[index])
     }
 
-    /// Whether argument `index` says `all`; `None` for NULL.
+    /// Whether argument `index` is `all`; `None` for NULL.
     ///
     /// # Errors
     /// 3154 for anything but `one` and `all`.

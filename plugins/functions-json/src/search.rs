@@ -65,7 +65,7 @@ fn bind_search(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     Ok(bound)
 }
 
-/// One character; a backslash for NULL and for nothing.
+/// One character; a backslash for NULL and for the empty string.
 fn escape_of(argument: Option<&Value>) -> Result<Option<char>> {
     let text = argument.map(kit::text).unwrap_or_default();
     let mut characters = text.chars();

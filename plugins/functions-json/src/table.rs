@@ -21,7 +21,7 @@ const COLUMN: usize = 3;
 const ON_EMPTY: usize = 4;
 /// The choice of ON ERROR, and its DEFAULT.
 const ON_ERROR: usize = 6;
-/// Warnings of one conversion; any says that the value does not fit.
+/// Warnings of one conversion; any of them means that the value does not fit.
 const WARNINGS_MAX: u32 = 4;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] =

@@ -17,7 +17,7 @@ const ON_EMPTY: usize = 3;
 /// The choice of ON ERROR, and its DEFAULT.
 const ON_ERROR: usize = 5;
 
-/// Warnings of one conversion; any says that the value does not fit.
+/// Warnings of one conversion; any of them means that the value does not fit.
 const WARNINGS_MAX: u32 = 4;
 
 /// `NULL`, `ERROR` or `DEFAULT` of ON EMPTY and ON ERROR, as the binder numbers them.
@@ -252,7 +252,7 @@ fn number(value: JsonRef<'_>, ty: &DataType, ctx: &mut CastContext<'_>) -> Optio
 }
 
 fn temporal(value: JsonRef<'_>, ty: &DataType, ctx: &mut CastContext<'_>) -> Option<Value> {
-    // Digits beyond those of the type are cut off.
+    // Digits beyond those of the type are truncated.
     let precise = match ty.kind {
         TypeKind::Time => DataType::time(6),
         TypeKind::Date | TypeKind::DateTime => DataType::datetime(6),

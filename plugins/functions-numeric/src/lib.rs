@@ -1,6 +1,6 @@
 //! Numeric functions: arithmetic, rounding, powers and logarithms, trigonometry, number bases, comparison, random numbers.
 //!
-//! Knows numbers only; strings come here converted by the caller's coercions.
+//! Works on numbers only; the caller's coercions convert strings.
 
 mod base;
 mod bits;

@@ -7,7 +7,7 @@ use plugin_api::{
 };
 use types::{DataType, Value};
 
-/// Decimals with this many printed characters before the point stay decimals when cut to integers: a BIGINT might not hold them.
+/// Decimals with this many printed characters before the point stay decimals when truncated to integers: a BIGINT might not hold them.
 const INTEGER_CHARACTERS: u32 = 20;
 /// Most fractional digits of a decimal.
 const SCALE_MAX: i64 = 30;
@@ -201,7 +201,7 @@ fn round_integer(rest: Rest, args: &[Value]) -> Result<Value> {
     }
 }
 
-/// Scales, rounds half to even, and scales back; a scale beyond the range of doubles leaves nothing or everything.
+/// Scales, rounds half to even, and scales back; a scale beyond the range of doubles gives zero or the unchanged number.
 fn round_double(rest: Rest, number: f64, digits: i64) -> f64 {
     let unit = 10f64.powi(digits.unsigned_abs().min(400) as i32);
     let step = |scaled: f64| match rest {

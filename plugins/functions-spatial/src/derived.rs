@@ -1,4 +1,4 @@
-//! Geometries made of geometries: centroids, hulls, simpler lines, positions along a line.
+//! Geometries derived from geometries: centroids, hulls, simpler lines, positions along a line.
 
 use errors::{Error, ErrorCode, Result};
 use geo::{Centroid, ConvexHull};
@@ -73,7 +73,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 /// Most points that a call makes.
 const POINTS_MAX: usize = 65_536;
 
-/// A function of one geometry on the plane that says nothing of an empty one.
+/// A function of one geometry on the plane that returns NULL for an empty one.
 fn of_plane(
     name: &'static str,
     args: &[ArgInfo],
@@ -147,14 +147,14 @@ fn bind_simplify(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     }))
 }
 
-/// `None` when nothing is left.
+/// `None` when the result is empty.
 fn simplify(shape: &Shape, distance: f64) -> Option<Shape> {
     let lines = |lines: &[Vec<Position>]| -> Vec<_> {
         lines.iter().map(|line| simpler_line(line, distance)).collect()
     };
     let polygon = |rings: &Vec<Vec<Position>>| -> Option<Vec<Vec<Position>>> {
         let mut left = rings.iter().map(|ring| simpler_ring(ring, distance));
-        // A polygon goes with its exterior, a hole alone.
+        // A polygon is dropped with its exterior, a hole alone.
         let exterior = left.next()??;
         Some(std::iter::once(exterior).chain(left.flatten()).collect())
     };
@@ -174,7 +174,7 @@ fn simplify(shape: &Shape, distance: f64) -> Option<Shape> {
     }
 }
 
-/// Douglas and Peucker's way: of the positions between two that stay the farthest from their line stays, too, when it is farther than allowed.
+/// The Douglas-Peucker algorithm: of the positions between two kept ones, the farthest from their line is kept when it is farther than allowed.
 fn simpler_line(line: &[Position], distance: f64) -> Vec<Position> {
     let mut stays = vec![false; line.len()];
     let mut left = vec![(0, line.len() - 1)];
@@ -194,7 +194,7 @@ fn simpler_line(line: &[Position], distance: f64) -> Vec<Position> {
     kept
 }
 
-/// The same of a ring, from its first position and the one that is farthest from it; `None` when it collapses.
+/// The same for a ring, from its first position and the one that is farthest from it; `None` when it collapses.
 fn simpler_ring(ring: &[Position], distance: f64) -> Option<Vec<Position>> {
     let far = |at: &Position| (at.x - ring[0].x).hypot(at.y - ring[0].y);
     let (opposite, _) = ring.iter().enumerate().max_by(|a, b| far(a.1).total_cmp(&far(b.1)))?;

@@ -1,4 +1,4 @@
-//! Well-known text: reading it, and `ST_GeomFromText` and its like.
+//! Well-known text: reading it, and `ST_GeomFromText` and similar functions.
 
 use errors::Result;
 use plugin_api::kit::{self, scalar};
@@ -153,7 +153,7 @@ impl<'a> Parser<'a> {
         self.list(Self::ring)
     }
 
-    /// Points, each in parentheses or none.
+    /// Points, each with or without parentheses.
     fn points(&mut self) -> Option<Vec<Position>> {
         let mut wrapped = None;
         self.list(|parser| {

@@ -1,4 +1,4 @@
-//! `ST_GeomFromWKB` and its like.
+//! `ST_GeomFromWKB` and similar functions.
 
 use errors::Result;
 use plugin_api::kit::{self, scalar};

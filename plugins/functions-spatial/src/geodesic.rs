@@ -3,7 +3,7 @@
 use geographiclib_rs::{Geodesic, PolygonArea, Winding};
 use types::geometry::{Axes, Position, ReferenceSystem};
 
-/// Up to this angle in radians its cosine says too little of it.
+/// Up to this angle in radians its cosine is too imprecise.
 const ANGLE_SMALL: f64 = 0.01;
 
 /// An ellipsoid of revolution.

@@ -1,4 +1,4 @@
-//! Geohashes: five bits a character, longitude and latitude by turns, each bit halving the remaining range.
+//! Geohashes: five bits a character, longitude and latitude alternating, each bit halving the remaining range.
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, scalar, text_type};
@@ -13,7 +13,7 @@ use crate::check::{is_latitude, is_longitude};
 const ALPHABET: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 /// Longest geohash.
 const LENGTH_MAX: i128 = 100;
-/// Digits of a double that say something.
+/// Significant digits of a double.
 const DIGITS_MAX: i32 = 15;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -165,7 +165,7 @@ impl Range {
     }
 }
 
-/// The geohash of a position: `length` characters, or fewer when they say all that a double can.
+/// The geohash of a position: `length` characters, or fewer when they reach the precision of a double.
 fn hash(at: Position, length: usize) -> Vec<u8> {
     let (mut x, mut y) = (Range::LONGITUDE, Range::LATITUDE);
     let mut out = Vec::with_capacity(length);

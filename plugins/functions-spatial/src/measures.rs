@@ -14,7 +14,7 @@ use crate::pair::{Pair, of_pair, points};
 use crate::planar::{line, planar, polygon};
 use crate::units::metres;
 
-/// The radius of the Earth where no reference system says one, metres.
+/// The radius of the Earth without a reference system, metres.
 const EARTH_RADIUS: f64 = 6_370_986.0;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[

@@ -6,10 +6,10 @@ use types::geometry::ReferenceSystem;
 /// Most bytes of an unknown option that a message shows.
 const SHOWN_MAX: usize = 64;
 
-/// Which coordinate comes first outside of the server.
+/// The first coordinate in external formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum AxisOrder {
-    /// As the reference system says.
+    /// As the reference system defines.
     #[default]
     OfSystem,
     /// Longitude.
@@ -66,7 +66,7 @@ impl AxisOrder {
         Ok(order.unwrap_or_default())
     }
 
-    /// Whether the coordinates outside are in the other order than those stored.
+    /// Whether the external coordinates are in the other order than the stored ones.
     pub(crate) fn swaps(self, system: &ReferenceSystem) -> bool {
         system.is_geographic() && self != AxisOrder::LongLat
     }

@@ -72,7 +72,7 @@ pub(crate) fn of_pair(
     }))
 }
 
-/// The points of a shape that is nothing but points.
+/// The points of a shape that consists only of points.
 pub(crate) fn points(shape: &Shape) -> Option<&[types::geometry::Position]> {
     match shape {
         Shape::Point(at) => Some(std::slice::from_ref(at)),

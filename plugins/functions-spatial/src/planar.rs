@@ -60,7 +60,7 @@ pub(crate) fn planar(shape: &Shape) -> Planar {
     }
 }
 
-/// The shape of one of the library: a multi-geometry of one is that one, of none the empty collection.
+/// Converts from the library's type: a multi-geometry of one becomes its member, an empty one the empty collection.
 pub(crate) fn shape(planar: Planar) -> Shape {
     match planar {
         Planar::Point(point) => Shape::Point(position(point.0)),

@@ -63,7 +63,7 @@ fn touches(matrix: &IntersectionMatrix, of: Of) -> Option<bool> {
 }
 
 fn crosses(matrix: &IntersectionMatrix, of: Of) -> Option<bool> {
-    // Nothing passes through points, and areas through nothing.
+    // Points cannot be crossed, and areas cannot cross.
     (of[0] != 2 && of[1] != 0).then(|| matrix.is_crosses())
 }
 
@@ -119,7 +119,7 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
         (_, [first], [second]) => {
             Ok(test(&first.relate(second), of).map_or(Value::Null, Value::bool))
         }
-        // Of points, lines and areas together nothing else is known.
+        // For mixed points, lines and areas no other relation is implemented.
         _ => Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS)),
     }
 }

@@ -1,4 +1,4 @@
-//! Texts: round trips, and that none does harm.
+//! Texts: round trips, and robustness against any input.
 
 use proptest::prelude::*;
 use types::geometry::{DEPTH_MAX, Shape};

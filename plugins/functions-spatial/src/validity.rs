@@ -136,7 +136,7 @@ enum Meeting {
     Boundary,
 }
 
-/// Whether parts have no more in common than they may.
+/// Whether parts intersect no more than allowed.
 fn meet_at_most(ctx: &FunctionContext<'_>, parts: &[Planar], at_most: Meeting) -> Result<bool> {
     for (place, first) in parts.iter().enumerate() {
         ctx.session.check_cancelled()?;
@@ -154,7 +154,7 @@ fn meet_at_most(ctx: &FunctionContext<'_>, parts: &[Planar], at_most: Meeting) -
     Ok(true)
 }
 
-/// Whether a line comes by no position twice, but where its end is its beginning.
+/// Whether a line passes no position twice, except that its end may be its beginning.
 fn is_simple_line(ctx: &FunctionContext<'_>, positions: &[Position]) -> Result<bool> {
     let sides: Vec<Line<f64>> = line(positions).lines().collect();
     if sides.iter().any(|side| side.start == side.end) {

@@ -1,4 +1,4 @@
-//! Functions that make longer strings: CONCAT, REPEAT, LPAD, REPLACE, INSERT, QUOTE and their like.
+//! Functions that make longer strings: CONCAT, REPEAT, LPAD, REPLACE, INSERT, QUOTE and similar ones.
 
 use errors::Result;
 use plugin_api::kit::{
@@ -155,7 +155,7 @@ fn bind_space(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     }))
 }
 
-/// Where the filling goes.
+/// The side that is padded.
 #[derive(Clone, Copy)]
 enum Side {
     Left,

@@ -1,4 +1,4 @@
-//! Functions that make shorter strings: LEFT, SUBSTRING, SUBSTRING_INDEX, TRIM and their like.
+//! Functions that make shorter strings: LEFT, SUBSTRING, SUBSTRING_INDEX, TRIM and similar ones.
 
 use errors::Result;
 use plugin_api::kit::{self, result_collation, scalar, text_length, text_type};
@@ -54,7 +54,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     }),
 ];
 
-/// From which end characters are taken.
+/// The end from which characters are taken.
 #[derive(Clone, Copy)]
 enum Side {
     Left,

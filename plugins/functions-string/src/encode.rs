@@ -225,7 +225,7 @@ fn soundex_code(letter: char) -> char {
     }
 }
 
-/// The first letter, then a digit for each consonant that sounds unlike the one before, at least three.
+/// The first letter, then a digit for each consonant that sounds unlike the previous one, at least three.
 fn soundex(text: &str) -> String {
     let mut letters = text.chars().filter(|c| c.is_ascii_alphabetic() || !c.is_ascii());
     let Some(first) = letters.next() else {

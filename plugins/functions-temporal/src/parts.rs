@@ -1,4 +1,4 @@
-//! Parts of dates and times: YEAR, MONTH, DAYNAME, WEEK, HOUR, EXTRACT and their like; DATE, TIME, TIMESTAMP.
+//! Parts of dates and times: YEAR, MONTH, DAYNAME, WEEK, HOUR, EXTRACT and similar functions; DATE, TIME, TIMESTAMP.
 
 use errors::Result;
 use plugin_api::kit::{self, scalar, text_type};

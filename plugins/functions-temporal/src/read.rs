@@ -16,7 +16,7 @@ use types::{
 pub(crate) enum Zeros {
     /// A zero month or day is fine.
     Parts,
-    /// As the SQL mode says.
+    /// According to the SQL mode.
     Mode,
 }
 

@@ -36,7 +36,7 @@ pub fn checks() -> Vec<Check> {
     groups.concat()
 }
 
-/// Makes every check.
+/// Runs every check.
 ///
 /// # Panics
 /// When the engine breaks its contract; the name of the check is printed before it runs.

@@ -134,7 +134,7 @@ fn one_run(factory: Factory<'_>, level: IsolationLevel, seed: u64) -> Oracle {
 }
 
 impl Oracle {
-    /// Whether nobody else's locks or writes are in the way of a locking read of `span`.
+    /// Whether other transactions' locks or writes block a locking read of `span`.
     fn others_wrote_in(&self, span: &Span) -> bool {
         self.sessions.iter().flatten().any(|other| {
             other.before.iter().any(|(key, before)| {
@@ -213,7 +213,7 @@ impl Oracle {
                 self.writes += 1;
                 true
             }
-            // The oracle's row is another's that is not committed, or gone: there is nothing to change.
+            // The oracle's row is another transaction's uncommitted one, or deleted: there is nothing to change.
             Err(EngineError::LockWaitTimeout) => {
                 self.waits += 1;
                 true

@@ -1,4 +1,4 @@
-//! Evaluates expressions made of literals and function calls by the plugins alone: no binder, no plan. For tables of
+//! Evaluates expressions of literals and function calls with the plugins alone: no binder, no plan. For tables of
 //! expressions with the reference's answers.
 
 mod evaluate;

@@ -27,7 +27,7 @@ fn each_name_is_declared_once() {
             *registered.entry(name.expect("what is registered is found")).or_default() += 1;
         }
     }
-    // ANY_VALUE is a function of a row and, where the grammar wants one, an aggregate.
+    // ANY_VALUE is a function of a row and, where the grammar requires one, an aggregate.
     let twice: Vec<_> = registered.iter().filter(|(_, count)| **count > 1).collect();
     assert_eq!(twice, [(&"ANY_VALUE", &2)]);
     for (name, function) in registry.scalars() {

@@ -1,8 +1,8 @@
 //! The checker, after the idea of Elle: lists show the order of their writers, so a history gives a graph of the order of transactions,
 //! and a level is a set of forbidden cycles.
 //!
-//! REPEATABLE READ has two nodes for each transaction, its snapshot and its end: plain reads happen at the one, writes and locking
-//! reads at the other. In that graph nothing may go round; in the graph with one node for each, which SERIALIZABLE uses, it may.
+//! REPEATABLE READ has two nodes for each transaction, its snapshot and its end: plain reads happen at the former, writes and locking
+//! reads at the latter. That graph may have no cycle; the graph with one node for each, which SERIALIZABLE uses, may.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -148,7 +148,7 @@ impl<'h> Checker<'h> {
                 }
             }
         }
-        // A commit that nobody heard of did happen when somebody saw it.
+        // A commit without an acknowledgement took place if another transaction saw it.
         for transaction in history.iter().filter(|one| one.end == End::Committed) {
             for op in &transaction.ops {
                 let Op::Read { key, elements, .. } = op else { continue };
@@ -161,7 +161,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// G1a, G1b, unknown elements. Also for reads of transactions that failed later: nobody may see such things.
+    /// G1a, G1b, unknown elements. Also for reads of transactions that failed later: no transaction may see such elements.
     fn check_reads(&mut self) {
         let mut last_of: HashMap<(u32, Key), Element> = HashMap::new();
         for (number, transaction) in self.history.iter().enumerate() {

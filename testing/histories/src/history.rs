@@ -64,7 +64,7 @@ pub struct Transaction {
 /// Level under which a history was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Nothing uncommitted is read, nothing else is promised across statements.
+    /// Uncommitted data is never read; there is no other promise across statements.
     ReadCommitted,
     /// With the reference's meaning: plain reads from one snapshot, writes and locking reads on current data, all locks kept.
     RepeatableRead,

@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// The server program.
     #[arg(long, env = "SQUALLD", default_value = "target/debug/squalld")]
     squalld: PathBuf,
-    /// The isolation level; all when none is given.
+    /// The isolation level; all by default.
     #[arg(long)]
     level: Vec<Name>,
     /// Connections.

@@ -19,7 +19,7 @@ pub(crate) struct Session<'l> {
     lists: &'l Lists,
     clock: Instant,
     random: SplitMix,
-    /// Nobody puts a row where a locking read found none.
+    /// Other transactions cannot insert a row where a locking read found none.
     locks_gaps: bool,
 }
 
@@ -65,7 +65,7 @@ impl Lock {
     }
 }
 
-/// Reads that say nothing of lists that they do not find.
+/// Reads that record nothing for lists that they do not find.
 const NOWHERE: Range<u32> = 0..0;
 
 impl<'l> Session<'l> {
@@ -151,7 +151,7 @@ impl<'l> Session<'l> {
         Ok(())
     }
 
-    /// One statement that is a transaction of its own.
+    /// One statement as a transaction.
     fn autocommitted(&mut self, ops: &mut Vec<Op>) -> Result<(), Stopped> {
         let place = self.lists.pick(&mut self.random);
         let element = self.lists.new_element();
@@ -195,7 +195,7 @@ impl<'l> Session<'l> {
         self.run("ROLLBACK TO SAVEPOINT s").map(drop)
     }
 
-    /// Neighbours share a group, so that a group stays small.
+    /// Neighbours share a group, which keeps groups small.
     fn group_of(&mut self, place: u32) -> u32 {
         place / 4 + self.random.below(2) as u32
     }
@@ -304,7 +304,7 @@ impl<'l> Session<'l> {
         Ok(())
     }
 
-    /// Deletes lists that it has locked; to the checker that is a last element, which nobody may see.
+    /// Deletes lists that it has locked; to the checker that is a last element, which no read may see.
     fn delete_fleeting(&mut self, ops: &mut Vec<Op>) -> Result<(), Stopped> {
         let place = self.fleeting_place();
         let k = place + SECOND_KEY;
@@ -374,7 +374,7 @@ impl<'l> Session<'l> {
         read.map(|_| rows).map_err(|failure| with_sql(sql, failure))
     }
 
-    /// Reads lists and notes that; also of those of `places` that are not there. Nothing comes of NOWAIT when there is a lock.
+    /// Reads lists and records the reads, also of those of `places` that do not exist. NOWAIT reads nothing when there is a lock.
     fn read(
         &mut self,
         ops: &mut Vec<Op>,

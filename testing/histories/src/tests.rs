@@ -1,4 +1,4 @@
-//! The checker is given each anomaly and must name it; and histories without any, and must say nothing.
+//! The checker must name each anomaly, and accept histories without any.
 
 use sys::entropy::SplitMix;
 
@@ -16,7 +16,7 @@ fn lock(key: u32, elements: &[u32]) -> Op {
     Op::Read { key, elements: elements.to_vec(), reading: Reading::Locking }
 }
 
-/// All at the same time, so that the clock orders nothing.
+/// All concurrent, so that the clock orders nothing.
 fn at_once(transactions: &[&[Op]]) -> Vec<Transaction> {
     let one =
         |ops: &&[Op]| Transaction { ops: ops.to_vec(), end: End::Committed, began: 0, ended: 10 };

@@ -55,7 +55,7 @@ impl Lists {
         self.next_element.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Places of lists that stay, so far.
+    /// Places of permanent lists, so far.
     pub fn places(&self) -> Range<u32> {
         1..self.next.load(Ordering::Relaxed)
     }
@@ -93,7 +93,7 @@ impl Answer for Rows {
     }
 }
 
-/// A note belongs to an appended element, as long as its list is there.
+/// A note belongs to an appended element, as long as its list exists.
 const TABLES: [&str; 5] = [
     "CREATE DATABASE IF NOT EXISTS histories",
     "DROP TABLE IF EXISTS histories.notes",

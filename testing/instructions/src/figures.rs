@@ -115,7 +115,7 @@ pub fn processor() -> String {
 }
 
 impl Verdict {
-    /// Whether it needs no more than it may. A statement without a figure is not compared, which must not stay so.
+    /// Whether it is within its limit. A statement without a figure is not compared, which must be fixed.
     pub fn is_met(self) -> bool {
         matches!(self, Verdict::Same { .. } | Verdict::Fewer { .. })
     }

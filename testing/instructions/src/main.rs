@@ -1,7 +1,7 @@
 //! Counts the instructions that squalld needs for everyday statements, and compares them with the figures that `tests/instructions.toml` keeps:
 //! `instructions --squalld target/fast/squalld`. A statement that needs clearly more than its figure is an error.
 //!
-//! Callgrind counts, so the figures hold whatever else runs on the machine. On a processor with other features than the one that they were
+//! Callgrind counts, so the figures do not depend on other load of the machine. On a processor with other features than the one that they were
 //! counted on, libraries run other code: then the counts are only shown.
 
 mod callgrind;

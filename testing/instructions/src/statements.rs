@@ -6,7 +6,7 @@ use client::{Connection, Encryption, Prepared, Target};
 use sqltest::Server;
 use types::Value;
 
-/// Rows of the table that most statements use, and of the one that is counted and grouped as a whole.
+/// Rows of the table that most statements use, and of the one that is counted and grouped entirely.
 const ROWS: i64 = 2_000;
 const MANY_ROWS: i64 = 10_000;
 /// Warm-up time before statements are counted: the server checks for busy connections twice a second and has by then given this one its own thread.
@@ -29,7 +29,7 @@ enum Run {
     Prepared(&'static str, fn(i64) -> Vec<Value>),
     /// As text, with a literal that changes.
     Text(fn(i64) -> String),
-    /// Texts, one after the other.
+    /// Texts, in order.
     Texts(&'static [&'static str]),
     /// A connection that begins and ends.
     Connect,
@@ -204,7 +204,7 @@ impl Session {
         self.query("ANALYZE TABLE t, owner, many")
     }
 
-    /// Makes a statement known to the server.
+    /// Prepares a statement on the server.
     ///
     /// # Errors
     /// It is wrong.
@@ -219,7 +219,7 @@ impl Session {
         Ok(Ready { statement, prepared, ran: 0 })
     }
 
-    /// Runs a statement until nothing about it is new to the server, and makes the rows of a round.
+    /// Runs a statement until the server's caches are warm, and makes the rows of a round.
     ///
     /// # Errors
     /// It fails.
@@ -232,7 +232,7 @@ impl Session {
         self.make_rows(ready)
     }
 
-    /// Makes the rows that the statement's next round takes away.
+    /// Makes the rows that the statement's next round deletes.
     fn make_rows(&mut self, ready: &Ready) -> Result<(), String> {
         match ready.statement.rows {
             Some(sql) => self.query(&sql(ready.ran, ready.statement.times)),

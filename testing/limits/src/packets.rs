@@ -1,4 +1,4 @@
-//! Texts made to hurt, through the wire: an answer or an error, the server lives, and its memory stays in proportion.
+//! Hostile texts through the wire: the server must answer or return an error, stay up, and keep its memory in proportion.
 
 use std::time::{Duration, Instant};
 

@@ -15,7 +15,7 @@ const CONNECTION_BYTES: u64 = 16 << 10;
 const EXECUTIONS: usize = 20_000;
 const ROUNDS: usize = 5;
 /// Server time of a text that is parsed and planned over that of the prepared form, at least. A text of a shape that ran before is
-/// found in the plan cache and costs about as much as the prepared form: that ratio is printed only.
+/// found in the plan cache and costs about as much as the prepared form: that ratio is only printed.
 const GAIN_MIN: f64 = 1.3;
 
 fn start(options: &Options) -> Result<(Server, usize, usize), String> {
@@ -29,7 +29,7 @@ fn start(options: &Options) -> Result<(Server, usize, usize), String> {
     Ok((server, connections, statements))
 }
 
-/// Prepares on every connection and closes nothing; returns how many were refused with 1461.
+/// Prepares on every connection without closing; returns the number of statements refused with 1461.
 fn flood(
     server: &Server,
     connections: usize,
@@ -82,7 +82,7 @@ pub fn equal_texts(options: &Options) -> Result<(), String> {
     must(refused == 0, format!("{refused} refused"))
 }
 
-/// Every statement has a text of its own.
+/// Every statement has a different text.
 pub fn distinct_texts(options: &Options) -> Result<(), String> {
     let (server, connections, statements) = start(options)?;
     let text = |connection: usize, n: usize| {

@@ -22,7 +22,7 @@ pub(crate) const SCHEMA: &str = "test";
 const COLLATION: CollationId = CollationId::UTF8MB4_0900_AI_CI;
 /// Rows of a table whose size is not given.
 const ROWS: u64 = 1000;
-/// The engine's name: none runs here.
+/// The engine's name: no engine runs here.
 pub(crate) const ENGINE: &str = "Squall";
 
 /// The part of a statement's planning to show.
@@ -131,7 +131,7 @@ impl Fixture {
         Ok(table)
     }
 
-    /// The new definition, after a line that says how the rows get there.
+    /// The new definition, after a line with the method of moving the rows.
     fn alter_table(&mut self, alter: &AlterTable, sql: &str) -> Result<String> {
         let name = &*alter.name.name.text;
         let unknown = || errors::err!(NO_SUCH_TABLE, SCHEMA, name);
@@ -158,7 +158,7 @@ impl Fixture {
         Ok(format!("{how}\n{}", definition(&new)))
     }
 
-    /// A view's query must name tables with the schema: nothing qualifies it here.
+    /// A view's query must qualify tables with the schema: this harness does not add it.
     fn create_view(&mut self, create: &CreateView, sql: &str) -> Result<()> {
         let span = create.query_span;
         let text = &sql[span.start as usize..span.end as usize];
@@ -363,7 +363,7 @@ impl CatalogReader for Reader<'_> {
     }
 }
 
-/// No variable was set, and none of the server's is known.
+/// No variable is set, and no server variable exists.
 pub(crate) struct NoVariables;
 
 impl VariableTypes for NoVariables {

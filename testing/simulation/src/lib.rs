@@ -38,7 +38,7 @@ impl Server {
     /// Starts a server on [`DATA`] and returns when it can be connected with.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// When it does not start.
     pub fn start() -> Server {
         let code = Arc::new(Mutex::new(None));
         let theirs = code.clone();
@@ -56,7 +56,7 @@ impl Server {
         server
     }
 
-    /// Asks it to stop, and waits until it has. Returns whether it says that all went well.
+    /// Asks it to stop, and waits until it has. Returns whether it reports success.
     pub fn stop(self, client: &mut Client) -> bool {
         client.run("SHUTDOWN");
         self.thread.join();

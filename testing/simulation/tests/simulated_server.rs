@@ -17,7 +17,7 @@ struct Machine(Simulation);
 impl Machine {
     fn new(seed: u64) -> Machine {
         let machine = Simulation::new(seed);
-        // The cryptographic library makes keys from entropy of its own.
+        // The cryptographic library makes keys from its own entropy.
         machine.hide_bytes_of(".pem");
         Machine(machine)
     }
@@ -77,7 +77,7 @@ fn look(client: &mut Client) -> Vec<String> {
     answers
 }
 
-/// Start from nothing, work, stop.
+/// Starts from nothing, works, stops.
 fn first_life() -> Vec<String> {
     let server = Server::start();
     let mut client = Client::over_socket("first");
@@ -88,7 +88,7 @@ fn first_life() -> Vec<String> {
     answers
 }
 
-/// Start, look, stop.
+/// Starts, reads, stops.
 fn second_life() -> Vec<String> {
     let server = Server::start();
     let mut client = Client::over_socket("second");

@@ -31,7 +31,7 @@ pub fn ask(connection: &mut Connection, sql: &str, view: &View) -> String {
         Err(Failure::Server(error)) => error_line(&error),
         Err(lost) => format!("lost: {lost}"),
     };
-    // The default engine's own name is the one difference that every server has.
+    // The default engine's own name is the only difference that every server has.
     answer.replace("InnoDB", "Squall")
 }
 
@@ -172,7 +172,7 @@ fn word_set(outcome: &Outcome, rows: &Rows, view: &View) -> String {
     out
 }
 
-/// A line of EXPLAIN's tree without its cost, which says less than the plan and changes more often, and with two digits of its rows.
+/// A line of EXPLAIN's tree with two digits of its rows and without its cost, which matters less than the plan and changes more often.
 fn plan_line(line: &str) -> String {
     let line = escape(line.as_bytes());
     let estimate = || {

@@ -18,7 +18,7 @@ const ROOTS: [&str; 2] = ["tests/sql", "tests/plans"];
 #[derive(Parser)]
 #[command(about = "Runs SQL scripts against a server")]
 struct Options {
-    /// Scripts or folders; all of tests/sql and tests/plans when none is given.
+    /// Scripts or folders; all of tests/sql and tests/plans by default.
     paths: Vec<PathBuf>,
     /// `host:port` of a running server (root without a password); a fresh squalld is started otherwise.
     #[arg(long)]

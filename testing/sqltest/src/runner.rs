@@ -13,7 +13,7 @@ use crate::script::{Item, Mode, USER, parse, print};
 /// The answer of a background statement that waits for others, and the time limit for it when the server does not report the wait.
 const WAITS: &str = "waits";
 const BLOCKED_AFTER: Duration = Duration::from_millis(300);
-/// How often the server is asked whether such a statement waits, and how often in a row it must have said so.
+/// Interval between checks whether such a statement waits, and the number of consecutive checks that must confirm it.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
 const LOOKS: usize = 3;
 /// How long any answer is waited for.

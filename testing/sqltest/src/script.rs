@@ -22,7 +22,7 @@ pub enum Item {
     Verbatim(String),
     /// A statement and its expected answer.
     Step {
-        /// `c1` when the prompt names none.
+        /// `c1` when the prompt has no name.
         connection: String,
         /// How.
         mode: Mode,
@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Vec<Item> {
     items
 }
 
-/// Puts a script together again.
+/// Prints a script from its items.
 pub fn print(items: &[Item]) -> String {
     let mut text = String::new();
     for item in items {

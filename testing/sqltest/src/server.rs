@@ -1,4 +1,4 @@
-//! A squalld of our own, on a port and in a folder of its own.
+//! A separate squalld, with its own port and folder.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl Server {
         self.child.id()
     }
 
-    /// The folder of its data and its log; it goes with this value.
+    /// The folder of its data and its log; it is deleted with this value.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -36,7 +36,7 @@ pub trait Carrier: Read + Write + Send {}
 /// How far bytes travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Within the machine: nobody listens.
+    /// Within the machine, where no one can eavesdrop.
     Machine,
     /// Over a network.
     Network,

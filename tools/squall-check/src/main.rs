@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The files of the engine lie in a directory of their own, or, in a backup, at once.
+/// The files of the engine are in a separate directory, or, in a backup, at the top level.
 fn storage_of(directory: &Path) -> PathBuf {
     let inner = directory.join("storage");
     if inner.is_dir() { inner } else { directory.to_owned() }

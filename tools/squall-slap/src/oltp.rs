@@ -1,4 +1,4 @@
-//! sysbench's OLTP workloads, each client on a thread of its own with prepared statements.
+//! sysbench's OLTP workloads, each client on its own thread with prepared statements.
 
 use std::fs::File;
 use std::io::Write;
@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes and fills the tables.
+/// Creates and fills the tables.
 fn fill(options: &Options) -> client::Result<()> {
     let mut admin = options.open(None)?;
     let schema = &options.create_schema;

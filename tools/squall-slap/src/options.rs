@@ -27,7 +27,7 @@ pub enum Protocol {
     Tcp,
     /// By `--socket`.
     Socket,
-    /// MySQL's protocol by whichever of the two is given.
+    /// MySQL's protocol over TCP or the socket, whichever is given.
     Mysql,
 }
 
@@ -213,13 +213,13 @@ pub struct Options {
     /// Columns of the SELECTs instead of `*`.
     #[arg(long)]
     pub auto_generate_sql_select_columns: Option<String>,
-    /// Go on for ever.
+    /// Continue forever.
     #[arg(long)]
     pub burnin: bool,
     /// Commit after this many statements; 0 for autocommit.
     #[arg(long, default_value_t = 0)]
     pub commit: u64,
-    /// Clients at once; a comma-separated list runs one after the other.
+    /// Number of concurrent clients; a comma-separated list runs one after the other.
     #[arg(short, long, value_delimiter = ',', default_value = "1")]
     pub concurrency: Vec<u64>,
     /// Statements to create the tables, or a file of them.
@@ -240,7 +240,7 @@ pub struct Options {
     /// Reconnect after this many statements; 0 for never.
     #[arg(long, default_value_t = 0)]
     pub detach: u64,
-    /// Engine of invented tables; a comma-separated list runs one after the other.
+    /// Engine of auto-generated tables; a comma-separated list runs one after the other.
     #[arg(short, long, value_delimiter = ',')]
     pub engine: Vec<String>,
     /// Go on after errors.

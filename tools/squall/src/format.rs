@@ -186,7 +186,7 @@ fn shown(cell: &Cell) -> &[u8] {
     cell.as_deref().unwrap_or(b"NULL")
 }
 
-/// Columns that a text takes on a terminal: combining marks none, wide characters two.
+/// Columns of a text on a terminal: combining marks zero, wide characters two.
 fn width(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     text.chars()

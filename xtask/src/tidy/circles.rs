@@ -1,5 +1,5 @@
-//! Files of a crate that import each other in a circle: none of them can be read or moved without all. `cargo xtask circles` prints
-//! them, with the imports that hold them together.
+//! Files of a crate that import each other in a cycle: none of them can be read or moved without the others. `cargo xtask circles` prints
+//! them, with the imports that form the cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 

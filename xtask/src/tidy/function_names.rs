@@ -1,7 +1,7 @@
 //! No kernel crate names a function of a plugin: the kernel uses only the properties that the plugin declares (`FunctionTraits`).
 //!
 //! The names are those of the plugins' tables, taken from their source; a string literal in the kernel that is one of them, in any case,
-//! is a finding. Many names are also words of something else (types, units, statements, variables): `WORDS` says where.
+//! is a finding. Many names are also other words (types, units, statements, variables): `WORDS` lists where.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,7 @@ const WORDS: &[(&[&str], &[&str], &str)] = &[
     (&["crates/syntax/src/parser/"], &["COUNT"], "a word of SHOW and GET DIAGNOSTICS"),
 ];
 
-/// Files that spell the grammar's own words, among them calls with a syntax of their own; they give them no meaning.
+/// Files that spell the grammar's own words, among them calls with special syntax; they give them no meaning.
 const SPELLING: &[&str] =
     &["crates/unparse/src/", "crates/syntax/src/ast/", "crates/syntax/src/digest/"];
 

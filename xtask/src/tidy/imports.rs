@@ -158,7 +158,7 @@ impl Tree {
     }
 }
 
-/// Calls `found` with each full path of `tree` and the name it gets, none for a glob.
+/// Calls `found` with each full path of `tree` and the name it gets, `None` for a glob.
 fn for_each_use(
     prefix: &mut Vec<String>,
     tree: &UseTree,

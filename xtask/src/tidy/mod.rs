@@ -23,7 +23,7 @@ pub use circles::print as print_circles;
 
 /// Action on the ratchets.
 enum Mode {
-    /// Fail where a figure is worse than the kept one; say where it is better.
+    /// Fail where a figure is worse than the kept one; report where it is better.
     Check,
     /// Fail where it is better, too: the kept figure has to follow.
     Strict,

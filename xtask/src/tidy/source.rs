@@ -1,7 +1,7 @@
 //! The parsed Rust files of a crate, tests left out.
 //!
 //! Files are found by their `mod` declarations from the crate's roots on (`lib.rs`, `main.rs`, `bin/*.rs`), so that a module for
-//! tests is left out whatever its file is called. Items for tests are taken out of the trees.
+//! tests is left out whatever its file is called. Items for tests are removed from the trees.
 
 use std::path::{Path, PathBuf};
 

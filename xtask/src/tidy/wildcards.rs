@@ -27,7 +27,7 @@ impl<'ast> Visit<'ast> for FindEnums {
 /// A file's names for enums and variants.
 #[derive(Default)]
 struct Names {
-    /// Enums with another name than their own, with that of their own.
+    /// Imported enums under another name, with their original name.
     aliases: HashMap<String, String>,
     /// Variants without their enum.
     variants: HashSet<String>,

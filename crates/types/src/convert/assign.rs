@@ -68,7 +68,7 @@ pub(super) fn plain_text(value: &Value) -> Vec<u8> {
     text
 }
 
-/// The number that a text is which has nothing but a few digits, as most have that are given for one.
+/// The number of a text that consists of a few digits only, the most common form.
 fn plain_digits(value: &Value) -> Option<u64> {
     /// All numbers of at most this many digits fit.
     const DIGITS_MAX: usize = 18;

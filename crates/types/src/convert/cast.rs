@@ -9,7 +9,7 @@ use crate::json::{self, JsonParseError, JsonValue};
 use crate::text::{fsp_of, to_text};
 use crate::{CollationId, DataType, SqlBytes, TypeKind, Value};
 
-/// Converts a value as `CAST(value AS to)` does. NULL stays NULL; most failures are warnings and give NULL, 0 or a
+/// Converts a value as `CAST(value AS to)` does. NULL remains NULL; most failures are warnings and give NULL, 0 or a
 /// clamped value.
 pub fn cast(
     value: &Value,

@@ -1,6 +1,6 @@
 //! Conversions between SQL types: `CAST`, implicit conversion, and assignment to columns.
 //!
-//! Everything a session decides comes in through `CastContext`; warnings leave through it.
+//! All session settings come in through `CastContext`; warnings leave through it.
 
 mod assign;
 mod assign_strings;

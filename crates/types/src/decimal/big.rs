@@ -1,4 +1,4 @@
-//! Unsigned integers of 576 bits: room for the product of two 81-digit numbers. Knows nothing of signs or scales.
+//! Unsigned integers of 576 bits: room for the product of two 81-digit numbers. Signs and scales are handled by the callers.
 
 use std::cmp::Ordering;
 

@@ -163,7 +163,7 @@ impl Decimal {
             && number.unsigned_abs() < 1 << 53
             && let Some(power) = POWERS.get(scale as usize)
         {
-            // Both are exact, so the one division rounds correctly.
+            // Both are exact, so the single division rounds correctly.
             return number as f64 / power;
         }
         let mut text = Vec::with_capacity(90);
@@ -193,7 +193,7 @@ impl Decimal {
         }
     }
 
-    /// Appends the digits, with as many after the point as the scale says.
+    /// Appends the digits, with the scale's number of digits after the point.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         if let Some((number, scale)) = self.as_i128() {
             write_small(number, scale as usize, out);

@@ -28,7 +28,7 @@ const GROUP: usize = 9;
 #[derive(Clone)]
 pub struct Decimal(Repr);
 
-/// Small values stay inline; 24 bytes in all.
+/// Small values are stored inline; 24 bytes in total.
 #[derive(Clone)]
 enum Repr {
     /// Two's complement of the unscaled number, low word first.

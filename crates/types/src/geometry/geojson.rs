@@ -3,7 +3,7 @@
 use super::{Geometry, GeometryKind, Position, Shape, reference_system};
 use crate::json::{JsonObject, JsonValue};
 
-/// Decimals that round nothing.
+/// So many decimals that nothing is rounded.
 const DIGITS_MAX: i32 = 308;
 
 /// How a reference system is named.

@@ -54,7 +54,7 @@ impl GeometryKind {
         self as u32
     }
 
-    /// The name as `ST_GeometryType` says it.
+    /// The name that `ST_GeometryType` returns.
     pub const fn name(self) -> &'static str {
         match self {
             GeometryKind::Geometry => "GEOMETRY",

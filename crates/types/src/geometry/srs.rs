@@ -9,7 +9,7 @@ pub enum Axes {
     Degrees {
         /// Half of the longer axis, metres.
         semi_major: f64,
-        /// How much shorter the other is: `1 / flattening`.
+        /// `1 / flattening`; the flattening is the relative difference of the half axes.
         inverse_flattening: f64,
     },
 }

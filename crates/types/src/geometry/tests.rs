@@ -55,7 +55,7 @@ proptest! {
         let length = bytes.len();
         changes.iter().for_each(|(at, byte)| bytes[usize::from(*at) % length] = *byte);
         if let Ok(geometry) = Geometry::read(&bytes) {
-            // No two forms of one value, but for the bits of what is no number.
+            // No value has two forms, except for the bits of NaN.
             prop_assert_eq!(&geometry.to_bytes(), &bytes);
         }
         let _ = Shape::read_wkb(&bytes, WkbRules::Client);

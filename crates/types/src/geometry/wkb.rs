@@ -10,7 +10,7 @@ const HEADER_SIZE: usize = 9;
 /// The reason why bytes are not a geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GeometryError {
-    /// A stored value says that it is big-endian.
+    /// A stored value is marked as big-endian.
     BigEndian,
     /// Malformed, too deep, or with too few positions.
     Invalid,
@@ -19,9 +19,9 @@ pub enum GeometryError {
 /// The source of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WkbRules {
-    /// A stored value: little-endian, nothing empty but collections.
+    /// A stored value: little-endian, only collections may be empty.
     Stored,
-    /// From a client: either byte order, each geometry its own; points and polygons may be none.
+    /// From a client: either byte order, separately for each geometry; points and polygons may be empty.
     Client,
 }
 

@@ -237,12 +237,12 @@ impl<'a> JsonRef<'a> {
         None
     }
 
-    /// Elements of an array; none for anything else.
+    /// Elements of an array; empty for other values.
     pub fn elements(self) -> ArrayIter<'a> {
         ArrayIter { array: self, next: 0, count: if self.is_array() { self.len() } else { 0 } }
     }
 
-    /// Members of an object, sorted by length of the name, then bytes; none for anything else.
+    /// Members of an object, sorted by length of the name, then bytes; empty for other values.
     pub fn members(self) -> ObjectIter<'a> {
         ObjectIter { object: self, next: 0, count: if self.is_object() { self.len() } else { 0 } }
     }
@@ -252,7 +252,7 @@ impl<'a> JsonRef<'a> {
         (self.kind, self.data.as_ptr() as usize)
     }
 
-    /// A document of its own.
+    /// Copies it to a separate document.
     pub fn to_document(self) -> crate::SqlBytes {
         JsonValue::from_ref(self).to_binary()
     }

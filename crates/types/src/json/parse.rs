@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// The text of a string, without escapes; nothing unless `BUILD`.
+    /// The text of a string, without escapes; empty unless `BUILD`.
     fn string<const BUILD: bool>(&mut self) -> Result<Cow<'a, [u8]>, JsonParseError> {
         self.at += 1;
         let mut out = Cow::Borrowed(&[] as &[u8]);

@@ -256,7 +256,7 @@ impl JsonValue {
         Some(place)
     }
 
-    /// Puts a value at a path without wildcards; false when nothing changed.
+    /// Stores a value at a path without wildcards; false when nothing changed.
     pub fn set_path(&mut self, path: &JsonPath, value: JsonValue, mode: SetMode) -> bool {
         if let Some(place) = self.get_path_mut(path.legs()) {
             if mode == SetMode::Insert {

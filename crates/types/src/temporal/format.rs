@@ -55,7 +55,7 @@ impl Time {
         fraction(self.microsecond(), fsp, out);
     }
 
-    /// `HHMMSS` with the sign, the fraction cut off.
+    /// `HHMMSS` with the sign, the fraction truncated.
     pub const fn to_number(self) -> i64 {
         let number = (self.hour() * 10_000 + self.minute() * 100 + self.second()) as i64;
         if self.is_negative() { -number } else { number }
@@ -82,7 +82,7 @@ impl DateTime {
         fraction(self.microsecond(), fsp, out);
     }
 
-    /// `YYYYMMDDHHMMSS`, the fraction cut off.
+    /// `YYYYMMDDHHMMSS`, the fraction truncated.
     pub const fn to_number(self) -> i64 {
         let time = (self.hour() * 10_000 + self.minute() * 100 + self.second()) as i64;
         self.date().to_number() * 1_000_000 + time

@@ -11,9 +11,9 @@ pub struct TemporalMode {
     pub no_zero_date: bool,
     /// A zero month or day is refused.
     pub no_zero_in_date: bool,
-    /// Any day up to 31 is taken in any month.
+    /// Any day up to 31 is accepted in any month.
     pub allow_invalid_dates: bool,
-    /// Fractions that do not fit are cut, not rounded.
+    /// Fractions that do not fit are truncated, not rounded.
     pub truncate_fraction: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct ParsedTemporal<T> {
     pub offset: Option<i32>,
     /// A delimiter other than the standard one: the byte, its position, the standard one.
     pub odd_delimiter: Option<(u8, usize, u8)>,
-    /// Blanks where none belong: position of the first.
+    /// Misplaced blanks: position of the first.
     pub superfluous_blank: Option<usize>,
 }
 
@@ -220,7 +220,7 @@ fn skip_delimiters(text: &[u8], fields: &mut Fields, index: usize) -> Option<()>
     Some(())
 }
 
-/// Parses a DATETIME (or DATE); the fraction is rounded or cut to `fsp` digits.
+/// Parses a DATETIME (or DATE); the fraction is rounded or truncated to `fsp` digits.
 pub fn parse_datetime(text: &[u8], fsp: u8, mode: TemporalMode) -> ParsedTemporal<DateTime> {
     parse_datetime_fields(text, fsp, mode, false).0
 }
@@ -457,7 +457,7 @@ fn expand_number(number: i64) -> Option<i64> {
         10_000_101_000_000..=99_999_999_999_999 => number,
         101..=691_231 => (number + 20_000_000) * DATE,
         700_101..=991_231 => (number + 19_000_000) * DATE,
-        // Years below 1000 are taken too.
+        // Years below 1000 are accepted too.
         991_232..=99_991_231 => number * DATE,
         101_000_000..=691_231_235_959 => number + 20_000_000_000_000,
         700_101_000_000..=991_231_235_959 => number + 19_000_000_000_000,
@@ -556,7 +556,7 @@ pub fn datetime_from_decimal(
     }
     parsed.fsp = number.scale().min(6);
     if parsed.date_only {
-        // A fraction of a date means nothing.
+        // A fraction of a date is ignored.
         return parsed;
     }
     parsed.value = parsed.value.and_then(|value| {

@@ -33,7 +33,7 @@ impl ZoneRules for Utc {
     }
 }
 
-/// A zone with one offset for ever.
+/// A zone with a single, constant offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedOffset {
     name: String,
@@ -89,7 +89,7 @@ impl ZoneRules for FixedOffset {
     }
 }
 
-/// A session's time zone as a value of its own.
+/// A session's time zone, as an owned value.
 #[derive(Clone, Default)]
 pub enum TimeZone {
     /// UTC.

@@ -14,7 +14,7 @@ use crate::argument::{known, srid, value};
 use crate::check::{self, Source};
 
 const NAME: &str = "st_geomfromgeojson";
-/// The reference system of GeoJSON that names none.
+/// The reference system of GeoJSON without one.
 const SRID_DEFAULT: u32 = 4326;
 /// The option that refuses positions of more than two coordinates; the others ignore the additional ones.
 const REFUSE_HIGHER: i128 = 1;

@@ -349,7 +349,7 @@ impl Translator<'_> {
                 self.copy(1);
                 Ok(SetItem::Begin)
             }
-            // A class begins no range, and a set ends none.
+            // A class cannot begin a range, and a set cannot end one.
             (SetItem::Class, _) | (SetItem::Character, Some('[')) => {
                 self.out.push('\\');
                 self.copy(1);

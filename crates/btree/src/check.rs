@@ -30,7 +30,7 @@ pub fn check_tree(pool: &Pool, tree: Tree) -> io::Result<TreeShape> {
     Ok(TreeShape { pages, ..shape })
 }
 
-/// As `check_tree`; the pages are shown instead of kept.
+/// Like `check_tree`; the pages are shown instead of kept.
 ///
 /// # Errors
 /// I/O.

@@ -447,7 +447,7 @@ impl Default for NearLeaf {
 #[derive(Clone, Copy)]
 enum Waiting {
     Allowed,
-    /// As `Allowed`, for a leaf that is looked at once: scans do not push other pages out.
+    /// Like `Allowed`, for a leaf that is looked at once: scans do not push other pages out.
     Passing,
     Forbidden,
 }

@@ -73,7 +73,7 @@ fn a_key_that_moves_in_a_split_is_found() {
     });
 }
 
-/// What is left of a leaf goes to its neighbour, and the page is freed.
+/// The rest of a leaf moves to its neighbour, and the page is freed.
 #[test]
 fn a_key_that_moves_in_a_merge_is_found() {
     reader_beside(6, 60, |pool, tree| {

@@ -48,7 +48,7 @@ fn key(thread: u64, number: u64) -> [u8; 4] {
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Random changes of own keys, each looked at afterwards; and what is read of others is whole.
+/// Random changes of own keys, each verified afterwards; values read of other threads' keys must be whole.
 fn one_thread(pool: &Pool, tree: Tree, thread: u64) -> Model {
     let mut random = SplitMix::new(thread);
     let (mut model, mut found) = (Model::new(), Vec::new());

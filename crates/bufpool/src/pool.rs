@@ -240,7 +240,7 @@ impl Pool {
         Ok(look)
     }
 
-    /// As `optimistic`, for a page that is looked at once and not soon again: it may be evicted before others.
+    /// Like `optimistic`, for a page that is looked at once and not soon again: it may be evicted before others.
     ///
     /// # Errors
     /// As `optimistic`.
@@ -271,7 +271,7 @@ impl Pool {
         self.fill_latched(no, entry, Missing::Read).map(drop)
     }
 
-    /// As `optimistic`, but `None` instead of waiting for a writer: for callers that hold a latch out of order.
+    /// Like `optimistic`, but `None` instead of waiting for a writer: for callers that hold a latch out of order.
     ///
     /// # Errors
     /// As `optimistic`.

@@ -2,7 +2,7 @@
 
 use types::DataType;
 
-/// Names a table for ever. Ids are drawn by the catalog and never used again; `DICTIONARY` is the catalog's own.
+/// Names a table permanently. Ids are drawn by the catalog and never used again; `DICTIONARY` is the catalog's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u64);
 

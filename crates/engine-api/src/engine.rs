@@ -7,7 +7,7 @@ use crate::{
     IndexId, LockReport, RowBatch, RowBuf, SnapshotReader, TableDef, TableId,
 };
 
-/// Isolation levels as the reference means them.
+/// The isolation levels of the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum IsolationLevel {
     /// Newest version, committed or not.
@@ -28,9 +28,9 @@ pub struct TxnOptions {
     pub isolation: IsolationLevel,
     /// Refuse writes.
     pub read_only: bool,
-    /// `prepare` may be called: whatever the engine does, it can do again for a transaction that a crash left prepared.
+    /// `prepare` may be called: the engine must use only methods that also work for a transaction that a crash left prepared.
     pub may_be_prepared: bool,
-    /// How long a row lock is waited for.
+    /// The longest wait for a row lock.
     pub lock_wait_timeout: Duration,
     /// Stops waits and long calls.
     pub cancel: CancelToken,
@@ -48,7 +48,7 @@ pub enum RowLock {
     Exclusive,
 }
 
-/// What to do when a row is locked by another transaction.
+/// The treatment of rows that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WaitPolicy {
     /// Wait up to `lock_wait_timeout`.
@@ -58,8 +58,8 @@ pub enum WaitPolicy {
     NoWait,
     /// Leave the row out.
     SkipLocked,
-    /// As `Wait`, but where rows that a statement does not match keep no lock, a scan of the clustered index may give a locked row first as
-    /// it was committed last: the caller sees by `is_peeked` that this is not locked, and asks with `lock_peeked` for it if it matters.
+    /// Like `Wait`, but where rows that a statement does not match keep no lock, a scan of the clustered index may first return the last
+    /// committed version of a locked row: `is_peeked` says that it is not locked, and `lock_peeked` locks it if it matters.
     Peek,
 }
 
@@ -117,7 +117,7 @@ pub struct ScanSpec {
     pub direction: Direction,
     /// Lock on each returned row (and, by isolation level, on the gaps).
     pub lock: RowLock,
-    /// What to do with rows locked by others.
+    /// The treatment of rows locked by others.
     pub wait: WaitPolicy,
 }
 
@@ -126,7 +126,7 @@ pub struct ScanSpec {
 pub enum KeyContent {
     /// Their keys.
     Keys,
-    /// Only how many there are.
+    /// Only their number.
     Count,
 }
 
@@ -171,7 +171,7 @@ pub struct TableStats {
 pub struct RangeEstimate {
     /// Rows in the range.
     pub rows: u64,
-    /// Whether it was counted, not guessed.
+    /// Whether it was counted, not estimated.
     pub exact: bool,
 }
 
@@ -186,7 +186,7 @@ pub struct EngineStat {
     pub value: String,
 }
 
-/// A transaction that waits for a decision.
+/// A prepared transaction that waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedTransaction {
     /// As given to `Transaction::prepare`.
@@ -226,7 +226,7 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// How many rows `range` of an index holds. Cheap: at most two descents.
+    /// The number of rows in `range` of an index. Cheap: at most two descents.
     ///
     /// # Errors
     /// `UnknownTable`.
@@ -319,7 +319,7 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Takes over the value of a global variable, at start and when it changes. Names that mean nothing to the engine are ignored.
+    /// Takes over the value of a global variable, at start and when it changes. Names that the engine does not use are ignored.
     fn set_option(&self, _name: &str, _value: u64) {}
 
     /// Stops background work after making everything durable.
@@ -339,7 +339,7 @@ pub trait Transaction: Send {
 
     /// Sets the session that owns these transactions, for `Engine::locks`.
     fn set_session(&mut self, _session: u64) {}
-    /// Row locks are waited for as long from now on.
+    /// Sets the longest wait for a row lock from now on.
     fn set_lock_wait_timeout(&mut self, timeout: Duration);
 
     /// Whether it is started and not ended.
@@ -366,7 +366,7 @@ pub trait Transaction: Send {
     /// Ends, keeping the changes. Closes all cursors.
     ///
     /// # Errors
-    /// The transaction was rolled back instead.
+    /// If the transaction was rolled back instead.
     fn commit(&mut self) -> EngineResult<CommitHandle>;
 
     /// Ends, undoing the changes. Closes all cursors. A no-op when not started.
@@ -376,7 +376,7 @@ pub trait Transaction: Send {
     fn rollback(&mut self) -> EngineResult<()>;
 
     /// Ends the use of this object, keeping its changes and the locks of changed rows until `Engine::commit_prepared` or
-    /// `rollback_prepared` decides; when the handle is durable, also across crashes. One that changed nothing is just ended. `name` names
+    /// `rollback_prepared` decides; when the handle is durable, also across crashes. A transaction that changed nothing simply ends. `name` names
     /// one transaction at a time.
     ///
     /// # Errors
@@ -417,9 +417,9 @@ pub trait Transaction: Send {
         Ok(false)
     }
 
-    /// Replaces the row that `read_unlocked` read with `record`, or deletes it when that is `None`, if the row is still as it was read and nobody
-    /// else has locked it: it is as if it had been locked before it was read. False: nothing has been done, and the row is to be changed
-    /// after a `get` that locks it. Always so when `record` has another clustered key.
+    /// Replaces the row that `read_unlocked` read with `record`, or deletes it when that is `None`, if the row has not changed since and no other
+    /// transaction has locked it: the effect is as if it had been locked before it was read. False if nothing was done; the row must then be changed
+    /// after a `get` that locks it. Always false when `record` has another clustered key.
     ///
     /// # Errors
     /// As `update` and `delete`.
@@ -449,7 +449,7 @@ pub trait Transaction: Send {
         batch: &mut RowBatch,
     ) -> EngineResult<usize>;
 
-    /// As `open_cursor`, for a caller that reads only columns of the index and of the clustered key: rows may come as key records
+    /// Like `open_cursor`, for a caller that reads only columns of the index and of the clustered key: rows may come as key records
     /// (`types::key::split_key_record`), which an index can return without reading the rows.
     ///
     /// # Errors
@@ -458,7 +458,7 @@ pub trait Transaction: Send {
         self.open_cursor(spec)
     }
 
-    /// As `snapshot_reader`, over the entries of a secondary index. Its records are key records, empty ones when `content` says that
+    /// Like `snapshot_reader`, over the entries of a secondary index. Its records are key records, empty ones when `content` says that
     /// the caller does not read them.
     ///
     /// # Errors
@@ -473,7 +473,7 @@ pub trait Transaction: Send {
         Ok(None)
     }
 
-    /// For consistent reads of a table by several threads; `None` when the engine has only cursors.
+    /// A reader for consistent reads of a table by several threads; `None` when the engine has only cursors.
     ///
     /// # Errors
     /// `UnknownTable`, I/O.
@@ -485,12 +485,12 @@ pub trait Transaction: Send {
         Ok(None)
     }
 
-    /// Whether the last row fetched came as it was committed last, and another holds its lock (`WaitPolicy::Peek`).
+    /// Whether the last row fetched is its last committed version, because another transaction holds its lock (`WaitPolicy::Peek`).
     fn is_peeked(&self, _cursor: CursorId) -> bool {
         false
     }
 
-    /// Has the cursor give that row once more, as it is now, locked, if it is still in the range.
+    /// Makes the cursor return that row once more, in its present version, locked, if it is still in the range.
     fn lock_peeked(&mut self, _cursor: CursorId) {}
 
     /// Closes a cursor; unknown ids are ignored.
@@ -499,7 +499,7 @@ pub trait Transaction: Send {
     /// Releases the lock on a row that the statement did not match; only below REPEATABLE READ, else a no-op.
     fn unlock_row(&mut self, table: TableId, locator: &[u8]);
 
-    /// Many rows may be inserted into a table now. An engine may keep them back, to store them together at `rows_are_over`, or before when this
+    /// Many rows may be inserted into a table now. An engine may hold them back, to store them together at `rows_are_over`, or earlier when this
     /// transaction uses the table otherwise. In between, they can only be undone all together, with the changes before this call.
     ///
     /// # Errors
@@ -537,7 +537,7 @@ pub trait Transaction: Send {
     /// `DuplicateKey`, lock and I/O errors, `ReadOnly`.
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()>;
 
-    /// As `insert`, for a caller that changes the conflicting row: it is locked exclusively, so that two such callers do not wait for each
+    /// Like `insert`, for a caller that changes the conflicting row: it is locked exclusively, so that two such callers do not wait for each
     /// other.
     ///
     /// # Errors
@@ -605,7 +605,7 @@ pub trait Transaction: Send {
         Ok(())
     }
 
-    /// Catches up with the rest and makes the indexes part of the definition. The caller keeps everybody else away from the table until
+    /// Catches up with the rest and makes the indexes part of the definition. The caller keeps all other transactions away from the table until
     /// the commit.
     ///
     /// # Errors

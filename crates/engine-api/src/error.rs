@@ -23,7 +23,7 @@ pub enum EngineError {
     LockNotAvailable,
     /// KILL, a time limit, or the client went away.
     Cancelled,
-    /// The row at a locator is gone.
+    /// The row at a locator no longer exists.
     RowNotFound,
     /// No such table in this engine.
     UnknownTable,

@@ -35,7 +35,7 @@ impl RowBuf {
 #[derive(Clone, Debug, Default)]
 pub struct RowBatch {
     bytes: Vec<u8>,
-    /// For each row: end of its locator, end of its record. It starts where the row before it ends.
+    /// For each row: end of its locator, end of its record. It starts at the end of the previous row.
     ends: Vec<(usize, usize)>,
 }
 

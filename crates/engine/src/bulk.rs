@@ -161,7 +161,7 @@ impl Txn {
         }
     }
 
-    /// As `end_bulk`, before another use of a table.
+    /// Like `end_bulk`, before another use of a table.
     #[inline]
     pub(crate) fn end_bulk_of(&mut self, table: TableId) -> EngineResult<()> {
         match &self.expected {

@@ -1,4 +1,4 @@
-//! Scans: consistent ones read usual rows where they lie and others from private copies of leaves, locking ones go row by row.
+//! Scans: consistent ones read plain rows in place and others from private copies of leaves, locking ones go row by row.
 
 use btree::{LeafCopy, Seek, Tree};
 use engine_api::{
@@ -137,7 +137,7 @@ impl Cursor {
         self.insists = true;
     }
 
-    /// Whether a locked row is looked at first: not where it is the only one that is asked for.
+    /// Whether a locked row is read before waiting for it: not if it is the only row requested.
     fn peeks(&self) -> bool {
         let key_parts = self.table.primary.as_ref().map_or(1, IndexKeys::part_count);
         let is_point = key_parts == 1 && self.is_point;
@@ -269,7 +269,7 @@ enum Next {
     Key,
     /// At a leaf's fence.
     Leaf,
-    /// Nowhere.
+    /// The scan has ended.
     End,
 }
 
@@ -316,7 +316,7 @@ impl Txn {
         Ok(None)
     }
 
-    /// Rows of one leaf: as long as they are usual ones from where they lie, else from a copy.
+    /// Fetches the rows of one leaf: plain ones in place, from the first other row on from a copy.
     fn fetch_consistent(
         &mut self,
         cursor: &mut Cursor,
@@ -402,7 +402,7 @@ impl Txn {
         Ok(rows)
     }
 
-    /// Appends the usual row: its newest version, which the view sees, goes from the page's copy to the batch. False: look closer.
+    /// Appends a plain row: its newest version, which the view sees, goes from the page's copy to the batch. False if the row is not plain.
     #[inline]
     fn push_inline(
         &self,
@@ -420,7 +420,7 @@ impl Txn {
         sees
     }
 
-    /// Appends the version of the row in a slot that the view sees, if there is one and (E3) the slot is its entry.
+    /// Appends the version of a slot's row that the view sees, if one exists and (E3) the slot is its entry.
     fn push_visible(
         &mut self,
         cursor: &mut Cursor,
@@ -461,7 +461,7 @@ impl Txn {
         Ok(true)
     }
 
-    /// Rows of one leaf, each locked. The part of the range in the leaf is locked before its rows are read.
+    /// Fetches the rows of one leaf, each locked. The part of the range in the leaf is locked before its rows are read.
     fn fetch_locking(
         &mut self,
         cursor: &mut Cursor,
@@ -569,7 +569,7 @@ impl Txn {
             None => {
                 let leaf = held.of(&table, locator)?;
                 let locked = self.try_lock_in(leaf.page(), &table, locator, wanted);
-                // Nothing is waited for and nothing else is read while it is held.
+                // While it is held, this thread neither waits nor reads anything else.
                 let reads_on =
                     locked == Some(Locked::Found) && Header::of(&self.value).is_out_of_line();
                 if locked.is_none() || reads_on {
@@ -620,7 +620,7 @@ impl Txn {
 }
 
 impl Txn {
-    /// The row in the scratch buffer as it was committed last, if it was there then.
+    /// The last committed version of the row in the scratch buffer, if it existed then.
     fn peek(&mut self, locator: &[u8], batch: &mut RowBatch) -> EngineResult<Step> {
         let system = &self.shared.system;
         let (found, seen) = committed_version(system, &mut self.value)?;
@@ -632,7 +632,7 @@ impl Txn {
     }
 }
 
-/// The leaf of the rows that are being locked, latched: they lie side by side.
+/// The latched leaf of the rows that are being locked: they are neighbours.
 struct HeldLeaf<'p> {
     pool: &'p bufpool::Pool,
     leaf: Option<bufpool::Shared<'p>>,

@@ -140,7 +140,7 @@ impl DurableEngine {
         Ok(())
     }
 
-    /// Transactions that committed before the call have a smaller position, those that commit later none.
+    /// Transactions that committed before the call have a smaller position, later ones do not.
     pub fn position(&self) -> u64 {
         self.shared.system.log.next_ticket()
     }
@@ -153,7 +153,7 @@ impl DurableEngine {
         self.shared.checkpoint().map(drop)
     }
 
-    /// Pages of the space that neither a tree, nor a stored definition, nor the free list holds. Only without open transactions.
+    /// Pages of the space that neither a tree, nor a stored definition, nor the free list holds. Call it only without open transactions.
     ///
     /// # Errors
     /// I/O.
@@ -190,7 +190,7 @@ impl DurableEngine {
     }
 }
 
-/// Memory for tables that are open though nobody uses them.
+/// Memory for open tables that are not in use.
 fn open_tables_bytes(config: &EngineConfig) -> usize {
     const POOL_SHARE: usize = 16;
     config.pool_bytes / POOL_SHARE

@@ -109,7 +109,7 @@ pub(crate) fn live_entries(
     entries_with(pool, tree, sql, limit, None)
 }
 
-/// As `live_entries`; `gone` gets the locators of marked entries before the last of them.
+/// Like `live_entries`; `gone` gets the locators of marked entries before the last of them.
 pub(crate) fn entries_with(
     pool: &Pool,
     tree: Tree,

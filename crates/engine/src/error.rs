@@ -14,7 +14,7 @@ pub(crate) fn io_error(error: io::Error) -> EngineError {
     })
 }
 
-/// What ends a build: of the engine or of its files.
+/// An error that ends a build: of the engine or of its files.
 pub(crate) struct Failure(EngineError);
 
 impl From<std::io::Error> for Failure {

@@ -1,7 +1,7 @@
 //! The durable engine: `engine-api` on pages, log, trees, locks and transactions.
 //!
 //! Starts, recovers and passes the engine suite with no SQL crate present. Latch order: clustered leaf, then secondary leaf, then
-//! the meta page. No latch is held while waiting for a lock. The README says how rows, entries and undo hang together (E1..E14).
+//! the meta page. No latch is held while waiting for a lock. The README says how rows, entries and undo fit together (E1..E23).
 
 mod archive;
 mod background;

@@ -13,9 +13,9 @@ use crate::row::Header;
 use crate::table::Table;
 use crate::transaction::Txn;
 
-/// Locks of a transaction, at which the older ones are packed.
+/// The number of a transaction's locks at which the older ones are packed.
 pub(crate) const PACK_AT: usize = 4096;
-/// The newest are not: rows that a statement has fetched and not looked at may be unlocked yet.
+/// The newest locks that are not packed: rows that a statement has fetched but not examined may still be unlocked.
 pub(crate) const PACK_KEEP: usize = 512;
 
 impl Txn {
@@ -26,7 +26,7 @@ impl Txn {
         self.owner.get_or_insert_with(|| locks.new_owner_from(numbers, tag)).clone()
     }
 
-    /// Locks a row that was just found, under its leaf's latch. False: somebody is in the way (E6).
+    /// Locks a row that was just found, under its leaf's latch. False if another transaction blocks it (E6).
     pub(crate) fn try_lock_row(
         &mut self,
         space: u64,
@@ -77,7 +77,7 @@ impl Txn {
         lock_name(space, key, &mut name);
         if let Some(header) = header {
             if header.id() == self.own_id() && header.id() != 0 {
-                // It has been ours since we wrote it; others wait for us.
+                // The row is ours since we wrote it; others wait for us.
                 self.name = name;
                 return Ok(());
             }
@@ -90,7 +90,7 @@ impl Txn {
         outcome
     }
 
-    /// Before a step that takes more locks, without latches: has old ones take less memory when there are very many (L6).
+    /// Before a step that takes more locks, without latches: packs old ones when there are very many (L6).
     #[inline]
     pub(crate) fn relieve_locks(&mut self) {
         if let Some(owner) = &self.owner
@@ -101,7 +101,7 @@ impl Txn {
         }
     }
 
-    /// Nobody may have locked the range that a new key falls into. The caller holds the leaf exclusively.
+    /// Checks that no other transaction has locked the range of a new key. The caller holds the leaf exclusively.
     pub(crate) fn may_insert(&self, space: u64, key: &[u8]) -> Result<(), Obstacle> {
         let owner = self.owner.as_deref();
         let blockers = self.shared.system.locks.range_blockers(owner, space, key);
@@ -153,7 +153,7 @@ impl Txn {
         }
     }
 
-    /// As `wait_for`, for a read with a policy. `Ok(false)`: leave the row out.
+    /// Like `wait_for`, for a read with a policy. `Ok(false)`: leave the row out.
     pub(crate) fn wait_for_row(
         &mut self,
         name: Vec<u8>,
@@ -215,7 +215,7 @@ impl Txn {
         Ok(self.try_lock_in(leaf.page(), table, key, (mode, absent)))
     }
 
-    /// As `try_lock_current`, in the row's leaf.
+    /// Like `try_lock_current`, in the row's leaf.
     pub(crate) fn try_lock_in(
         &mut self,
         leaf: page::PageRef<'_>,

@@ -1,16 +1,16 @@
-//! What locking a row, or writing it, may come to.
+//! The outcomes of locking or writing a row.
 
 use std::sync::Arc;
 
 use locks::Owner;
 
-/// What a lock attempt or a write ran into.
+/// The obstacle of a lock attempt or a write.
 pub(crate) enum Obstacle {
     /// Wait for the record's lock, then try again.
     Row(Vec<u8>),
     /// Wait until one of these ends, then try again.
     Transactions(Vec<Arc<Owner>>),
-    /// As `Transactions`, before the key with this name is inserted among what they have locked.
+    /// Like `Transactions`, before the key with this name is inserted into a range that they have locked.
     Insert(Vec<Arc<Owner>>, Vec<u8>),
 }
 

@@ -79,7 +79,7 @@ impl Shared {
         Ok(count)
     }
 
-    /// As `purge`, of the transactions that this thread and others like it ended.
+    /// Like `purge`, of the transactions that this thread and others like it ended.
     pub(crate) fn purge_own(&self, limit: usize) -> EngineResult<()> {
         if let Some(lane) = self.system.own_purge_lane() {
             self.purge_lane(&lane, limit, &mut Horizon::default())?;
@@ -273,7 +273,7 @@ impl Shared {
         Ok(header)
     }
 
-    /// As `purge_entries`, for the entries that the change noted (E22).
+    /// Like `purge_entries`, for the entries that the change noted (E22).
     fn purge_gone(
         &self,
         table: &Table,

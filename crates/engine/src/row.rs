@@ -14,14 +14,14 @@ const DELETED: u64 = 1 << 56;
 /// Flag of a record stored out of line: the body is its reference.
 const OUT_OF_LINE: u64 = 1 << 57;
 const ID: u64 = DELETED - 1;
-/// Bytes in front of the body: id and flags, undo pointer.
+/// Bytes before the body: id and flags, undo pointer.
 pub(crate) const HEADER_BYTES: usize = 16;
 
 /// The header before a row's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     word: u64,
-    /// Where the writer's undo entry for this version is.
+    /// The place of the writer's undo entry for this version.
     pub undo: u64,
 }
 
@@ -164,9 +164,9 @@ impl<'a> Gone<'a> {
 /// An undo entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UndoEntry<'a> {
-    /// A row that was not there.
+    /// A row that did not exist before.
     Insert { table: u64, key: &'a [u8] },
-    /// A row that was there as `before`, deleted or not.
+    /// A row with the previous version `before`, deleted or not.
     Change { table: u64, key: &'a [u8], before: &'a [u8] },
     /// A row stored inline before and after the change: the difference that turns the new version into the previous one.
     Update { table: u64, key: &'a [u8], before: Header, difference: &'a [u8], gone: Gone<'a> },
@@ -174,9 +174,9 @@ pub(crate) enum UndoEntry<'a> {
     Blob { pages: &'a [u8] },
     /// A tree.
     CreateTree { root: u32, tree: u64 },
-    /// A tree that goes when the transaction is settled.
+    /// A tree that is dropped when the transaction is settled.
     DropTree { root: u32, tree: u64, has_blobs: bool },
-    /// Pages of a tree that is being built and does not know them yet.
+    /// Pages of a tree that is being built, not linked to it yet.
     TreePages { tree: u64, pages: &'a [u8] },
     /// A tree that was empty before.
     TreeFilled { root: u32, tree: u64 },

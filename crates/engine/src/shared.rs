@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub checkpoints: CheckpointFile,
     pub checkpoint: Mutex<Checkpoint>,
     pub backups: Backups,
-    /// Of the data directory.
+    /// The identity of the data directory.
     pub identity: String,
     pub archive: Option<Archiver>,
     pub config: EngineConfig,
@@ -51,12 +51,12 @@ impl Shared {
     pub(crate) fn after_commit(&self) {
         self.brake();
         if self.system.purge_is_behind(PURGE_BACKLOG_MAX) {
-            // A failure stays queued and is met again by the background.
+            // A failed transaction stays queued for the background threads.
             let _ = self.purge_own(64);
         }
     }
 
-    /// For the entries of a new index; `id` is that of its tree.
+    /// Returns a sorter for the entries of a new index; `id` is its tree's.
     pub(crate) fn sorter(&self, id: u64) -> Sorter {
         /// Enough for runs that merge in one pass.
         const MEMORY_BYTES_MAX: usize = 32 << 20;

@@ -123,7 +123,7 @@ fn count_distinct(keys: &IndexKeys, records: &[Vec<u8>]) -> EngineResult<Vec<u64
     Ok(seen.iter().map(|set| set.len() as u64).collect())
 }
 
-/// As `count_distinct`, from some rows: the share of a key that belongs to a row, which is one part in as many as have the key, adds
+/// Like `count_distinct`, from some rows: the share of a key that belongs to a row, which is one part in as many as have the key, adds
 /// up to the number of keys over all rows.
 fn guess_distinct(
     shared: &Shared,

@@ -57,10 +57,10 @@ pub(crate) struct Txn {
     pub(crate) core: Option<Arc<TxnState>>,
     /// E9. It outlives the transaction: the next one's snapshot must not be older.
     pub(crate) seen: u64,
-    /// Changes of the object's life.
+    /// Changes since the object was created.
     changes: u64,
     cursors: Vec<Option<Cursor>>,
-    /// So that transactions do not meet in the dictionary.
+    /// A cache of tables, so that transactions do not contend for the dictionary.
     tables: RecentTables,
     /// Locks of this statement start at this place of the owner's list.
     pub(crate) statement_locks: usize,
@@ -68,9 +68,9 @@ pub(crate) struct Txn {
     pub(crate) pending: Vec<(u64, Pending)>,
     /// Locator of the row inserted last.
     pub(crate) inserted: Vec<u8>,
-    /// Rows to come.
+    /// The bulk insert of expected rows (E14).
     pub(crate) expected: Expected,
-    /// Changes of entries to come (E20).
+    /// Deferred changes of entries (E20).
     pub(crate) deferred: DeferredEntries,
     /// The table whose indexes this transaction builds.
     pub(crate) building: Option<TableId>,
@@ -80,7 +80,7 @@ pub(crate) struct Txn {
     pub(crate) leaves: Vec<btree::LeafCopy>,
     /// The clustered leaf changed last.
     pub(crate) near: NearLeaf,
-    /// Where `read_unlocked` found its row, and the version that it read, which is in `before`.
+    /// The place where `read_unlocked` found its row, and the version that it read, which is in `before`.
     pub(crate) read: Option<(LeafPlace, Header)>,
     /// Scratch: a row's value.
     pub(crate) value: Vec<u8>,
@@ -193,7 +193,7 @@ impl Txn {
         self.tables.get(&self.shared.dictionary, id)
     }
 
-    /// A count of this object's own, as `shared`.
+    /// A reference count of this object alone, like `shared`.
     pub(crate) fn table(&mut self, id: TableId) -> EngineResult<LocalArc<Table>> {
         self.table_ref(id).cloned()
     }
@@ -252,7 +252,7 @@ impl Txn {
         self.core.as_ref().map_or(0, |core| core.last_undo().0)
     }
 
-    /// As `undo_mark`, where a change begins.
+    /// Like `undo_mark`, at the beginning of a change.
     pub(crate) fn start_change(&mut self) -> u64 {
         /// Changes between two waits of a transaction that makes many: commits of small ones wait for themselves.
         const BRAKE_EVERY: u64 = 256;
@@ -341,7 +341,7 @@ impl Txn {
         self.relieve_locks();
         let mut locked = self.lock_current(table, key, mode, wait)?;
         if matches!(locked, Locked::Missing) && self.locks_gaps() {
-            // First the range, then another look: an insert in between is seen now or blocked from here on.
+            // First lock the range, then read again: an insert in between is seen now or blocked from here on.
             self.lock_prefix(table.clustered.id, key);
             locked = self.lock_current(table, key, mode, wait)?;
         }
@@ -367,7 +367,7 @@ impl Txn {
         }
     }
 
-    /// As `check_known`, for an index that was built after the snapshot was taken.
+    /// Like `check_known`, for an index that was built after the snapshot was taken.
     fn check_usable(&mut self, table: &Table, at: usize) -> EngineResult<()> {
         let view = self.view()?;
         match view.snapshot {
@@ -384,7 +384,7 @@ impl Txn {
         self.shared.system.locks.lock_range(&owner, space, key, end.as_deref());
     }
 
-    /// By a unique secondary index, from the snapshot: the few entries with the key, until one is the visible version's (E3).
+    /// Reads by a unique secondary index, from the snapshot: tries the few entries with the key until one is the visible version's (E3).
     fn get_secondary_consistent(
         &mut self,
         table: &Table,
@@ -438,7 +438,7 @@ impl Txn {
         }
     }
 
-    /// By a unique secondary index, locking: a scan of one row.
+    /// Reads by a unique secondary index, locking: a scan of one row.
     fn get_secondary(
         &mut self,
         table: LocalArc<Table>,

@@ -28,22 +28,22 @@ enum Attempt {
     /// The leaf has no room.
     Full,
     Blocked(Obstacle),
-    /// There is a live row with the key.
+    /// A live row has the key.
     Duplicate,
     /// No live row has the key.
     Missing,
     /// Names of unique keys must be locked first.
     Claim(Vec<u8>),
-    /// The row is not as it was read.
+    /// The row has changed since it was read.
     Changed,
 }
 
 /// Which version of a row a change replaces.
 #[derive(Clone, Copy)]
 pub(crate) enum Replaces {
-    /// The newest, once nobody is in the way.
+    /// The newest, once no other transaction blocks it.
     Newest,
-    /// The one with this header, found at this place without a lock: otherwise nothing is done, and nobody is waited for.
+    /// The one with this header, found at this place without a lock: otherwise nothing is done, without waiting.
     Read(LeafPlace, Header),
 }
 
@@ -97,7 +97,7 @@ struct RowChange<'a> {
 
 /// The work that a change leaves to purge.
 enum Leaves {
-    /// The old version's entries are the new one's, and nothing of it is elsewhere.
+    /// Both versions have the same entries, and the old one has no out-of-line value.
     Nothing,
     Work,
 }
@@ -148,7 +148,7 @@ impl Txn {
         record_bytes_max(self.shared.system.pool.page_bytes())
     }
 
-    /// A row in the way is locked in `mode`.
+    /// A conflicting row is locked in `mode`.
     pub(crate) fn insert_row(
         &mut self,
         table: &Arc<Table>,
@@ -366,7 +366,7 @@ impl Txn {
         changed.map(drop).or_else(|error| self.fail_after(mark, error))
     }
 
-    /// Whether a record belongs at `locator`; else the clustered key that it has is in the scratch value.
+    /// Whether a record belongs at `locator`; if not, its clustered key is in the scratch value.
     fn keeps_key(&mut self, table: &Table, locator: &[u8], record: &[u8]) -> EngineResult<bool> {
         let Some(keys) = &table.primary else { return Ok(true) };
         self.value.clear();
@@ -418,7 +418,7 @@ impl Txn {
         changed.or_else(|error| self.fail_after(mark, error).map(|()| false))
     }
 
-    /// Replaces the record of a row, or deletes it. False: the row is not as it was read, or somebody has locked it, and nothing was done.
+    /// Replaces the record of a row, or deletes it. False if the row has changed since it was read, or another transaction has locked it; then nothing was done.
     fn change_row(
         &mut self,
         table: &Table,
@@ -467,7 +467,7 @@ impl Txn {
         Ok(true)
     }
 
-    /// Locks the names of unique keys that come or go, and refuses duplicates of those that come.
+    /// Locks the names of unique keys that are added or removed, and refuses duplicates of the added ones.
     fn claim_changed(
         &mut self,
         table: &Table,
@@ -490,7 +490,7 @@ impl Txn {
         Ok(())
     }
 
-    /// Latches the leaf of the row that is changed, for `mtr`; the leaf's place there, the row's slot, and whether it is there.
+    /// Latches the leaf of the row that is changed, for `mtr`; returns the leaf's place there, the row's slot, and whether the row exists.
     fn latch_row<'p>(
         &mut self,
         pool: &'p Pool,
@@ -629,7 +629,7 @@ impl Txn {
         if gone.is_empty() { Leaves::Nothing } else { Leaves::Work }
     }
 
-    /// Marks the entries that go and puts those that come, or sees to it that this is done later (E20).
+    /// Marks removed entries and inserts new ones, now or deferred (E20).
     fn change_entries(&mut self, table: &Table, entries: &ChangedEntries) -> EngineResult<()> {
         for (_, index, old, new) in entries.differing(table) {
             self.mark_entry_of(index, old)?;

@@ -1,4 +1,4 @@
-//! What connections that change rows write in common. Alone in its program: numbers of threads, by which lanes are chosen, are consecutive here.
+//! The cache lines that connections which change rows write in common. Alone in its program: numbers of threads, by which lanes are chosen, are consecutive here.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
@@ -66,7 +66,7 @@ fn connection(engine: &DurableEngine, first: i64) -> (BTreeSet<usize>, u64) {
 #[test]
 fn warm_point_updates_of_two_connections_share_the_log_ticket_alone() {
     let engine = engine();
-    // Each on a thread, and with rows on pages, of its own. One after the other: what counts is where they write.
+    // Each on its own thread, with rows on its own pages. One after the other: only the addresses written matter.
     let (one, writes) = connection(&engine, 0);
     let other = std::thread::scope(|scope| {
         scope.spawn(|| connection(&engine, ROWS - 2 * UPDATES).0).join().unwrap()

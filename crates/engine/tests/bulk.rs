@@ -1,4 +1,4 @@
-//! Rows that are told of beforehand (`expect_rows`): the same as others for everybody who looks.
+//! Bulk inserts announced with `expect_rows`: no reader sees a difference from other inserts.
 
 mod support;
 
@@ -150,7 +150,7 @@ fn others_wait_for_the_end_and_are_waited_for() {
     drop(other);
     txn.rollback().unwrap();
 
-    // Whoever looked for a row, locking, keeps it from coming.
+    // A locking read of a missing row blocks its insert.
     let mut reader = begin(&engine);
     let mut txn = begin(&engine);
     txn.expect_rows(TABLE).unwrap();
@@ -163,7 +163,7 @@ fn others_wait_for_the_end_and_are_waited_for() {
     txn.rollback().unwrap();
     assert_rows(&engine, 0);
 
-    // And whoever locked a span before: the rows go the usual way.
+    // A span locked before makes the inserts go one by one.
     let mut txn = begin(&engine);
     txn.expect_rows(TABLE).unwrap();
     insert(&mut *txn, 0..ROWS - 1);

@@ -82,7 +82,7 @@ const NAME: &[u8] = b"doubt";
 /// A prepared transaction.
 #[derive(Clone)]
 struct Doubt {
-    /// What it makes of the rows that it changed.
+    /// The new state of the rows that it changed.
     changes: Vec<(i64, Option<(Option<i64>, Vec<u8>)>)>,
     /// It was acknowledged.
     is_durable: bool,
@@ -105,7 +105,7 @@ impl Doubt {
         Doubt { changes, is_durable: false, decided: None }
     }
 
-    /// The rows once it is committed: meanwhile nobody else could touch those that it changed.
+    /// The rows after its commit: until then no other transaction could change its rows.
     fn applied(&self, rows: &Rows) -> Rows {
         let mut rows = rows.clone();
         for (key, row) in &self.changes {
@@ -175,7 +175,7 @@ impl History {
     }
 }
 
-/// The changes of one transaction; `true` when it is to go on to its end.
+/// The changes of one transaction; `true` if it is to continue to its end.
 fn transact(
     txn: &mut dyn Transaction,
     model: &mut Rows,
@@ -196,7 +196,7 @@ fn transact(
         Ok(())
     };
     match changes() {
-        // A row or a unique key of what a crash left and nobody has undone yet.
+        // A row or a unique key of a loser that is not undone yet.
         Err(EngineError::LockWaitTimeout) => Ok(false),
         other => other.map(|()| true),
     }
@@ -234,7 +234,7 @@ fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) ->
             engine.tick()?;
             continue;
         }
-        // One in a life of the engine. Whoever prepares changes no definitions, and definitions stay as they are for it.
+        // One in a run of the engine. A prepared transaction changes no definitions, and definitions do not change during it.
         if history.doubt.is_none() && random.below(12) == 0 {
             let has_written = txn.has_written();
             if has_written {
@@ -307,7 +307,7 @@ fn check(engine: &DurableEngine, history: &History, seed: u64) -> Rows {
     model
 }
 
-/// Decides about what is in doubt on a copy of the disk: the run itself goes on with it.
+/// Decides transactions in doubt on a copy of the disk: the run itself keeps them.
 fn decide_there(engine: &DurableEngine, history: &History, random: &mut SplitMix, seed: u64) {
     let mut copy = History {
         states: history.states.clone(),
@@ -349,11 +349,11 @@ fn run_with(seed: u64, build: Build<'_>, config: &dyn Fn() -> EngineConfig) {
             disk.crash_now();
         }
         disk = disk.after_crash(seed * 7 + crash);
-        // What recovers must recover again to the same state.
+        // A second recovery must lead to the same state.
         let probe = disk.after_crash(seed);
         let engine = DurableEngine::open(build(probe), config(), |_| {})
             .unwrap_or_else(|error| panic!("seed {seed}, crash {crash}: {error:?}"));
-        // What is not committed is hidden before it is undone, and gone afterwards.
+        // Uncommitted changes are hidden before they are undone, and gone afterwards.
         let hidden = read_all(&engine, IndexId::CLUSTERED).unwrap();
         engine.tick().unwrap();
         let model = check(&engine, &history, seed);

@@ -80,10 +80,10 @@ fn crashed() -> SimDisk {
     disk.after_crash(3)
 }
 
-/// What a start and a look at everything find: all rows as they were committed, or an error. Anything else is a wrong answer.
+/// Starts and reads everything: the result must be all rows as committed, or an error. Anything else is a wrong answer.
 fn is_right_or_refused(disk: SimDisk, what: &str) -> bool {
     let Ok(engine) = open(disk) else { return false };
-    // What was left is undone here.
+    // Losers are undone here.
     let undone = engine.tick();
     match values(&mut *begin(&engine)) {
         Ok(values) => {
@@ -198,7 +198,7 @@ fn undo_in_a_damaged_file_is_an_error() {
     assert!(writer.rollback().is_err(), "before-images");
 }
 
-/// Inserts a row now and then until `done`: what is not changed any more is not written for long.
+/// Inserts a row now and then until `done`: pages that no longer change are soon not written any more.
 fn insert_until(engine: &DurableEngine, ids: &mut i64, done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -242,7 +242,7 @@ fn pages_that_cannot_be_written_are_written_when_the_device_takes_them_again() {
         armed.store(true, Ordering::SeqCst);
         insert(&engine, 0..ROWS).unwrap();
         let mut ids = ROWS;
-        // Tried again and again, while commits go on.
+        // Retried repeatedly, while commits continue.
         insert_until(&engine, &mut ids, || failed.load(Ordering::SeqCst) > 3);
         armed.store(false, Ordering::SeqCst);
         let before = written.load(Ordering::SeqCst);
@@ -338,7 +338,7 @@ fn whoever_saw_a_commit_under_a_lock_waits_until_it_is_durable() {
     assert!(!written.is_durable());
     assert!(!look(|txn| txn.commit().unwrap().is_durable()), "told before it is durable");
     look(|txn| txn.rollback().is_ok());
-    // The same session's next snapshot is not older than what it has seen: it waits for the sync.
+    // The same session's next snapshot is not older than the state it has seen: it waits for the sync.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(50));

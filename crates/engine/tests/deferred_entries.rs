@@ -1,4 +1,4 @@
-//! Changes of secondary entries that a statement puts off (E20), and those that are undone together (E21): nobody can tell them from those
+//! Deferred changes of secondary entries (E20), and those that are undone together (E21): their results do not differ from changes
 //! made one by one.
 
 mod support;
@@ -22,7 +22,7 @@ const TABLE: TableId = TableId(2000);
 const INDEX: IndexId = IndexId(1);
 const ROWS: i64 = 200;
 
-/// Whatever comes after the first change is put off.
+/// All changes after the first are deferred.
 fn open(disk: &SimDisk) -> DurableEngine {
     let config = EngineConfig { direct_changes: 0, ..config() };
     DurableEngine::open(Arc::new(disk.clone()), config, |_| {}).unwrap()
@@ -84,7 +84,7 @@ fn snapshots_and_the_transaction_itself_see_what_they_should() {
     assert_eq!(through(&mut *old, INDEX), as_filled());
     assert_eq!(through(&mut *begin(&engine), INDEX), as_filled());
     let moved: BTreeMap<_, _> = (0..ROWS).map(|id| (id, [id, second(id) + 1000, id])).collect();
-    // A read through the index brings what was put off.
+    // A read through the index makes the deferred changes.
     assert_eq!(through(&mut *txn, INDEX), moved);
     move_all(&mut *txn, 2000);
     txn.changes_are_over().unwrap();
@@ -130,14 +130,14 @@ fn what_is_taken_back_was_never_there() {
     txn.expect_changes().unwrap();
     move_all(&mut *txn, 1000);
     txn.rollback_to(savepoint).unwrap();
-    // In the middle of a statement: what came before is made, then the rest undone.
+    // In the middle of a statement: earlier changes are made, then the later ones undone.
     txn.expect_changes().unwrap();
     txn.update(TABLE, &key(4), &record([4, 888, 4])).unwrap();
     let middle = txn.savepoint();
     txn.update(TABLE, &key(4), &record([4, 889, 4])).unwrap();
     txn.update(TABLE, &key(6), &record([6, 890, 6])).unwrap();
     txn.rollback_to(middle).unwrap();
-    // A duplicate after entries of other indexes were put off.
+    // A duplicate after entries of other indexes were deferred.
     let duplicate = txn.update(TABLE, &key(8), &record([8, 891, 9]));
     assert!(matches!(duplicate, Err(EngineError::DuplicateKey { .. })), "{duplicate:?}");
     txn.changes_are_over().unwrap();
@@ -151,7 +151,7 @@ fn what_is_taken_back_was_never_there() {
     move_all(&mut *txn, 1000);
     txn.rollback().unwrap();
     is_whole(&engine, &expected);
-    // Nothing is left of what went to files.
+    // No file of sorted changes is left.
     drop(txn);
     drop(engine);
     assert!(sys::disk::Disk::list(&disk).unwrap().iter().all(|name| !name.starts_with("sort-")));

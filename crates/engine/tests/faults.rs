@@ -1,4 +1,4 @@
-//! Failed I/O of every class of call, damaged pages, shared syncs, undo beyond memory, and what recovery tells.
+//! Failed I/O of every class of call, damaged pages, shared syncs, undo beyond memory, and the progress that recovery reports.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod support;
@@ -101,7 +101,7 @@ fn after_a_failed_log_write_or_sync_nothing_is_acknowledged_and_nothing_acknowle
         insert(&engine, TABLE, 0..10).unwrap();
         fault.armed.store(true, Ordering::SeqCst);
         assert!(insert(&engine, TABLE, 10..20).is_err(), "{call:?} {kind:?}");
-        // The device recovers; the log does not: what it holds is unknown.
+        // The device recovers; the log does not: its content is unknown.
         fault.armed.store(false, Ordering::SeqCst);
         assert!(insert(&engine, TABLE, 20..30).is_err(), "{call:?} {kind:?}");
         assert!(engine.checkpoint().is_err(), "no checkpoint names a broken log");
@@ -234,7 +234,7 @@ fn a_flipped_bit_is_an_error_that_names_table_and_page_and_others_go_on() {
     let (mut good, mut other) = (0, 0);
     for no in 0..pages {
         let copy = disk.after_crash(9);
-        // Otherwise the last pages written would be put back from there.
+        // Otherwise the last pages written would be restored from there.
         copy.open("doublewrite", OpenMode::Existing).unwrap().set_size(0).unwrap();
         copy.flip_bit("space", no as usize * 1024 + 700, (no % 8) as u8);
         // A page of the dictionary: nothing can be opened without it, which is an error too.
@@ -464,7 +464,7 @@ fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
 #[test]
 fn rolling_back_and_looking_at_losers_reads_spilled_undo_in_large_pieces() {
     const ROWS: i64 = 3000;
-    /// What the undo log reads at a time, less what it leaves for the entry it begins with.
+    /// Bytes that the undo log reads at a time, less the share for the entry it begins with.
     const PIECE_BYTES: u64 = 48 << 10;
     let (disk, reads) = (SimDisk::new(), Arc::new(AtomicU64::new(0)));
     let counting = |disk: &SimDisk| {
@@ -559,7 +559,7 @@ fn a_warm_point_read_writes_nothing_shared_but_its_own_snapshot_slot() {
     }
     assert_eq!(sys::counted::shared_writes() - before, 0);
     txn.commit().unwrap();
-    // A transaction for each: the slot is set and given back. It is on cache lines of its own.
+    // A transaction for each: the slot is set and released. It is on its own cache lines.
     let before = sys::counted::shared_writes();
     for id in 0..2000 {
         restart(&mut *txn);

@@ -1,4 +1,4 @@
-//! Changes of rows that are read without a lock: what is written, what is refused, and who waits for whom afterwards.
+//! Changes of rows that are read without a lock: accepted and refused writes, and the waits afterwards.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
@@ -46,7 +46,7 @@ fn change(txn: &mut dyn Transaction, id: i64, change: impl Fn(&mut Row)) -> Engi
     txn.write_if_unchanged(TABLE, &key(id), Some(&record(row)))
 }
 
-/// What a locking read that does not wait finds.
+/// The result of a locking read that does not wait.
 fn lock(txn: &mut dyn Transaction, id: i64, lock: RowLock) -> EngineResult<GetOutcome> {
     let mut row = RowBuf::default();
     txn.get(TABLE, IndexId::CLUSTERED, &key(id), lock, WaitPolicy::NoWait, &mut row)

@@ -1,4 +1,4 @@
-//! Prepared transactions: what keeps others away from their changes, before and after a restart, and what a decision makes of them (E23).
+//! Prepared transactions: the locks on their changes, before and after a restart, and the result of a decision (E23).
 
 mod support;
 
@@ -40,7 +40,7 @@ fn filled(disk: &SimDisk) -> DurableEngine {
     engine
 }
 
-/// Changes rows in all ways, and prepares. Returns what there is before and after the commit.
+/// Changes rows in all ways, and prepares. Returns the rows before and after the commit.
 fn prepare(engine: &DurableEngine) -> (Rows, Rows) {
     let before = read(engine);
     let mut after = before.clone();
@@ -84,7 +84,7 @@ fn is_locked(outcome: EngineResult<()>) -> bool {
     }
 }
 
-/// Nobody gets at what it changed; all else is free.
+/// Its changes are locked; everything else is free.
 fn check_locked(engine: &DurableEngine, before: &Rows) {
     assert!(read(engine) == *before, "other rows");
     let expected = PreparedTransaction { name: NAME.to_vec(), tables: vec![TABLE] };

@@ -94,7 +94,7 @@ fn stopping_does_not_wait_for_the_purge_of_a_large_transaction() {
     let left = engine.unpurged(TABLE).unwrap();
     assert!(left > 0 && left < ROWS as u64, "{left} rows and entries are left");
     drop(engine);
-    // The next run goes on where this one stopped.
+    // The next run continues where this one stopped.
     let engine = DurableEngine::open(Arc::new(disk), config(), |_| {}).unwrap();
     is_clean(&engine);
 }

@@ -42,7 +42,7 @@ fn open() -> Arc<DurableEngine> {
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
         },
-        // Entries are put off whenever that is allowed, and undone together (E20, E21).
+        // Entries are deferred whenever that is allowed, and undone together (E20, E21).
         direct_changes: 0,
         background: false,
         ..EngineConfig::default()
@@ -253,7 +253,7 @@ fn an_index_is_built_among_writers() {
     assert_eq!((rows.len(), rows.values().sum::<i64>()), (8, 800));
 }
 
-/// Transactions of several statements beside somebody who locks all tables now and then: nobody writes or commits meanwhile.
+/// Transactions of several statements, and a thread that locks all tables now and then: no transaction writes or commits while they are locked.
 fn transactions_beside_a_global_read_lock() {
     let locks = Arc::new(MetadataLocks::new());
     let writing = Arc::new(AtomicUsize::new(0));
@@ -366,7 +366,7 @@ fn a_locking_scan_that_passes_more_than_it_locked_is_caught() {
     assert!(is_caught(model, "pass only what was locked"));
 }
 
-/// A row and an entry come back to life in a transaction that is rolled back while purge is at what was there before.
+/// A transaction inserts a deleted row and its entry again and is rolled back, while purge handles their previous versions.
 fn a_rollback_beside_purge() {
     let engine = open();
     let change = |value: i64| {

@@ -203,7 +203,7 @@ fn many_inserters_one_table() {
     assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
 }
 
-/// Each writer also counts its rounds in a row of its own; after the crash the count is at least what was acknowledged.
+/// Each writer also counts its rounds in its own row; after the crash the count is at least the acknowledged one.
 fn crash_while_working(seed: u64) {
     const WRITERS: i64 = 3;
     let disk = SimDisk::new();
@@ -325,7 +325,7 @@ fn losers_are_undone_while_the_engine_is_in_use() {
     assert!(now.phase == RecoveryPhase::Rollback && (85..100).contains(&now.percent), "{now:?}");
     assert_eq!((now.losers, now.losers_done), (1, 0));
     assert!(now.undo_total > 20_000, "{now:?}");
-    // What it changed is hidden and locked, its table keeps its definition, and everything else goes on.
+    // Its changes are hidden and locked, its table keeps its definition, and everything else continues.
     let mut txn = engine.new_transaction();
     let begin = |txn: &mut dyn Transaction| {
         start(txn);
@@ -454,7 +454,7 @@ fn waits(engine: &DurableEngine) -> u64 {
     waits.expect("it counts waits").value.parse().unwrap()
 }
 
-/// Whoever waits for the row with its unique key looks again when the wait is over: the key may be free.
+/// A transaction that waits for the row with its unique key reads again after the wait: the key may be free.
 #[test]
 fn a_row_in_the_way_that_goes_is_not_in_the_way() {
     let changes: [fn(&mut dyn Transaction) -> EngineResult<()>; 2] = [
@@ -484,7 +484,7 @@ fn a_row_in_the_way_that_goes_is_not_in_the_way() {
     }
 }
 
-/// Two who change the row in the way each lock it exclusively at once: neither has to wait for the other's shared lock.
+/// Two transactions that change the conflicting row each lock it exclusively at once: neither waits for the other's shared lock.
 #[test]
 fn the_row_in_the_way_is_locked_as_asked_for() {
     let engine = with_a_row();
@@ -507,7 +507,7 @@ fn the_row_in_the_way_is_locked_as_asked_for() {
     }
 }
 
-/// Whoever waits for the row with a unique key has locked no range yet, which would keep its holder from putting another in its place.
+/// A transaction that waits for the row with a unique key has locked no range yet; a range lock would block the holder from inserting another row in its place.
 #[test]
 fn a_unique_key_goes_from_row_to_row_while_others_wait_for_it() {
     let engine = with_a_row();

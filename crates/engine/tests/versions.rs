@@ -1,4 +1,4 @@
-//! Older versions of rows are rebuilt from the newest one by what they differ by (E22).
+//! Older versions of rows are rebuilt from the newest one by their differences (E22).
 
 mod support;
 
@@ -138,7 +138,7 @@ fn undo_of_an_update_holds_what_changed() {
     txn.commit().unwrap().wait().unwrap();
     engine.tick().unwrap();
     let mut txn = begin(&engine);
-    // An indexed column, and one byte of a text behind the index's prefix.
+    // An indexed column, and one byte of a text after the index's prefix.
     let mut text = TEXT;
     text[100] = b'y';
     (0..ROWS).for_each(|id| txn.update(TABLE, &key(id), &record(id, Some(7), &text)).unwrap());

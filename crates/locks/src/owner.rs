@@ -91,12 +91,12 @@ pub(crate) enum WaitState {
 pub struct Owner {
     pub(crate) id: u64,
     tag: Tag,
-    /// Nobody's session has it any more.
+    /// No session has it any more.
     detached: AtomicBool,
     /// Since 1970.
     pub(crate) started: Duration,
     weight: AtomicU64,
-    /// Sets that it has of all packed ones.
+    /// Number of its packed sets.
     pub(crate) packed_sets: AtomicUsize,
     pub(crate) held: Mutex<Held>,
     pub(crate) wait: Mutex<WaitState>,
@@ -145,7 +145,7 @@ impl Owner {
         self.held.lock().names.len()
     }
 
-    /// Whether somebody can wait for it.
+    /// Whether another transaction can wait for it.
     pub(crate) fn holds_any(&self) -> bool {
         let held = self.held.lock();
         let has_records = held.names.len() > held.empty || !held.packed_spaces.is_empty();

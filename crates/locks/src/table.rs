@@ -22,9 +22,9 @@ use crate::waits::{Awaited, Waits};
 /// Strength of a record lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Others may share it.
+    /// Other transactions may share it.
     Shared,
-    /// Nobody else.
+    /// No other transaction may hold it.
     Exclusive,
 }
 
@@ -45,9 +45,9 @@ pub enum WaitError {
     Cancelled,
 }
 
-/// Patience of a wait.
+/// The limits of a wait.
 pub struct Patience<'a> {
-    /// How long.
+    /// The longest time to wait.
     pub timeout: Duration,
     /// Asked now and then whether to abandon the wait.
     pub is_cancelled: &'a dyn Fn() -> bool,
@@ -80,7 +80,7 @@ enum Asked {
     NotYet,
     /// Requested once: the requester may release it.
     Once,
-    /// It stays: more than one asked for it, or the transaction has written the record.
+    /// It stays: it was requested more than once, or the transaction has written the record.
     Always,
 }
 
@@ -103,7 +103,7 @@ impl Entry {
         self.granted.iter().find(|grant| grant.owner.id == id).map(|grant| grant.mode)
     }
 
-    /// Whether others keep `owner` from `mode`: holders, and conflicting requests before it. A holder that upgrades passes the queue.
+    /// Whether others block `owner` from `mode`: holders, and conflicting requests before it. A holder that upgrades passes the queue.
     fn is_blocked(&self, owner: Option<&Owner>, mode: Mode) -> bool {
         let id = owner.map_or(0, |owner| owner.id);
         let conflicts = |grant: &Grant| grant.owner.id != id && grant.mode.conflicts(mode);
@@ -217,7 +217,7 @@ impl Entry {
         self.mode_of(owner.id).filter(|_| self.waiting.is_empty())
     }
 
-    /// Takes in packed locks of others that conflict (L6). Returns whether the transaction itself holds such a lock packed.
+    /// Adds conflicting packed locks of others to the entry (L6). Returns whether the transaction itself holds such a lock packed.
     fn unpack(&mut self, packed: &[Hit], owner: Option<&Owner>, name: &[u8], mode: Mode) -> bool {
         let is_own = |hit: &&Hit| owner.is_some_and(|owner| owner.id == hit.owner.id);
         let holds = owner.is_some_and(|owner| self.mode_of(owner.id).is_some())
@@ -254,7 +254,7 @@ pub(crate) type Entries = HashMap<Box<[u8]>, Entry, foldhash::fast::RandomState>
 #[repr(align(128))]
 pub(crate) struct Shard {
     pub(crate) entries: Mutex<Entries>,
-    /// Entries in the shard: writers of rows that nobody locked take no mutex.
+    /// Entries in the shard: writers of unlocked rows take no mutex.
     pub(crate) count: AtomicUsize,
 }
 
@@ -303,12 +303,12 @@ impl LockTable {
         }
     }
 
-    /// A holder without locks.
+    /// Creates a holder without locks.
     pub fn new_owner(&self) -> Arc<Owner> {
         self.new_owner_for(Tag::default())
     }
 
-    /// As `new_owner`; `tag` comes back in reports.
+    /// Like `new_owner`; reports return `tag`.
     pub fn new_owner_for(&self, tag: Tag) -> Arc<Owner> {
         self.owner(self.next_owner.fetch_add(1, Ordering::Relaxed), tag)
     }
@@ -322,12 +322,12 @@ impl LockTable {
         Arc::new(Owner::new(id, tag, self.clock.wall_coarse()))
     }
 
-    /// Whether deadlocks are looked for, from the next wait on. Else they end with the patience of one in them.
+    /// Switches deadlock detection, from the next wait on. Without it, lock wait timeouts end deadlocks.
     pub fn set_deadlock_detection(&self, detects: bool) {
         self.waiters.set_detection(detects);
     }
 
-    /// How long waits took.
+    /// Durations of waits.
     pub fn wait_times(&self) -> Summary {
         self.wait_times.summary()
     }
@@ -343,7 +343,7 @@ impl LockTable {
         }
     }
 
-    /// Bytes of memory, about: entries with short names and one holder.
+    /// Approximate bytes of memory, for entries with short names and one holder.
     pub fn memory_bytes(&self) -> usize {
         /// The entry in the map, its list, and the name there and in the holder's list.
         const ENTRY_BYTES: usize = size_of::<(Box<[u8]>, Entry)>() + 64 + 2 * 32;
@@ -360,7 +360,7 @@ impl LockTable {
         &self.shards[hash as usize & (SHARDS - 1)]
     }
 
-    /// Takes the lock when nobody is in the way. The caller holds the record's page latched.
+    /// Takes the lock if no other transaction blocks it. The caller holds the record's page latched.
     pub fn try_lock(&self, owner: &Arc<Owner>, name: &[u8], mode: Mode) -> bool {
         let shard = self.shard(name);
         let mut entries = shard.entries.lock();
@@ -389,7 +389,7 @@ impl LockTable {
         }
     }
 
-    /// Packs a transaction's record locks, all but the last `keep`: their entries go. For transactions that hold very many, called
+    /// Packs a transaction's record locks, all but the last `keep`: their entries are removed. For transactions that hold very many, called
     /// without latches. `place` is a value of `Owner::lock_count` from before; returns what it is now.
     pub fn pack(&self, owner: &Arc<Owner>, keep: usize, place: usize) -> usize {
         let (mut names, place) = owner.held.lock().take_older(keep, place);
@@ -417,7 +417,7 @@ impl LockTable {
                 let shard = self.shard(&near[0]);
                 let mut entries = shard.entries.lock();
                 for name in near {
-                    // Since then somebody may have come to await it.
+                    // Since then another transaction may have begun to await it.
                     match entries.entry_ref(&**name) {
                         EntryRef::Occupied(mut entry)
                             if entry.get().mode_if_quiet(owner).is_some() =>
@@ -476,7 +476,7 @@ impl LockTable {
             }
             is_new && !entry.waiting.is_empty()
         };
-        // They came when nobody knew yet that they wait for this one too.
+        // When they came it was not known yet that they wait for this one too.
         if has_waiters {
             self.waiters.check(owner, |id, wait, covered| self.awaited_by(id, wait, covered));
         }
@@ -528,7 +528,7 @@ impl LockTable {
         outcome
     }
 
-    /// Waits until `blockers[0]` ends. `insert` is the name of the key that is to be inserted, if that is why.
+    /// Waits until `blockers[0]` ends. `insert` is the name of the key to be inserted, if that is the reason.
     ///
     /// # Errors
     /// See `WaitError`.
@@ -624,7 +624,7 @@ impl LockTable {
         last.is_some_and(|(waiter, _)| waiter.id != owner.id)
     }
 
-    /// Gives back everything a transaction holds. Whether it committed is decided already.
+    /// Releases all locks of a transaction. It has already committed or rolled back.
     pub fn release_all(&self, owner: &Arc<Owner>) {
         let packed;
         let (names, spaces, waiters) = {
@@ -635,7 +635,7 @@ impl LockTable {
             packed = std::mem::take(&mut held.packed_spaces);
             (names, std::mem::take(&mut held.spaces), waiters)
         };
-        // Before the entries: a waiter that one of them lets go finds none of these.
+        // Before the entries: a waiter that their removal wakes must not find these.
         self.packed.release(owner, &packed);
         self.ranges.release(owner, spaces);
         let names = names.iter().filter(|name| !name.is_empty());
@@ -653,8 +653,8 @@ impl LockTable {
         shard.drop_if_unused(&mut entries, name);
     }
 
-    /// Gives back a lock taken since `first` (a value of `Owner::lock_count`), unless it was asked for more than once, as somebody else in
-    /// the statement may count on it, or its record was written.
+    /// Releases a lock taken since `first` (a value of `Owner::lock_count`), unless it was requested more than once, as another part of
+    /// the statement may rely on it, or its record was written.
     pub fn release_early(&self, owner: &Owner, name: &[u8], first: usize) {
         let is_free = |grant: &Grant| grant.owner.id == owner.id && grant.asked != Asked::Always;
         let may_go = |entry: &Entry| entry.granted.iter().any(is_free);
@@ -697,7 +697,7 @@ impl LockTable {
         self.ranges.add_alone(owner, space)
     }
 
-    /// Spans there are.
+    /// Number of spans.
     pub fn range_count(&self) -> usize {
         self.ranges.count()
     }

@@ -54,7 +54,7 @@ impl Waiting {
 
 type Waiters = HashMap<u64, Waiting>;
 
-/// All waits there are.
+/// All waits.
 pub(crate) struct Waits {
     waiters: Mutex<Waiters>,
     /// Deadlock detection is off; the lock wait timeout of a member ends a deadlock.
@@ -100,12 +100,12 @@ impl Waits {
         }
     }
 
-    /// The wait is over.
+    /// Removes an ended wait.
     pub fn remove(&self, owner: &Owner) {
         self.waiters.lock().remove(&owner.id);
     }
 
-    /// Whether cycles are looked for, from the next wait on.
+    /// Switches the search for cycles, from the next wait on.
     pub fn set_detection(&self, detects: bool) {
         self.is_blind.store(!detects, Ordering::Relaxed);
     }
@@ -161,7 +161,7 @@ fn find_cycle(waiters: &Waiters, start: u64, awaited: &impl AwaitedBy) -> Option
         _ => Vec::new(),
     };
     let mut seen = HashSet::new();
-    // Each element: a transaction, and those it waits for that were not looked at.
+    // Each element: a transaction, and those it waits for that were not visited yet.
     let mut path = vec![(start, next(start))];
     while let Some((_, rest)) = path.last_mut() {
         match rest.pop() {

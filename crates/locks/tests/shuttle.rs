@@ -70,7 +70,7 @@ fn exclusive_locks_exclude_and_every_deadlock_ends() {
     });
 }
 
-/// Locks as told, with new owners after losing a deadlock.
+/// Locks as requested, with new owners after losing a deadlock.
 fn lock_all(table: &LockTable, wanted: &[(&[u8], Mode)]) {
     loop {
         let owner = table.new_owner();
@@ -85,7 +85,7 @@ fn lock_all(table: &LockTable, wanted: &[(&[u8], Mode)]) {
     }
 }
 
-/// Upgrades pass the queue, so that whom one waits for is not who stood before it when it came.
+/// Upgrades pass the queue, so a waiter may wait for others than those before it when it came.
 #[test]
 fn deadlocks_of_upgrades_end_too() {
     use Mode::{Exclusive, Shared};
@@ -155,7 +155,7 @@ fn packed_locks_exclude_too() {
             }
             let before = value.load(Ordering::SeqCst);
             thread::yield_now();
-            // Nobody is kept from what it holds.
+            // No owner is blocked from its own locks.
             assert!(table.try_lock(&owner, b"one-----k", Mode::Exclusive));
             value.store(before + 1, Ordering::SeqCst);
             table.release_all(&owner);

@@ -175,7 +175,7 @@ mod exhaustive {
         println!("{} executions", count.load(Ordering::Relaxed));
     }
 
-    /// As `check`, with loads as steps of their own that give the newest value: loom forgets a thread's load once another thread has loaded
+    /// Like `check`, with loads as steps of their own that give the newest value: loom forgets a thread's load once another thread has loaded
     /// too, and with it the schedules in which that other thread's store comes first. For tests that are about the order of steps, in
     /// programs where all tests are.
     pub fn check_in_turn(model: impl Fn() + Sync + Send + 'static) {

@@ -204,7 +204,7 @@ impl Condvar {
         MutexGuard { mutex, guard }
     }
 
-    /// As `wait`, for at most `limit`.
+    /// Like `wait`, for at most `limit`.
     pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, limit: Duration) -> MutexGuard<'a, T> {
         self.wait_at_most(guard, limit).0
     }

@@ -50,7 +50,7 @@ pub(crate) struct PurgeQueue {
     turn: AtomicUsize,
 }
 
-/// How many wait, and their memory.
+/// The number of waiting transactions, and their memory.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Backlog {
     pub transactions: usize,
@@ -84,12 +84,12 @@ impl PurgeQueue {
         waiting.ended.len() > limit && waiting.ended[limit].at < horizon
     }
 
-    /// The calling thread's lane, unless somebody is at it.
+    /// The calling thread's lane, unless another thread holds it.
     pub fn own_lane(&self) -> Option<PurgeLane<'_>> {
         self.own().hold()
     }
 
-    /// The lanes at which nobody is, each time another first.
+    /// The lanes that no thread holds, starting with another one each time.
     pub fn free_lanes(&self) -> impl Iterator<Item = PurgeLane<'_>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         (0..LANES).filter_map(move |at| self.lanes[(first + at) & (LANES - 1)].hold())

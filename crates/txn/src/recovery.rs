@@ -253,7 +253,7 @@ fn create(
     setup(&pool)?;
     log.flush_to(log.next_ticket() - 1)?;
     let system = Arc::new(TxnSystem::new(pool, log, space));
-    // Two: from here on one of the blocks is always whole, and a file without any is damaged.
+    // Two: from here on one of the blocks is always whole, and a file without a whole block is damaged.
     let first = take_checkpoint(&system, &*disk, &checkpoints, 0)?;
     let checkpoint = take_checkpoint(&system, &*disk, &checkpoints, first.number)?;
     let report = Recovery { is_new: true, ..Recovery::default() };
@@ -336,7 +336,7 @@ impl Hasher for IdHasher {
 pub(crate) struct Found {
     space: UndoSpace,
     cores: HashMap<u64, UnsettledTxn, BuildHasherDefault<IdHasher>>,
-    /// Memory of those that are settled, for those that come.
+    /// Memory of settled transactions, for reuse by new ones.
     spare: Vec<Vec<u8>>,
 }
 
@@ -359,7 +359,7 @@ impl Found {
     }
 
     /// A transaction that is neither in the file of unsettled transactions nor begins in the log read here was settled before the checkpoint: the
-    /// records of it that remain need nothing.
+    /// its remaining records need no work.
     fn core(&mut self, id: u64) -> Option<&mut UnsettledTxn> {
         self.cores.get_mut(&id)
     }

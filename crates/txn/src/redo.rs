@@ -1,7 +1,7 @@
 //! Parallel redo: one thread verifies and sorts the log window by window and follows the transactions; at the same time workers apply the page edits of
 //! earlier windows, each for the pages that a hash assigns to it. `redo_line` has the waits between threads.
 //!
-//! Memory: a few windows, set aside from the pool, and the pool. Pages are written as it goes, so that frames stay free. This file knows
+//! Memory: a few windows, set aside from the pool, and the pool. Pages are written during redo, so that frames stay free. This file knows
 //! the page edits of a record; `Found` handles its effect on transactions (X13).
 
 use std::io;
@@ -19,7 +19,7 @@ use crate::redo_line::{Alarm, Ending, Line, Segments};
 /// Log in memory at a time, at most; less for a small pool.
 const WINDOW_BYTES_MAX: usize = 16 << 20;
 const WINDOW_BYTES_MIN: usize = 32 << 10;
-/// Share of the pool that one window may have where whole segments are too large.
+/// Share of the pool for one window if whole segments are too large.
 const WINDOW_POOL_SHARE: usize = 32;
 /// Threads that read segments.
 const LOADERS: usize = 4;
@@ -27,9 +27,9 @@ const LOADERS: usize = 4;
 const STRETCHES_MAX: usize = 3;
 /// Segments that are being read ahead or wait to be verified, at most.
 const SEGMENTS_AHEAD_MAX: usize = 4;
-/// Workers for each processor: most of their time goes by waiting for a page, so as many pages are read at a time.
+/// Workers for each processor: they spend most of their time waiting for a page, so as many pages are read at a time.
 const WORKERS_PER_PROCESSOR: usize = 4;
-/// How redo is shared out.
+/// The division of redo among threads.
 #[derive(Clone, Copy, Debug)]
 pub struct RedoCrew {
     /// Workers that apply page edits.
@@ -45,7 +45,7 @@ impl Default for RedoCrew {
     }
 }
 
-/// How the memory for the log is divided.
+/// The division of the memory for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shares {
     window_bytes: usize,

@@ -17,14 +17,14 @@ pub struct Snapshot {
 pub enum Visibility<T> {
     /// It is seen.
     Visible,
-    /// Its writer's undo leads to the one before.
+    /// Its writer's undo leads to the previous one.
     Hidden(T),
 }
 
 #[repr(align(128))]
 struct Slot(AtomicU64);
 
-/// A slot that nobody uses.
+/// The value of an unused slot.
 const FREE: u64 = 0;
 /// The value of a slot without a snapshot now.
 const IDLE: u64 = u64::MAX;
@@ -54,7 +54,7 @@ impl SnapshotSlots {
         Some(found)
     }
 
-    /// Gives a slot back.
+    /// Releases a slot.
     pub fn give_back(&self, slot: usize) {
         self.slots[slot].0.store(FREE, Ordering::Release);
     }

@@ -213,7 +213,7 @@ impl TxnSystem {
         self.log_clean_change(core, mtr, payload)
     }
 
-    /// As `log_change`, for a change that leaves nothing to purge.
+    /// Like `log_change`, for a change that leaves nothing to purge.
     pub fn log_clean_change(&self, core: &TxnState, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
         let mut undo = core.undo.lock();
         let previous = undo.last;

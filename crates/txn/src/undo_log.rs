@@ -1,6 +1,6 @@
 //! The undo entries of one transaction: an append-only sequence whose newest part is in memory and whose older part is in a file.
 //!
-//! Offsets never change meaning. What is in the file never changes, so a checkpoint syncs the file and names its length instead of
+//! Offsets never change meaning. The file's content never changes, so a checkpoint syncs the file and names its length instead of
 //! copying it. The meaning of an entry is the caller's.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Telling a damaged log from one that a crash cut short (W12).
+//! Distinguishing a damaged log from one that a crash cut short (W12).
 //!
 //! After a crash the last batches may be torn, also one before a whole one: several writes are under way at a time. But every batch
-//! says which ones were durable when it was made. A whole batch that calls the missing one durable proves that it was there and acknowledged.
+//! says which ones were durable when it was made. A whole batch that calls the missing one durable proves that it existed and was acknowledged.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use crate::batch::{HEADER_BYTES, Header};
 use crate::replay::{append, segment_numbers};
 use crate::writer::segment_name;
 
-/// Bytes of log looked at in one go.
+/// Bytes of log read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The treatment of a log that cannot be read to its end.
@@ -31,7 +31,7 @@ enum Witness {
     Checkpoint,
 }
 
-/// Where a log is damaged, and how that is known.
+/// The place of the damage in a log, and its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogDamage {
     /// File with the last batch before the damage.

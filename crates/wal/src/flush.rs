@@ -37,7 +37,7 @@ struct Pending {
 struct Flusher {
     /// In the order of their batches.
     pending: VecDeque<Pending>,
-    /// Where the last of them ended that is durable with all before it.
+    /// The end of the last one that is durable with all earlier ones.
     landed: LogPlace,
     /// Threads that gather or write now.
     writing: usize,
@@ -47,11 +47,11 @@ struct Flusher {
     onlookers: Vec<Callback>,
     /// Threads in `flush_to` that wait for the write of another, by its number.
     sleepers: [usize; SLOTS],
-    /// The newest write that has its records.
+    /// The newest write that has collected its records.
     gathered: u64,
     /// `serve` is to flush all tickets below it.
     requested: u64,
-    /// The thread in `serve` has nothing to do.
+    /// The thread in `serve` is idle.
     server_sleeps: bool,
     stopping: bool,
     broken: Option<String>,
@@ -131,7 +131,7 @@ impl FlushState {
     fn ask_server(&self, flusher: &mut Flusher, ticket: u64, wake: Callback) {
         flusher.waiting.push((ticket, wake));
         flusher.requested = flusher.requested.max(ticket + 1);
-        // A write that covers it, or the next one that ends, is followed by another look.
+        // The end of a write that covers it, or of the next one, triggers another check.
         if !flusher.is_gathered(ticket) {
             self.wake_server(flusher);
         }
@@ -139,7 +139,7 @@ impl FlushState {
 }
 
 impl Log {
-    /// Returns when every ticket up to and including `ticket` is durable. Flushes for everybody unless enough others do.
+    /// Returns when every ticket up to and including `ticket` is durable. Flushes for all waiters unless enough other threads do.
     ///
     /// # Errors
     /// The log is broken.
@@ -161,8 +161,8 @@ impl Log {
         }
     }
 
-    /// For a thread with nothing else to do: flushes for everybody, unless enough others do or a flush took longer than `patience`
-    /// lately, and returns true when `ticket` is durable. Else `wake` is called once: when a write of another is over, or, when
+    /// For a thread with no other work: flushes for all waiters, unless enough other threads do or a recent flush took longer than `patience`,
+    /// and returns true if `ticket` is durable. Otherwise `wake` is called once: when a write of another is over, or, when
     /// flushes take longer, once `ticket` is durable, which needs a thread in `serve`.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Log {
             return Ok(true);
         }
         flusher.check_whole()?;
-        // Some write is not over, if only one before the own.
+        // Some write is not over, perhaps only one before its own.
         flusher.onlookers.push(wake);
         Ok(false)
     }

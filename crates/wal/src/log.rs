@@ -26,7 +26,7 @@ pub enum Durability {
 /// The effect of a failed log write or sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// Ends the process: restart recovers. The only right choice for a server.
+    /// Ends the process: a restart recovers. The only safe choice for a server.
     Abort,
     /// Breaks the log: every later flush is the error. For simulated disks.
     Report,
@@ -71,9 +71,9 @@ pub struct LogPosition {
     pub epoch: u32,
     /// Number of its first batch.
     pub batch: u64,
-    /// Checksum of the batch before.
+    /// Checksum of the previous batch.
     pub previous_crc: u32,
-    /// `low` of the batch before.
+    /// `low` of the previous batch.
     pub low: u64,
     /// Every ticket in earlier segments is below it.
     pub high: u64,
@@ -147,7 +147,7 @@ impl Log {
         Log::start_behind(disk, config, &[], start, next)
     }
 
-    /// Goes on where a replay ended: its segments are kept until a checkpoint needs them no more. `next` is the first ticket.
+    /// Continues where a replay ended: its segments are kept until no checkpoint needs them. `next` is the first ticket.
     ///
     /// # Errors
     /// I/O.
@@ -218,7 +218,7 @@ impl Log {
         self.append_watched(kind, parts, on_ticket).0
     }
 
-    /// As `append`; the second result says that the lane has grown large and `relieve` should be called, without latches.
+    /// Like `append`; the second result says whether the lane has grown large, so that `relieve` should be called, without latches.
     pub fn append_watched(
         &self,
         kind: u8,
@@ -284,7 +284,7 @@ impl Log {
         self.visible.0.fetch_max(low, Ordering::AcqRel);
     }
 
-    /// Makes the next segment's file before it is needed, so that no commit waits for that. For a background thread.
+    /// Makes the next segment's file before it is needed, so that no commit waits for it. For a background thread.
     ///
     /// # Errors
     /// I/O; harmless, the file is made when it is needed.
@@ -292,7 +292,7 @@ impl Log {
         self.files.prepare()
     }
 
-    /// How long a flush for a commit waits for other commits to join it.
+    /// Sets the time that a flush for a commit waits for other commits to join it.
     pub fn set_commit_delay(&self, micros: u64) {
         self.delay_micros.store(micros, Ordering::Relaxed);
     }
@@ -312,7 +312,7 @@ impl Log {
         LogPin { id: self.writer.lock().pin(segment), log: self.clone() }
     }
 
-    /// Gives up segments before `position`, which a durable checkpoint names. Keeps a few for reuse, removes the rest.
+    /// Releases segments before `position`, which a durable checkpoint names. Keeps a few for reuse, removes the rest.
     ///
     /// # Errors
     /// I/O; harmless, the files are found again at the next start.
@@ -326,7 +326,7 @@ impl Log {
         self.writer.lock().bytes_since(ticket)
     }
 
-    /// Changes below this ticket keep a replay from reading less than `bytes`.
+    /// The ticket below which changes keep a replay from reading less than `bytes`.
     pub fn ticket_before(&self, bytes: u64) -> u64 {
         self.writer.lock().ticket_before(bytes)
     }
@@ -336,7 +336,7 @@ impl Log {
         self.lanes.iter().map(|lane| lane.0.lock().counts[usize::from(kind) % KINDS]).sum()
     }
 
-    /// How long writing and syncing a flush took.
+    /// Durations of writing and syncing a flush.
     pub fn flush_times(&self) -> Summary {
         self.flushes.summary()
     }
@@ -354,7 +354,7 @@ pub struct LogPin {
 }
 
 impl LogPin {
-    /// Segments before `segment` are not needed any more.
+    /// Segments before `segment` are no longer needed.
     pub fn advance(&self, segment: u64) {
         self.log.writer.lock().move_pin(self.id, Some(segment));
     }

@@ -43,7 +43,7 @@ fn create_segment(disk: &dyn Disk, number: u64, size_bytes: u64) -> io::Result<A
 }
 
 struct Files {
-    /// Given up by a checkpoint, to be used again.
+    /// Released by a checkpoint, for reuse.
     spare: Vec<(u64, Arc<dyn File>)>,
     /// Made ahead.
     next: Option<Arc<dyn File>>,
@@ -51,7 +51,7 @@ struct Files {
     last: u64,
 }
 
-/// Makes segment files, from old ones where there are any.
+/// Makes segment files, from old ones if possible.
 pub(crate) struct SegmentFiles {
     disk: Arc<dyn Disk>,
     size_bytes: u64,
@@ -137,7 +137,7 @@ pub(crate) struct Flight {
     number: u64,
     end: LogPlace,
     buffer: BlockBuffer,
-    /// Bytes of the buffer from here on are zero, as padding wants them.
+    /// Bytes of the buffer from here on are zero, as padding requires.
     used: usize,
     pieces: Vec<Piece>,
 }
@@ -148,7 +148,7 @@ impl Flight {
         self.number
     }
 
-    /// Where its last batch ends.
+    /// The end of its last batch.
     pub fn end(&self) -> LogPlace {
         self.end
     }
@@ -329,7 +329,7 @@ impl Writer {
         end
     }
 
-    /// Number of the batch that comes next.
+    /// Number of the next batch.
     pub fn next_batch(&self) -> u64 {
         self.batch
     }
@@ -357,7 +357,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes a flight back that is over.
+    /// Takes back a finished flight, for reuse.
     pub fn keep(&mut self, mut flight: Flight) {
         flight.pieces.clear();
         if flight.buffer.capacity() <= BUFFER_KEPT_MAX {
@@ -376,13 +376,13 @@ impl Writer {
         self.pins_made
     }
 
-    /// Moves a pin, or takes it away.
+    /// Moves a pin, or removes it.
     pub fn move_pin(&mut self, id: u64, segment: Option<u64>) {
         self.pins.retain(|(pin, _)| *pin != id);
         self.pins.extend(segment.map(|segment| (id, segment)));
     }
 
-    /// Takes out the segments before `position` that nobody reads.
+    /// Removes the segments before `position` that no reader has pinned.
     pub fn forget_before(&mut self, position: LogPosition) -> Vec<OldSegment> {
         let pinned = self.pins.iter().map(|(_, segment)| *segment);
         let keep = pinned.fold(position.segment, u64::min);

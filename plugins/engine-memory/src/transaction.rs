@@ -174,7 +174,7 @@ impl MemoryTransaction {
         }
     }
 
-    /// As `wait_for`, for a read with a policy. `Ok(false)`: leave the row out.
+    /// Like `wait_for`, for a read with a policy. `Ok(false)`: leave the row out.
     pub(crate) fn wait_for_row(
         &mut self,
         name: LockName,

@@ -1,4 +1,4 @@
-//! Backups beside writers, restored: what is there is the model's state at the backup's end, or at the moment that was asked for.
+//! Backups concurrent with writers, restored: the result is the model's state at the backup's end, or at the requested point in time.
 //!
 //! The writers run inside the backup's own writes, so that the schedule is a seed's. `SQUALL_SEED` sets the first one.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
@@ -27,7 +27,7 @@ fn open(disk: &SimDisk) -> DurableEngine {
     DurableEngine::open(Arc::new(disk.clone()), config(), |_| {}).expect("it opens")
 }
 
-/// What goes on beside a backup.
+/// The work concurrent with a backup.
 struct World<'e> {
     engine: &'e DurableEngine,
     random: SplitMix,
@@ -42,7 +42,7 @@ impl World<'_> {
     }
 }
 
-/// A backup into a simulated disk; each write to it lets the world go on.
+/// A backup into a simulated disk; each write to it lets the other work proceed.
 struct Busy<'w, 'e> {
     disk: SimDisk,
     world: Option<&'w Mutex<World<'e>>>,
@@ -132,7 +132,7 @@ fn state_of(disk: &SimDisk, history: &History) -> State {
     state
 }
 
-/// The model's state that a position stands for.
+/// The model's state at a position.
 fn expected(history: &History, position: u64) -> &State {
     let count = history.positions.partition_point(|behind| *behind <= position);
     &history.states[count]
@@ -163,7 +163,7 @@ fn a_backup_beside_writers_is_the_state_at_its_end() {
         assert_eq!(done.end_position, summary.end_position);
         let state = state_of(&disk, &world.history);
         assert_eq!(&state, expected(&world.history, summary.end_position));
-        // And it goes on: what is written to the restored engine survives a crash of its own.
+        // And it continues: changes of the restored engine survive its own crash.
         let engine = open(&disk);
         let random = SplitMix::new(seed);
         let states = vec![state];
@@ -185,7 +185,7 @@ fn a_second_backup_of_the_same_engine_is_as_good_as_the_first() {
     for _ in 0..3 {
         let (backup, summary) = back_up(&world, &engine);
         let mut world = world.lock().unwrap();
-        // What hangs keeps undo from being purged.
+        // Hanging transactions keep undo from being purged.
         world.hanging = Hanging::default();
         let (disk, _) = restored(&backup, None, RestoreUntil::End).unwrap();
         let state = state_of(&disk, &world.history);
@@ -203,7 +203,7 @@ fn a_cancelled_backup_ends_and_keeps_nothing_back() {
     let target = Busy { disk: SimDisk::new(), world: Some(&world), cancel };
     let outcome = engine.backup(&target, &token);
     assert!(matches!(outcome, Err(EngineError::Cancelled)), "{outcome:?}");
-    // What was kept for it is given up again.
+    // Files kept for it are released again.
     let mut world = world.into_inner().unwrap();
     (0..4).for_each(|_| world.go_on());
     drop(world);
@@ -284,7 +284,7 @@ fn open_archived(disk: &SimDisk, archive: &Arc<dyn Disk>) -> DurableEngine {
     DurableEngine::open(Arc::new(disk.clone()), config, |_| {}).expect("it opens")
 }
 
-/// After a crash: what is there counts as decided.
+/// After a crash: the present state counts as decided.
 fn settle(engine: &DurableEngine, mut history: History) -> History {
     engine.tick().unwrap();
     let state = read_state(engine, &history);
@@ -412,7 +412,7 @@ fn an_archive_that_does_not_fit_is_refused() {
     gapped.remove(&names[names.len() - 2]).unwrap();
     let error = refusal(&backup, Some(&gapped), RestoreUntil::End);
     assert!(error.contains("gap") && error.contains(names.last().unwrap()), "{error}");
-    // A flipped bit in the middle ends the log there: what lies behind shows that it is no end.
+    // A flipped bit in the middle ends the log there: later batches show that it is not the end.
     let damaged = archive_disk.after_crash(1);
     let middle = &names[names.len() - 2];
     let size = damaged.open(middle, OpenMode::Existing).unwrap().size_bytes().unwrap();

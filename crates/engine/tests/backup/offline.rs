@@ -40,7 +40,7 @@ pub fn check(disk: &SimDisk) -> (Checked, Vec<String>) {
     });
     let checked = checked.unwrap();
     assert_eq!(checked.findings, findings.len() as u64);
-    // Syncs of what is read are no changes; nothing is written.
+    // Syncs of files that are read are not changes; nothing is written.
     assert!(disk.operations() - before < 200);
     (checked, findings)
 }
@@ -63,7 +63,7 @@ fn a_flipped_bit_in_any_page_is_found_and_names_page_and_table() {
     let (disk, engine) = worked(3);
     engine.shutdown().unwrap();
     drop(engine);
-    // Otherwise pages of the last batch are put back from there.
+    // Otherwise pages of the last batch are restored from there.
     disk.open("doublewrite", OpenMode::Existing).unwrap().set_size(0).unwrap();
     let space = disk.open("space", OpenMode::Existing).unwrap();
     let pages = space.size_bytes().unwrap() as usize / PAGE_BYTES;

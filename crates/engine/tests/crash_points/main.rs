@@ -34,7 +34,7 @@ fn open(build: Build<'_>, disk: &SimDisk) -> DurableEngine {
 }
 
 fn check(engine: &DurableEngine, history: &History) -> State {
-    // What was left undone is undone now.
+    // Losers are undone now.
     engine.tick().unwrap();
     let state = read_state(engine, history);
     let possible = &history.states[history.acknowledged..];
@@ -48,7 +48,7 @@ fn check(engine: &DurableEngine, history: &History) -> State {
     state
 }
 
-/// Recovers, crashing on the way up to twice, until it opens. Returns the disk to go on with and the number of crash points.
+/// Recovers, crashing on the way up to twice, until it opens. Returns the disk to continue with and the number of crash points.
 fn recover_with_crashes(
     mut disk: SimDisk,
     random: &mut SplitMix,
@@ -64,7 +64,7 @@ fn recover_with_crashes(
         disk = disk.after_crash(random.below(1 << 40));
         crashes += 1;
     }
-    // What recovers must recover again to the same state, and once more after that.
+    // A second and a third recovery must lead to the same state.
     let probe = disk.after_crash(random.below(1 << 40));
     let engine = open(build, &probe);
     let state = check(&engine, history);
@@ -102,7 +102,7 @@ fn one_run(seed: u64, build: Build<'_>) -> u64 {
         let (recovered, more) = recover_with_crashes(disk, &mut random, build, &history);
         disk = recovered;
         crashes += 1 + more;
-        // From here on what is there counts as decided.
+        // From here on the present state counts as decided.
         let probe = disk.after_crash(random.below(1 << 40));
         let state = check(&open(build, &probe), &history);
         let at = history.states.iter().rposition(|known| *known == state).unwrap();

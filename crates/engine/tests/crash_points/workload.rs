@@ -1,4 +1,4 @@
-//! What the crash loop does to an engine, and the model of it: rows with out-of-line values and secondary indexes, savepoints, DDL,
+//! The work of the crash loop on an engine, and the model of it: rows with out-of-line values and secondary indexes, savepoints, DDL,
 //! transactions that hang, checkpoints and purge in between.
 
 use engine::DurableEngine;
@@ -17,7 +17,7 @@ const EXTRA: IndexId = IndexId(3);
 /// Rows of hanging transactions have keys from here on, a hundred for each.
 const HANGING: i64 = 10_000;
 
-/// What is committed.
+/// The committed state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     rows: Rows,
@@ -27,10 +27,10 @@ pub struct State {
     other: Option<(TableId, Rows)>,
 }
 
-/// Committed states in order, how many of them are acknowledged, and what is used up.
+/// Committed states in order, how many of them are acknowledged, and the names used up.
 pub struct History {
     pub states: Vec<State>,
-    /// The position behind each of them but the first.
+    /// The position after each of them except the first.
     pub positions: Vec<u64>,
     pub acknowledged: usize,
     pub next_table: u64,
@@ -61,7 +61,7 @@ impl History {
         History { states, positions: Vec::new(), acknowledged: 0, next_table: 2001, keys }
     }
 
-    /// Commits what makes `state`; `waits`: until that is acknowledged.
+    /// Commits the changes that lead to `state`; with `waits`, until they are acknowledged.
     fn commit(
         &mut self,
         engine: &DurableEngine,
@@ -176,7 +176,7 @@ fn changes(
     Ok(())
 }
 
-/// Rows for a new table, told of beforehand. Most come in the order of their keys.
+/// Rows for a new table, announced with `expect_rows`. Most come in the order of their keys.
 fn fill(txn: &mut dyn Transaction, table: TableId, random: &mut SplitMix) -> EngineResult<Rows> {
     let mut rows = Rows::new();
     if random.below(2) == 0 {
@@ -255,14 +255,14 @@ impl Hanging {
             self.0.push(txn);
         }
         let start = HANGING + at as i64 * 100;
-        // What they do is to be gone after the crash, so nobody keeps account.
+        // Their changes must be gone after the crash, so the model ignores them.
         (0..random.below(5)).try_for_each(|_| {
             change(&mut *self.0[at], MAIN, &mut Rows::new(), start..start + 30, random)
         })
     }
 }
 
-/// A transaction that commits or rolls back, beside whatever else is going on.
+/// A transaction that commits or rolls back, concurrently with other work.
 fn beside(
     engine: &DurableEngine,
     random: &mut SplitMix,
@@ -289,7 +289,7 @@ fn build_among_writers(
 ) -> EngineResult<()> {
     let mut txn = begin(engine);
     assert!(txn.begin_indexes(MAIN, &[index(EXTRA, 1, false, None)])?);
-    // One writer began before the rows are read and goes on afterwards.
+    // One writer begins before the rows are read and continues afterwards.
     let mut writer = begin(engine);
     let before = history.states.last().cloned().unwrap_or_default();
     let mut written = before.clone();
@@ -330,7 +330,7 @@ pub fn work(
         let mut txn = begin(engine);
         let mut state = history.states.last().cloned().unwrap_or_default();
         match changes(&mut *txn, &mut state, history, random) {
-            // A row of what a crash left and nobody has undone yet.
+            // A row of a loser that is not undone yet.
             Err(EngineError::LockWaitTimeout) => {
                 txn.rollback()?;
                 engine.tick()?;

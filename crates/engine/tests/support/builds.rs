@@ -7,7 +7,7 @@ use sys::disk::Disk;
 use sys::fault::{Call, FaultDisk, Rule, Verdict};
 use sys::sim::SimDisk;
 
-/// What the engine under test sees of a disk.
+/// The engine under test's view of a disk.
 pub type Build<'a> = &'a (dyn Fn(SimDisk) -> Arc<dyn Disk> + Sync);
 
 /// A build that believes in calls it never makes.

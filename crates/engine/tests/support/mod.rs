@@ -1,4 +1,4 @@
-//! What the tests of the engine set up alike: an engine of small parts on a virtual disk, and transactions on it.
+//! The common set-up of the engine's tests: a small engine on a virtual disk, and transactions on it.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod builds;
@@ -18,7 +18,7 @@ use types::{DataType, Value};
 use wal::{Durability, FailurePolicy, LogConfig};
 
 /// Pages and pool so small that trees have levels and pages are written and read again; undo that goes to files all the time; few changes of entries before
-/// the rest is put off; no threads.
+/// the rest is deferred; no threads.
 pub fn config() -> EngineConfig {
     EngineConfig {
         page_bytes: 1024,
@@ -44,14 +44,14 @@ pub fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
     begin_waiting(engine, Duration::from_millis(1))
 }
 
-/// As `begin`, waiting for locks.
+/// Like `begin`, waiting for locks.
 pub fn begin_waiting(engine: &DurableEngine, lock_wait_timeout: Duration) -> Box<dyn Transaction> {
     let mut txn = engine.new_transaction();
     start(&mut *txn, lock_wait_timeout);
     txn
 }
 
-/// As `begin`, for a transaction that may be prepared.
+/// Like `begin`, for a transaction that may be prepared.
 pub fn begin_branch(engine: &DurableEngine) -> Box<dyn Transaction> {
     let mut txn = engine.new_transaction();
     start_with(&mut *txn, Duration::from_millis(1), true);

@@ -68,7 +68,7 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// `NotFound` in mode `Existing`; I/O.
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>>;
-    /// As `open`, for a file written in whole blocks of `BLOCK_BYTES` and synced after every write or two.
+    /// Like `open`, for a file written in whole blocks of `BLOCK_BYTES` and synced after every write or two.
     ///
     /// # Errors
     /// As `open`.

@@ -119,7 +119,7 @@ impl ReadOnlyDisk {
         Ok(ReadOnlyDisk { root: root.to_path_buf(), times: Arc::default(), _lock: None })
     }
 
-    /// As `open`, and keeps others from using the directory where it was used before.
+    /// Like `open`, and keeps others from using the directory where it was used before.
     ///
     /// # Errors
     /// As `open`; `WouldBlock` when a process uses it.

@@ -122,7 +122,7 @@ pub enum Conversion {
     Local,
 }
 
-/// For functions of their arguments alone, which ask nothing of a session.
+/// For functions of their arguments alone, which use no session.
 struct NoSession;
 
 impl SessionServices for NoSession {

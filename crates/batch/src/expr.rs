@@ -119,7 +119,7 @@ pub enum Unified {
 pub struct ExprCompiler<'a> {
     /// The slot of a register that the pipeline sets.
     pub slot_of: &'a dyn Fn(plan::Register) -> Option<usize>,
-    /// Takes an expression that reads nothing of the pipeline; `None` when it may not be computed beforehand.
+    /// Takes an expression that reads no column of the pipeline; `None` when it must not be computed in advance.
     pub constant: &'a mut dyn FnMut(&Expr) -> Option<usize>,
     /// Functions.
     pub registry: &'a Registry,

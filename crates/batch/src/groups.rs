@@ -1,4 +1,4 @@
-//! Finds the group of each row, and puts the groups of several threads together.
+//! Finds the group of each row, and merges the groups of several threads.
 
 use hashbrown::HashMap;
 use rows::key_set::KeySet;
@@ -182,7 +182,7 @@ impl Grouped {
         Ok(self.key_groups[key as usize])
     }
 
-    /// The groups of several threads put together, in no order.
+    /// The merged groups of several threads, in no order.
     pub fn merged(mut parts: Vec<Grouped>) -> Fit<Grouped> {
         parts.sort_by_key(|part| part.first.len());
         let mut whole = parts.pop().ok_or(Unfit)?;

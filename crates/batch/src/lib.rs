@@ -1,6 +1,6 @@
 //! The columns of the batch program: batches of rows as typed columns, expressions over them, and states of groupings.
 //!
-//! Everything here is free of effects and runs on any thread, so whatever it is not made for (an overflow, a division by zero, a value
+//! Everything here is free of side effects and runs on any thread, so an unsupported case (an overflow, a division by zero, a value
 //! of an unexpected kind, too much memory) ends with `Unfit`, and the row program does the work from the start: errors and warnings
 //! have one implementation. Knows no engine, no run and no operator; `exec::pipelines` reads scans into batches and makes an operator of it.
 //!

@@ -1,4 +1,4 @@
-//! WITH ROLLUP of a batch grouping: the groups in the order of their keys, and those of higher levels made of them.
+//! WITH ROLLUP of a batch grouping: the groups in the order of their keys, and those of higher levels merged from them.
 
 use rows::value_key::append_sort_key;
 use types::CollationId;
@@ -18,7 +18,7 @@ pub struct Line {
     pub live_keys: usize,
 }
 
-/// Groups put together level by level.
+/// Groups merged level by level.
 pub struct Rollup {
     /// Groups of all levels in the order of their keys.
     pub lines: Vec<Line>,
@@ -67,7 +67,7 @@ impl SortKeys {
 }
 
 impl Rollup {
-    /// The lines of all levels: a group of a higher level follows those that it is made of.
+    /// The lines of all levels: a group of a higher level follows those that it summarizes.
     pub fn new(grouped: &Grouped, collations: &[CollationId]) -> Fit<Rollup> {
         let (groups, width) = (grouped.first.len(), collations.len());
         let keys = SortKeys::new(grouped, collations)?;

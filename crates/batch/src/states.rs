@@ -44,7 +44,7 @@ pub enum StateKind {
 }
 
 impl StateKind {
-    /// Whether nothing is 0, and not NULL.
+    /// Whether the result for no rows is 0 and not NULL.
     pub fn counts(self) -> bool {
         matches!(self, StateKind::Count | StateKind::CountDistinct(_))
     }
@@ -83,7 +83,7 @@ pub struct Distinct {
     of: States,
 }
 
-/// Best values with the kind that they came as.
+/// Best values with the kind of their input.
 #[derive(Debug)]
 pub struct Extremes {
     values: Best,

@@ -1,4 +1,4 @@
-//! Aggregate functions: to which block they belong, their types, and the same call only once.
+//! Aggregate functions: the blocks they belong to, their types, and reuse of equal calls.
 
 use errors::{Error, Result, bail};
 use plan::{AggregateCall, Expr, SortKey};
@@ -183,8 +183,8 @@ impl<'b> Binder<'b> {
         result.ok_or_else(|| Error::internal("GROUPING without arguments"))
     }
 
-    /// The register of GROUPING(key). The select list is bound before GROUP BY, so a key may be unknown yet: it is noted as
-    /// wanted and given a key's place by `resolve_grouping`.
+    /// The register of GROUPING(key). The select list is bound before GROUP BY, so the key may not be known yet: it is noted as
+    /// wanted and gets a key's place in `resolve_grouping`.
     fn grouping_register(&mut self, position: usize, arg: &Expr) -> Result<plan::Register> {
         let register = self.new_register();
         let block = self.block();

@@ -23,7 +23,7 @@ use crate::spelling::{Change, Spelling};
 pub struct BindInput<'a> {
     /// Schemas and tables, one snapshot.
     pub catalog: &'a dyn CatalogReader,
-    /// Functions and information tables.
+    /// Registry of functions and information tables.
     pub registry: &'a Registry,
     /// Session facts; holds the SQL mode.
     pub bind: &'a BindContext,
@@ -52,7 +52,7 @@ pub struct Bound {
     pub references: Vec<Reference>,
     /// `MAX_EXECUTION_TIME` of the statement.
     pub max_execution_millis: Option<u64>,
-    /// `WAIT n`: seconds that locks are waited for in this statement.
+    /// `WAIT n`: seconds to wait for locks in this statement.
     pub lock_wait_seconds: Option<u64>,
     /// With its lifted literals in place it could use an index on an expression.
     pub wants_literals: bool,
@@ -112,7 +112,7 @@ pub struct Binder<'a> {
     pub(crate) deepest_reference: Option<usize>,
     /// The innermost block that an aggregate bound so far belongs to; likewise.
     pub(crate) deepest_aggregate: Option<usize>,
-    /// `user@host` whose rights count, inside a view with definer's rights.
+    /// `user@host` whose privileges count, inside a view with definer's rights.
     pub(crate) definer: Option<Arc<str>>,
     pub(crate) view_depth: u32,
     /// An expression of a table's definition is bound: its value must not depend on the session.
@@ -126,7 +126,7 @@ pub struct Binder<'a> {
     /// Queries inside queries.
     pub(crate) query_depth: u32,
     pub(crate) straight_join: bool,
-    /// Tables of which the first is to be joined before the second.
+    /// Pairs of tables: the first must be joined before the second.
     pub(crate) join_orders: Vec<(InstanceId, InstanceId)>,
     pub(crate) notices: Vec<Notice>,
     pub(crate) references: Vec<Reference>,
@@ -210,7 +210,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// As `bind`, with the changes that spell out the statement's names.
+    /// As `bind`, with the changes that write out the statement's names.
     ///
     /// # Errors
     /// As `bind`.

@@ -140,7 +140,7 @@ impl Binder<'_> {
         Ok(None)
     }
 
-    /// Looks in the select list: by alias, or the same column.
+    /// Searches the select list: by alias, or for the same column.
     pub(crate) fn resolve_listed(
         &self,
         level: usize,
@@ -158,7 +158,7 @@ impl Binder<'_> {
                 continue;
             }
             match found {
-                // A plain column wins over nothing, an alias over a column of the same name.
+                // A plain column is preferred to no match, an alias to a column of the same name.
                 Some(before) if before.expr == item.expr => {}
                 Some(before) if before.aliased && !item.aliased => {}
                 Some(before) if !before.aliased && item.aliased => found = Some(item),
@@ -171,7 +171,7 @@ impl Binder<'_> {
         Ok(found.map(|item| item.expr.clone()))
     }
 
-    /// A column that a join made of two, and the table and column it comes from.
+    /// A column that a join merged from two, and the table and column it comes from.
     fn find_merged(&self, level: usize, name: &str) -> Result<Option<(Expr, (usize, usize))>> {
         let block = &self.blocks[level];
         let Some(visible) = &block.visible else { return Ok(None) };

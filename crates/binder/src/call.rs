@@ -169,7 +169,7 @@ impl<'b> Binder<'b> {
         Ok(Expr::Stored { program, args, deterministic, ty: ty.with_nullable(true) })
     }
 
-    /// The number of a stored function that is called with such arguments; equal calls are equal expressions.
+    /// The number of a stored function with these arguments; equal calls are equal expressions.
     fn function_number(
         &mut self,
         routine: Arc<catalog::Routine>,
@@ -204,7 +204,7 @@ impl<'b> Binder<'b> {
         }
     }
 
-    /// Calls that are operators in disguise, or answered from types alone. `called`: the name in the statement.
+    /// Calls that are operators, or are answered from types alone. `called`: the name in the statement.
     fn bind_operator_call(
         &mut self,
         operator: OperatorCall,

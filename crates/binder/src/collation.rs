@@ -1,4 +1,4 @@
-//! Which collation an operation works in: coercibility of expressions and how several are brought together (error 1267 otherwise).
+//! Which collation an operation works in: coercibility of expressions and how several are combined (error 1267 otherwise).
 
 use charset::Collation;
 use errors::{Error, Result, err};
@@ -7,7 +7,7 @@ use types::{CollationId, TextSource, TypeKind};
 
 use crate::typing::is_stringy;
 
-/// How strongly an expression insists on its collation; smaller wins.
+/// The coercibility of an expression; smaller wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Coercibility {
     Explicit = 0,
@@ -100,7 +100,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
     }
 }
 
-/// A collation and how strongly it is wanted.
+/// A collation and its coercibility.
 #[derive(Clone, Copy)]
 struct Wanted {
     collation: CollationId,
@@ -128,7 +128,7 @@ fn is_unicode(collation: &Collation) -> bool {
         || matches!(collation.charset.name, "ucs2" | "utf16" | "utf16le" | "utf32")
 }
 
-/// Can everything of `right` be said in `left`, so that `right` is converted?
+/// Whether every text of `right` can be represented in `left`, so that `right` is converted.
 fn is_superset(left: Wanted, right: Wanted) -> bool {
     let (a, b) = (
         charset::collation_or_binary(left.collation),
@@ -149,7 +149,7 @@ fn undecided(charset: &str) -> Wanted {
     Wanted { collation, strength: Coercibility::Undecided, ascii: false }
 }
 
-/// Operands of character sets that do not go together.
+/// Operands whose character sets cannot be combined.
 const APART: Wanted =
     Wanted { collation: CollationId::BINARY, strength: Coercibility::Undecided, ascii: false };
 
@@ -158,7 +158,7 @@ const APART: Wanted =
 pub(crate) enum Differing {
     /// It compares: an error.
     Refuse,
-    /// It makes a text, which has the binary collation.
+    /// It returns a text, which has the binary collation.
     Binary,
 }
 

@@ -419,7 +419,7 @@ pub(crate) fn is_binary_literal(expr: &ast::Expr) -> bool {
     )
 }
 
-/// A TIME compares with text as text, unless a column is compared with a constant.
+/// A TIME compares with text as text, unless a TIME column is compared with a constant.
 fn is_computed_time(time: &Expr, text: &Expr) -> bool {
     let is_column = crate::grouping::plain_register(time).is_some();
     time.ty().kind == TypeKind::Time && text.ty().is_string() && !(is_column && is_fixed(text))

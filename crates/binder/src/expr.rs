@@ -255,7 +255,7 @@ impl Binder<'_> {
         Expr::balanced(op, operands).ok_or_else(|| Error::internal("a connective without operands"))
     }
 
-    /// `&&` and `||` instead of the words, between two operands.
+    /// `&&` and `||` instead of AND and OR, between two operands.
     fn deprecate_signs(&mut self, op: BinaryOp, from: u32, to: u32) {
         let between = ast::Span { start: from, end: to };
         let has = |signs: &[u8]| between.of(&self.source).windows(2).any(|pair| pair == signs);
@@ -392,7 +392,7 @@ impl Binder<'_> {
         Ok(Expr::Case { operand: Some(Box::new(operand)), branches, otherwise, collation, ty })
     }
 
-    /// Text as the bytes that its own character set has for it; all else as it is.
+    /// Text as the bytes in its own character set; other values unchanged.
     fn encoded(&mut self, expr: Expr) -> Result<Expr> {
         let ty = expr.ty();
         if !ty.is_text() || charset::collation_or_binary(ty.collation).charset.is_utf8() {

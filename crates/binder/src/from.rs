@@ -322,7 +322,7 @@ impl Binder<'_> {
         Ok(plan)
     }
 
-    /// Binds a view's SELECT where nothing of the statement around it can be seen.
+    /// Binds a view's SELECT where the surrounding statement cannot be seen.
     fn bind_view_query(&mut self, view: &View, query: &ast::Query) -> Result<BoundQuery> {
         let text = Cow::Owned(view.definition.as_bytes().to_vec());
         let outer_source = std::mem::replace(&mut self.source, text);
@@ -345,7 +345,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Runs `f` while the blocks from `level` on cannot be seen.
+    /// Runs `f` while the blocks from `level` on are hidden.
     pub(crate) fn with_hidden<T>(
         &mut self,
         level: usize,
@@ -626,7 +626,7 @@ pub(crate) fn derived_source(
     match source {
         None => ColumnSource { table, org_name, materialized, ..ColumnSource::default() },
         Some(source) if !materialized => source,
-        // Keys are not the temporary table's.
+        // Keys of the source are not keys of the temporary table.
         Some(source) => ColumnSource {
             table,
             schema: source.schema,

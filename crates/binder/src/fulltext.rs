@@ -30,7 +30,7 @@ impl Binder<'_> {
             };
             let mut instances = self.instances.iter().enumerate();
             let found = instances.find_map(|(at, known)| Some((at, known.column_of(register)?)));
-            // The rows of a derived table that is kept have no index.
+            // A materialized derived table has no index.
             let Some((at, column)) = found else { bail!(TABLE_CANT_HANDLE_FT) };
             if instance.is_some_and(|known| known != at) {
                 bail!(WRONG_ARGUMENTS, "MATCH");
@@ -123,7 +123,7 @@ pub fn key_columns(table: &Table) -> Vec<KeyColumn> {
     parts.collect()
 }
 
-/// A FULLTEXT index as writes of the table keep it.
+/// A FULLTEXT index as writes of the table maintain it.
 pub fn fulltext_write(table: &Table, index: &FulltextIndex) -> FulltextWrite {
     let first = index.columns.first().and_then(|column| table.columns.get(*column));
     FulltextWrite {

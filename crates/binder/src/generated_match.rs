@@ -67,7 +67,7 @@ impl Binder<'_> {
     }
 }
 
-/// Whether a column of one type holds a value of another as it is and compares as it does.
+/// Whether a column of one type holds a value of another unchanged and compares as it does.
 fn holds_value(column: &DataType, value: &DataType) -> bool {
     if column.is_integer() && value.is_integer() {
         return column.unsigned == value.unsigned;
@@ -84,7 +84,7 @@ fn holds_value(column: &DataType, value: &DataType) -> bool {
 
 struct Search<'c> {
     candidates: &'c [Candidate],
-    /// Something would have matched if a lifted literal were the one that the column's expression has.
+    /// A match would exist if a lifted literal were the one that the column's expression has.
     nearly: bool,
 }
 

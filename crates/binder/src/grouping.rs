@@ -101,7 +101,7 @@ impl Binder<'_> {
         node.for_each_input(&mut |input| self.collect_equalities(input, filter, equalities));
     }
 
-    /// Where a group fixes all that an outer join's condition reads of the outer side, its equalities fix columns of the
+    /// If a group fixes everything that an outer join's condition reads of the outer side, its equalities fix columns of the
     /// inner side too: they hold, or all of these columns are NULL.
     fn extend_by_outer_joins(
         &self,
@@ -246,7 +246,7 @@ impl Binder<'_> {
     }
 }
 
-/// The register of a column, read as it is or turned to local time.
+/// The register of a column, read unchanged or converted to local time.
 pub(crate) fn plain_register(expr: &Expr) -> Option<Register> {
     match expr {
         Expr::Column { register, .. } => Some(*register),

@@ -6,7 +6,7 @@ use syntax::{Hint, HintTable, IndexHintName, JoinOrderName, parse_hints};
 
 use crate::binder::Binder;
 
-/// Most warnings of one statement's hints.
+/// The maximum number of warnings for one statement's hints.
 const NOTICES_MAX: usize = 64;
 /// Characters of the text that a syntax error shows.
 const NEAR_CHARS_MAX: usize = 80;
@@ -50,7 +50,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Notes the use of a character set that is on its way out.
+    /// Notes the use of a deprecated character set.
     pub(crate) fn note_charset(&mut self, name: &str) {
         let name = name.to_ascii_lowercase();
         match name.as_str() {
@@ -161,7 +161,7 @@ impl Binder<'_> {
         hints.push(IndexHint { kind: chosen, scope: IndexHintScope::Join, indexes: ids });
     }
 
-    /// Pairs of tables of which the first must be joined before the second.
+    /// Pairs of tables: the first must be joined before the second.
     fn order_hint(&mut self, kind: JoinOrderName, tables: &[HintTable], first: usize) {
         if kind == JoinOrderName::Fixed {
             self.straight_join = true;

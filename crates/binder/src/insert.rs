@@ -57,7 +57,7 @@ impl Binder<'_> {
         let (targets, source) = self.bind_insert_source(insert, &table, base, &columns)?;
         self.is_change = false;
         let mode = self.bind_insert_mode(insert, &table, base)?;
-        // The rows of a query are there before the first is written.
+        // The rows of a query are complete before the first is written.
         if matches!(source, LogicalInsertSource::Values(_)) {
             let inside = view.as_ref().and_then(|view| {
                 let mut inside = view.instances.clone().map(|id| &self.instances[id]);
@@ -148,7 +148,7 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// 1423: a column that the view does not give a value for, or cannot, has no default.
+    /// 1423: a column that the view cannot give, or does not give, a value for has no default.
     fn require_defaults(&self, table: &Table, targets: &[usize], view: &View) -> Result<()> {
         let mode = self.input.bind.sql_mode;
         let strict = [SqlMode::STRICT_TRANS_TABLES, SqlMode::STRICT_ALL_TABLES];
@@ -169,7 +169,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Catalog positions of the columns that values are given for.
+    /// Catalog positions of the columns with values.
     fn target_columns(&self, insert: &ast::Insert, table: &Table) -> Result<Vec<usize>> {
         if let ast::InsertSource::Set(assignments) = &insert.source {
             let names = assignments.iter().map(|assignment| &assignment.column);
@@ -218,7 +218,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Stored positions of columns that are given values without exception.
+    /// Stored positions of columns that have a value in every row.
     fn plain_targets(&self, table: &Table, columns: &[usize]) -> Result<Vec<usize>> {
         let mut targets = Vec::with_capacity(columns.len());
         for index in columns {

@@ -11,7 +11,7 @@ use crate::binder::Binder;
 use crate::literal;
 use crate::scope::{BoundQuery, Clause};
 
-/// Most NESTED PATHs of a JSON_TABLE.
+/// The maximum number of NESTED PATHs of a JSON_TABLE.
 const NESTED_MAX: usize = 16;
 /// Display width of FOR ORDINALITY.
 const ORDINALITY_WIDTH: u32 = 10;

@@ -10,7 +10,7 @@ use crate::binder::Binder;
 use crate::scope::column_read;
 
 impl Binder<'_> {
-    /// Tells the optimizer how a row's partition follows from its columns.
+    /// Shows the optimizer how a row's partition follows from its columns.
     pub(crate) fn bind_partition_number(&mut self, id: InstanceId, table: &Table) -> Result<()> {
         let Some(column) = table.partition_column() else { return Ok(()) };
         let base = self.instance(id).base;
@@ -74,7 +74,7 @@ impl Binder<'_> {
     }
 }
 
-/// `number IN (..)` for the partitions that are named; `None` where none are. Column `i` has register `base + i`; 1735, 1747.
+/// `number IN (..)` for the named partitions; `None` where none is named. Column `i` has register `base + i`; 1735, 1747.
 pub(crate) fn selected(table: &Table, names: &[Ident], base: Register) -> Result<Option<Expr>> {
     if names.is_empty() {
         return Ok(None);

@@ -117,7 +117,7 @@ pub struct RequiredPrivilege {
     pub schema: Arc<str>,
     /// Table or view.
     pub table: Arc<str>,
-    /// Columns that are used; empty: any one column will do (`SELECT COUNT(*)`).
+    /// Columns that are used; empty: any one column suffices (`SELECT COUNT(*)`).
     pub columns: Vec<Arc<str>>,
     /// The operation.
     pub kind: PrivilegeKind,

@@ -1,4 +1,4 @@
-//! Where names mean something, the changes that spell it out are noted.
+//! Notes the changes that write out names, where they are resolved.
 
 use syntax::ast;
 
@@ -15,7 +15,7 @@ impl Binder<'_> {
         self.spelling.as_mut()
     }
 
-    /// A table's name means one of the current schema.
+    /// A table's name refers to a table of the current schema.
     pub(crate) fn spell_table(&mut self, name: &ast::ObjectName, schema: &str) {
         if name.schema.is_none()
             && let Some(spelling) = self.spelling()
@@ -25,7 +25,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A name means a column of a table of the block at `level`.
+    /// A name refers to a column of a table of the block at `level`.
     pub(crate) fn spell_column(
         &mut self,
         name: &ast::ColumnName,
@@ -43,7 +43,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A name of the select list means a column of a table, or else keeps its spelling.
+    /// A name of the select list refers to a column of a table, or else keeps its spelling.
     pub(crate) fn spell_listed(&mut self, name: &ast::ColumnName, bound: &plan::Expr) {
         if self.spelling().is_none() {
             return;
@@ -62,7 +62,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `*` means these columns of the innermost block.
+    /// `*` refers to these columns of the innermost block.
     pub(crate) fn spell_wildcard(&mut self, span: ast::Span, columns: &[(usize, usize)]) {
         if self.spelling().is_none() {
             return;

@@ -87,7 +87,7 @@ pub(crate) struct VisibleColumn {
     pub name: Arc<str>,
     pub table: usize,
     pub column: usize,
-    /// Set for a column that NATURAL or USING made of two.
+    /// Set for a column that NATURAL or USING merged from two.
     pub merged: Option<Expr>,
 }
 
@@ -248,7 +248,7 @@ impl ScopeTable {
     }
 }
 
-/// Column names without regard to case, the common ASCII case first.
+/// Column names case-insensitively, the common ASCII case first.
 pub(crate) fn names_equal(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!(a.is_ascii() && b.is_ascii()) && same_name(a, b))
 }
@@ -292,7 +292,7 @@ pub(crate) struct NewRow {
 pub(crate) struct BoundQuery {
     pub plan: Logical,
     pub outputs: Vec<OutputColumn>,
-    /// Only selects, joins, filters and computes: a table reference to it needs no barrier.
+    /// Only selects, joins, filters and computes: a reference to it can be merged.
     pub mergeable: bool,
     /// Number of its block.
     pub block: u32,
@@ -410,7 +410,7 @@ pub(crate) fn visible_or_all(block: &Block) -> Vec<VisibleColumn> {
 }
 
 /// The type of an integer column without the display width that its definition named: expressions are as wide as the values that a column
-/// can hold. `None` when it named none, or one that belongs to the type.
+/// can hold. `None` when it named no width, or the type's default.
 fn wide_integer(ty: &DataType) -> Option<DataType> {
     let width = match ty.kind {
         TypeKind::TinyInt if ty.length == 1 && !ty.unsigned => return None,

@@ -1,4 +1,4 @@
-//! SELECT: the parts of a block in the order in which names can be known, and the operators that they become.
+//! SELECT: the parts of a block in the order in which names can be known, and their operators.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn alias_of(item: &ast::SelectItem) -> Option<Arc<str>> {
     }
 }
 
-/// The bound parts of a block before they are put together.
+/// The bound parts of a block before they are assembled.
 struct Parts {
     filter: Option<Expr>,
     outputs: Vec<OutputColumn>,
@@ -58,7 +58,7 @@ impl Binder<'_> {
         self.apply_hints(select.hints.as_deref(), first);
         let parts = self.bind_parts(select, order_by)?;
         if asks_membership && is_only_grouped(select, self.block()) {
-            // Groups without a sum have the rows that they are made of.
+            // Groups without an aggregate have their input rows.
             let block = self.block();
             block.grouped = false;
             block.keys.clear();
@@ -202,7 +202,7 @@ impl Binder<'_> {
         function.is_some_and(|function| function.is(FunctionRole::Operator(OperatorCall::IfNull)))
     }
 
-    /// How an item of the select list is made.
+    /// How an item of the select list is produced.
     fn making(&self, written: &ast::Expr, bound: &Expr) -> Making {
         match (&written.kind, bound) {
             (ast::ExprKind::Function(call), _)
@@ -391,7 +391,7 @@ impl Binder<'_> {
         self.bind_expr(expr)
     }
 
-    // --- putting together
+    // --- assembly
 
     fn assemble(
         &mut self,
@@ -555,7 +555,7 @@ impl Binder<'_> {
     }
 }
 
-/// Puts key registers in the place of key expressions.
+/// Replaces key expressions by key registers.
 fn replace_keys(
     expr: &mut Expr,
     keys: &[(Register, Expr)],
@@ -589,7 +589,7 @@ fn replace_computed(expr: &mut Expr, computed: &[(Register, Expr)]) {
     });
 }
 
-/// Whether GROUP BY does nothing but make rows distinct.
+/// Whether GROUP BY only makes rows distinct.
 fn is_only_grouped(select: &ast::Select, block: &Block) -> bool {
     select.group_by.is_some()
         && select.having.is_none()

@@ -21,7 +21,7 @@ impl<'a> Binder<'a> {
     /// schema and the name of `table`.
     ///
     /// # Errors
-    /// 1054 and everything else that can be wrong with an expression.
+    /// 1054 and every other fault of an expression.
     pub fn bind_table_expression(
         mut self,
         table: Option<(&Arc<str>, &Arc<str>)>,
@@ -111,7 +111,7 @@ impl<'a> Binder<'a> {
         let mut columns = Vec::with_capacity(table.columns.len());
         for (index, column) in table.columns.iter().enumerate() {
             let register = Register(base.0 + index as u32);
-            // A virtual column is put in where it is named.
+            // A virtual column is replaced by its expression.
             let expr = match &column.generated {
                 Some(generated)
                     if index < shown.len()
@@ -149,7 +149,7 @@ impl<'a> Binder<'a> {
         bound
     }
 
-    /// Makes sure that a virtual column of a table reference is computed when its rows are read.
+    /// Ensures that a virtual column of a table reference is computed when its rows are read.
     pub(crate) fn bind_virtual_column(
         &mut self,
         id: InstanceId,
@@ -175,7 +175,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Converts to a column's type, when it is another.
+/// Converts to a column's type, when they differ.
 pub(crate) fn stored_as(expr: Expr, ty: &DataType) -> Expr {
     if expr.ty() == *ty {
         return expr;

@@ -296,8 +296,8 @@ impl Binder<'_> {
                 continue;
             };
             let base = self.new_registers(child.columns.len());
-            // Each table is described once with its own foreign keys; where it turns up again exec takes that description, by
-            // table id. So a chain that comes back to its start has one, too.
+            // Each table is described once with its own foreign keys; where it occurs again exec uses that description, by
+            // table id. So a chain that returns to its start has one as well.
             let other = if described.contains(&child.id.0) || depth >= CASCADE_DEPTH_MAX {
                 self.table_index(&child);
                 self.plain_write(&child, base)?
@@ -320,7 +320,7 @@ impl Binder<'_> {
     }
 }
 
-/// On which side the other table's index is looked for.
+/// The side on which the other table's index is searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Parent,

@@ -4,7 +4,7 @@ use types::{CollationId, DataType, NOT_FIXED_DECIMALS, TypeKind};
 
 /// Most digits of a DECIMAL.
 const DECIMAL_PRECISION_MAX: u32 = 65;
-/// Most fraction digits of a DECIMAL.
+/// The maximum number of fraction digits of a DECIMAL.
 const DECIMAL_SCALE_MAX: u8 = 30;
 /// Display width of a DOUBLE without fixed decimals: 15 digits, sign, point and exponent.
 const DOUBLE_WIDTH: u32 = 23;
@@ -15,7 +15,7 @@ const CHAR_BYTES_MAX: u32 = 4;
 /// Widest BIGINT with sign.
 const BIGINT_WIDTH: u32 = 21;
 
-/// How an operand counts in arithmetic.
+/// The kind of an operand in arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberClass {
     Integer { unsigned: bool },

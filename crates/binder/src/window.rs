@@ -35,10 +35,10 @@ fn function_of(func: WindowFunc) -> WindowFunction {
     }
 }
 
-/// How errors call a window without a name.
+/// The text by which errors name a window without a name.
 const UNNAMED: &str = "<unnamed window>";
 
-/// A number where ORDER BY of a query would count its columns.
+/// A number where ORDER BY of a query would refer to its columns.
 fn is_position(expr: &ast::Expr) -> bool {
     matches!(expr.kind, ast::ExprKind::Literal(ast::Literal::Integer(_)))
 }
@@ -370,7 +370,7 @@ impl Binder<'_> {
     }
 }
 
-/// The type of a window's result in the temporary table that the reference keeps it in.
+/// The type of a window's result in the reference's temporary table.
 fn kept_type(mut ty: DataType) -> DataType {
     match ty.kind {
         TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int => {

@@ -22,7 +22,7 @@ pub(crate) struct Place {
     pub(crate) row: u32,
 }
 
-/// Records with their sort keys, side by side. The memory is used again from statement to statement.
+/// Records with their sort keys, side by side. The memory is reused from statement to statement.
 #[derive(Default)]
 pub(crate) struct SortedRows {
     pub(crate) records: RowBatch,
@@ -51,13 +51,13 @@ pub(crate) struct RunBuffers {
     pub(crate) scans: Vec<ScanBuffers>,
     /// For making records.
     pub(crate) records: RecordBuffers,
-    /// For keys that are made and forgotten at once.
+    /// For keys that are built and used only once.
     pub(crate) key: Vec<u8>,
     /// For a row that is changed by its key.
     pub(crate) point: PointBuffers,
 }
 
-/// A row that is changed by its key: the key, and the record as it was read.
+/// A row that is changed through its key: the key, and the record as it was read.
 #[derive(Default)]
 pub(crate) struct PointBuffers {
     pub(crate) key: Vec<u8>,

@@ -16,7 +16,7 @@ use crate::measure::{ExecCounts, Measure};
 
 /// The session's transactions, one for each engine that a statement touches.
 pub trait TransactionSource {
-    /// The started transaction in an engine; starts it when it is not.
+    /// The transaction in an engine; starts it if necessary.
     ///
     /// # Errors
     /// Unknown engine, or it cannot start.
@@ -62,7 +62,7 @@ pub trait Host: TransactionSource {
     /// Runs a trigger for a row.
     ///
     /// # Errors
-    /// Whatever goes wrong in it.
+    /// Any error of the program.
     fn fire(&mut self, _trigger: u32, _rows: TriggerRows<'_>) -> Result<()> {
         Err(Error::internal("a trigger without anybody to run it"))
     }
@@ -70,7 +70,7 @@ pub trait Host: TransactionSource {
     /// Calls a function.
     ///
     /// # Errors
-    /// Whatever goes wrong in it.
+    /// Any error of the program.
     fn call(&mut self, _function: u32, _args: Vec<Value>) -> Result<Value> {
         Err(Error::internal("a stored function without anybody to run it"))
     }
@@ -78,7 +78,7 @@ pub trait Host: TransactionSource {
 
 /// Takes result rows.
 pub trait RowSink {
-    /// A row; it is gone when the call returns.
+    /// A row; it is valid only during the call.
     ///
     /// # Errors
     /// The client is gone.
@@ -146,7 +146,7 @@ pub struct ExecScratch {
     pub(crate) key: Vec<u8>,
     pub(crate) sorted: SortedRows,
     pub(crate) run: RunBuffers,
-    /// Work since the session took the counts last.
+    /// Work since the session last took the counts.
     pub counts: ExecCounts,
     /// Measures of the last measured run.
     pub measures: Vec<Measure>,

@@ -1,4 +1,4 @@
-//! Rows that an operator keeps, charged to the statement: side by side in memory, or in the order in which they came in memory and after
+//! Rows that an operator keeps, charged to the statement: all in memory, or in order of arrival in memory and after
 //! that in a file without a name.
 
 use errors::Result;
@@ -38,12 +38,12 @@ impl Rows {
         &mut self.values[index * self.width..(index + 1) * self.width]
     }
 
-    /// Keeps the next value of a row that is not complete.
+    /// Keeps the next value of an incomplete row.
     pub(crate) fn begin(&mut self, value: Value) {
         self.values.push(value);
     }
 
-    /// Forgets the values of a row that is not complete.
+    /// Discards the values of an incomplete row.
     pub(crate) fn abandon(&mut self) {
         self.values.truncate(self.count * self.width);
     }
@@ -134,7 +134,7 @@ impl KeptRows {
         file.push(&[], values)
     }
 
-    /// No more rows will come. Whether some are in a file.
+    /// No more rows will be added. Returns whether some are in a file.
     pub(crate) fn end_file(&mut self) -> Result<bool> {
         if let Some(file) = &mut self.file {
             self.extent = Some(file.end_sequence()?);

@@ -60,7 +60,7 @@ pub struct Measure {
     pub loops: u64,
     /// Rows that it gave.
     pub rows: u64,
-    /// Rows that a scan looked at before its filter.
+    /// Rows that a scan read before its filter.
     pub examined: u64,
     /// Time until the first row, of all loops; opening included.
     pub first: Duration,

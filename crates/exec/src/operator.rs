@@ -7,7 +7,7 @@ use crate::run::Run;
 
 /// A running operator.
 pub(crate) trait Operator<'r> {
-    /// Starts, or starts again with the outer registers as they are now.
+    /// Starts, or restarts with the current outer registers.
     fn open(&mut self, run: &mut Run<'r>) -> Result<()>;
     /// Puts the next row into the registers; false at the end.
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool>;
@@ -15,7 +15,7 @@ pub(crate) trait Operator<'r> {
     fn close(&mut self, run: &mut Run<'r>);
 }
 
-/// Compiled data that running operators are made of.
+/// Compiled data from which running operators are built.
 pub(crate) trait Source: Send + Sync {
     /// Makes a running operator.
     fn build<'r>(&'r self) -> Box<dyn Operator<'r> + 'r>;

@@ -189,7 +189,7 @@ impl Program {
     /// Runs the statement. On an error every change of the statement is undone (after a deadlock, of the transaction).
     ///
     /// # Errors
-    /// Whatever goes wrong in the statement.
+    /// Any error of the statement.
     pub fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
         ctx.env.cancel.check()?;
         match &self.kind {

@@ -21,7 +21,7 @@ pub(crate) struct QueryProgram {
     outputs: Vec<Output>,
     /// Set when every result column is a plain column of the one table scanned.
     cells: Option<Vec<RecordCell>>,
-    /// Columns of the sort keys, when all that happens to the scan is a sort by plain columns.
+    /// Columns of the sort keys, when the only operation on the scan is a sort by plain columns.
     sort_columns: Option<Vec<usize>>,
 }
 
@@ -341,7 +341,7 @@ fn send_records<'r>(
     Ok(sent)
 }
 
-/// Puts kept records in order and sends them.
+/// Sorts kept records and sends them.
 fn send_sorted(
     (node, scan): (&SortNode, &ScanNode),
     sorted: &mut SortedRows,

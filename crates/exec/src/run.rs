@@ -39,7 +39,7 @@ pub(crate) struct Body {
     pub(crate) subqueries: Vec<SubqueryNode>,
     pub(crate) ctes: Vec<CteNode>,
     pub(crate) registers: usize,
-    /// Values computed once a statement.
+    /// Values computed once per statement.
     pub(crate) once_slots: usize,
     /// Sets of long IN lists.
     pub(crate) set_slots: usize,
@@ -111,11 +111,11 @@ pub(crate) struct Run<'r> {
     pub(crate) memo: Memo<'r>,
     /// How rows read by MATCH are locked: a statement that changes the rows it finds must find their current versions.
     pub(crate) match_lock: RowLock,
-    /// A program has failed: nothing may be ignored any more.
+    /// A program has failed: no error may be ignored any more.
     pub(crate) program_failed: bool,
     /// The statement changes data without IGNORE: in strict mode some warnings are errors.
     pub(crate) is_strict_write: bool,
-    /// The engine has ended the transaction: its cursors are gone, and asking for it would start another.
+    /// The engine has ended the transaction: its cursors are closed, and a request for it would start another.
     pub(crate) is_rolled_back: Cell<bool>,
     /// Rows that LIMIT cut off but SQL_CALC_FOUND_ROWS counts.
     pub(crate) found_rows: Option<u64>,
@@ -221,7 +221,7 @@ impl<'r> Run<'r> {
         error.into_error(self.env.cancel)
     }
 
-    /// To be called for each row somewhere in every loop.
+    /// To be called for each row in every loop.
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.ticks = self.ticks.wrapping_add(1);

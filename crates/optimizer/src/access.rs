@@ -29,12 +29,12 @@ pub(crate) struct Goal {
 #[derive(Clone, Debug)]
 pub(crate) struct TablePlan {
     pub access: Access,
-    /// Predicates (positions) that the access answers completely.
+    /// Predicates (positions) that the access covers completely.
     pub consumed: Vec<usize>,
     /// Rows after all predicates.
     pub rows: f64,
     pub cost: f64,
-    /// Rows come as the goal wants them.
+    /// Rows come in the goal's order.
     pub ordered: bool,
     /// Equal group columns are adjacent.
     pub grouped: bool,
@@ -100,7 +100,7 @@ impl Planner<'_> {
             let clustered = table.primary().filter(|_| allowed(0));
             let weight = if forced { FORCED } else { 1.0 };
             let full = self.scanned(id, 0, clustered, &keeps, total, goal, weight);
-            // However few rows there are: those that fit come best first.
+            // Even with few rows: matches come best first.
             if !is_matched && best.as_ref().is_none_or(|before| full.cost < before.cost) {
                 best = Some(full);
             }
@@ -113,7 +113,7 @@ impl Planner<'_> {
         best
     }
 
-    /// A MATCH that every row must fulfil gives the rows that do.
+    /// A MATCH that every row must satisfy returns the rows that do.
     fn matched(
         &self,
         id: InstanceId,
@@ -155,7 +155,7 @@ impl Planner<'_> {
         Some(TablePlan { access, consumed, rows, cost, ordered, grouped: false })
     }
 
-    /// Which indexes hints leave, and whether one must be used.
+    /// Which indexes the hints allow, and whether one must be used.
     fn allowed<'t>(&self, id: InstanceId, table: &'t Table) -> (impl Fn(usize) -> bool + 't, bool) {
         let mut allowed: Vec<bool> = table.indexes.iter().map(|index| index.visible).collect();
         let mut forced = false;
@@ -332,7 +332,7 @@ impl Planner<'_> {
     }
 }
 
-/// The MATCH that must find a row for it to fulfil the predicate: alone, or with a rank above a number that is not negative.
+/// The MATCH that must find a row for it to satisfy the predicate: alone, or with a rank above a number that is not negative.
 fn fitting(predicate: &Expr) -> Option<&Expr> {
     match predicate {
         Expr::Match { .. } => Some(predicate),
@@ -381,7 +381,7 @@ pub(crate) fn group_cost(rows: f64, grouped: bool, goal: &Goal) -> f64 {
     if grouped || goal.group.is_empty() { 0.0 } else { rows * GROUP_COST }
 }
 
-/// The register that a sort key reads, as it is or as local time.
+/// The register that a sort key reads, unchanged or as local time.
 pub(crate) fn sorted_register(key: &SortKey) -> Option<Register> {
     match &key.expr {
         Expr::Column { register, .. } => Some(*register),

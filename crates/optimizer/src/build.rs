@@ -61,7 +61,7 @@ impl Planner<'_> {
         Ok(self.top(joined, &mut graph))
     }
 
-    /// Predicates that concern the whole, computed columns, and predicates on those.
+    /// Predicates on the whole graph, computed columns, and predicates on those.
     fn top(&self, mut node: Node, graph: &mut Graph) -> Node {
         let constant: Vec<Expr> = graph
             .predicates
@@ -203,7 +203,7 @@ impl Planner<'_> {
                         &live,
                         &Goal { limit: None, ..goal.clone() },
                     );
-                    // A key of this table may make the rest of an order idle for its own rows, not for joined ones.
+                    // A key of this table may make the rest of an order redundant for its own rows, not for joined ones.
                     let instance = self.instance(*id);
                     let is_own = |key| {
                         sorted_register(key).is_some_and(|key| instance.column_of(key).is_some())
@@ -287,7 +287,7 @@ impl Planner<'_> {
         Node { physical, rows: step.rows, cost: step.cost, ordered, grouped }
     }
 
-    /// A relation without regard to the others.
+    /// A relation, independently of the others.
     fn alone(&mut self, relation: &Relation, candidate: Candidate, live: &[bool]) -> Node {
         match (&relation.source, candidate.node) {
             (Source::Table(id), _) => {
@@ -311,7 +311,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Rows that are computed once and read again and again. Columns are filled in at the end.
+    /// Rows that are computed once and read repeatedly. Columns are filled in at the end.
     pub(crate) fn materialized(&mut self, input: Physical) -> Physical {
         if matches!(
             input,

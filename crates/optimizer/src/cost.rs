@@ -18,7 +18,7 @@ pub(crate) const SCATTERED_COST: f64 = 6.0;
 pub(crate) const ENTRY_COST: f64 = 0.4;
 /// Bytes of an entry that cost as much as the entry itself. Set.
 pub(crate) const ENTRY_BYTES: f64 = 1000.0;
-/// An entry costs at most this share of a row, so that of two equal ways the one through the shorter entries wins. Set.
+/// An entry costs at most this share of a row, so that of two equal accesses the one through the shorter entries wins. Set.
 pub(crate) const ENTRY_COST_MAX: f64 = ROW_COST * 0.9;
 /// Makes a full scan lose against a forced index. Set: larger than the ratio of any two costs that matter.
 pub(crate) const FORCED: f64 = 1e6;
@@ -42,11 +42,11 @@ pub(crate) const ORDER_COST_EXTRA: f64 = 10.0;
 
 /// Putting a row into a hash table. Set.
 pub(crate) const BUILD_COST: f64 = 1.0;
-/// Looking a row up in one. Set: half of putting it in.
+/// Looking a row up in one. Set: half of the insertion.
 pub(crate) const PROBE_COST: f64 = 0.5;
 /// Reading a row again from memory. Set.
 pub(crate) const REREAD_COST: f64 = 0.3;
-/// Handing a joined row on. Set: small, so that of two orders the one with fewer rows in between wins.
+/// Passing on a joined row. Set: small, so that of two orders the one with fewer rows in between wins.
 pub(crate) const JOINED_ROW_COST: f64 = 0.1;
 /// A join is never expected to return fewer rows, so that costs after it still count. Set.
 pub(crate) const JOINED_ROWS_MIN: f64 = 0.001;
@@ -92,9 +92,9 @@ pub(crate) const RECURSIONS: f64 = 10.0;
 pub(crate) const GROUPS_SHARE: f64 = 0.1;
 /// Distinct rows among rows. Set.
 pub(crate) const DISTINCT_SHARE: f64 = 0.5;
-/// The smallest share that a histogram is believed: rows may have been added since it was made. Reference: 0.10.
+/// A histogram's share is never taken to be smaller: rows may have been added since it was made. Reference: 0.10.
 pub(crate) const HISTOGRAM_SHARE_MIN: f64 = 0.001;
-/// Rows that a LIMIT with a parameter asks for: most clients page in small steps. Set.
+/// Rows that a LIMIT with a parameter requests: most clients page in small steps. Set.
 pub(crate) const PARAMETER_LIMIT: f64 = 20.0;
 /// At most this many distinct rows are compared in memory, so that they come in the order of an index. Set.
 pub(crate) const ORDERED_DISTINCT_ROWS_MAX: f64 = 1000.0;

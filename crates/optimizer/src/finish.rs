@@ -182,7 +182,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Both sides of a join, of which `needed` is read above or by its conditions.
+    /// Both sides of a join, of which the conditions and the operators above read `needed`.
     fn fill_joined(
         &self,
         outer: &mut Physical,
@@ -216,7 +216,7 @@ impl Planner<'_> {
         self.fill(input, needed, pass);
     }
 
-    /// An input of which nothing but `outputs` is read.
+    /// An input of which only `outputs` are read.
     fn fill_apart(&self, input: &mut Physical, outputs: &[Expr], pass: &Pass<'_>) {
         let mut needed = RegisterSet::new();
         outputs.iter().for_each(|expr| pass.add(expr, &mut needed));
@@ -258,7 +258,7 @@ impl Planner<'_> {
                 table.columns.push((stored, register));
             }
         }
-        // Other tables that a writing statement reads may have to be locked, which only works on the rows.
+        // Other tables that a writing statement reads may have to be locked, and only rows can be locked.
         let plain = table.locking == RowLocking::None && table.locator.is_none();
         if plain && self.read.is_some() {
             table.entries = crate::covering::entries(definition, access, &table.columns);

@@ -41,7 +41,7 @@ pub(crate) struct Relation {
     pub local: Vec<Expr>,
     /// Relations that must come before.
     pub after: u64,
-    /// It reads registers of relations before it and must be opened again for each row.
+    /// It reads registers of earlier relations and must be opened again for each row.
     pub lateral: bool,
 }
 
@@ -51,14 +51,14 @@ pub(crate) struct Graph {
     pub relations: Vec<Relation>,
     /// WHERE and ON of inner joins.
     pub predicates: Vec<Expr>,
-    /// Computed columns, to be computed when all is joined.
+    /// Computed columns, to be computed after all joins.
     pub projected: Vec<(Register, Expr)>,
     /// Predicates that need computed columns.
     pub late: Vec<Expr>,
     /// Columns of several relations that are equal in all rows: each pair has its predicate, and of those that a step of the join
     /// could check, one is equivalent to all.
     pub classes: Vec<RegisterSet>,
-    /// No row can come out.
+    /// The result is empty.
     pub empty: bool,
     straight: bool,
 }
@@ -224,7 +224,7 @@ impl Planner<'_> {
         used
     }
 
-    /// A left join: an inner one when a predicate above cannot be true for NULLs.
+    /// A left join, or an inner one when a predicate above cannot be true for NULLs.
     fn flatten_left(
         &mut self,
         left: Logical,
@@ -252,7 +252,7 @@ impl Planner<'_> {
         if let Some(on) = on {
             split(on, &mut conditions);
         }
-        // A filter right below may join the condition: rows that fail it match nothing either way.
+        // A filter directly below may join the condition: rows that fail it match nothing either way.
         let mut right = right;
         while let Logical::Filter { input, predicate } = right {
             split(predicate, &mut conditions);

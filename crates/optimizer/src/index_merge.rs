@@ -24,7 +24,7 @@ impl Arm<'_> {
 }
 
 impl Planner<'_> {
-    /// Ways to read a table that an OR among its predicates offers.
+    /// Accesses to a table that an OR among its predicates allows.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn merged(
         &self,

@@ -15,7 +15,7 @@ use crate::predicate::selectivity;
 use crate::sargable::Sarg;
 use crate::upper::Node;
 
-/// Most relations for which all orders are tried.
+/// The maximum number of relations for which all orders are tried.
 const EXHAUSTIVE_MAX: usize = 12;
 /// How a relation is joined to the previous ones.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) enum Method {
     Lateral,
 }
 
-/// A relation with everything that the search wants to know.
+/// A relation with all data that the search needs.
 pub(crate) struct Candidate {
     /// All conditions that may be checked at it: its own first.
     pub predicates: Vec<Expr>,
@@ -256,7 +256,7 @@ impl Search<'_, '_> {
             }
             match next {
                 Some(next) => partial = next,
-                // Dependencies point backwards, so the order of the statement always works.
+                // Dependencies refer to earlier relations, so the order of the statement always works.
                 None => return (0..count).collect(),
             }
         }
@@ -458,7 +458,7 @@ impl Planner<'_> {
     }
 }
 
-/// Whether equal values of both types are equal bytes after the same treatment.
+/// Whether equal values of both types become equal bytes after the same conversion.
 fn same_class(a: &types::DataType, b: &types::DataType) -> bool {
     use types::TypeKind;
     let exact = |ty: &types::DataType| {

@@ -78,7 +78,7 @@ pub(crate) struct Planner<'a> {
     /// Registers that a query reads; `None` for other statements.
     pub(crate) read: Option<plan::RegisterSet>,
     pub(crate) join_orders: Vec<(plan::InstanceId, plan::InstanceId)>,
-    /// Rows that each CTE is expected to have.
+    /// Expected rows of each CTE.
     pub(crate) cte_rows: Vec<(CteId, f64)>,
     /// Some column of some table has a histogram.
     pub(crate) has_histograms: bool,

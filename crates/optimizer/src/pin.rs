@@ -1,4 +1,4 @@
-//! Which part of an index predicates pin down: ranges of its keys, and how many rows they are expected to hold.
+//! The part of an index that predicates pin down: ranges of its keys, and how many rows they are expected to hold.
 //!
 //! The parts of the key are taken in order. Equal values and lists of values pin a part down and lead on to the next one; a range
 //! or a union of ranges is the last part used, and so is a part without a predicate.
@@ -16,7 +16,7 @@ pub(crate) struct Pinned {
     pub ranges: Vec<RangeSpec>,
     pub consumed: Vec<usize>,
     pub used: Vec<usize>,
-    /// Parts with one equal value.
+    /// Parts pinned to one equal value.
     pub equal: usize,
     /// Share of the table that the ranges hold.
     pub rows: f64,
@@ -24,7 +24,7 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// A predicate is used; an exact one is answered, unless only a prefix is indexed.
+    /// A predicate is used; an exact one is covered, unless only a prefix is indexed.
     fn note(&mut self, sarg: &Sarg, whole: bool) {
         self.used.push(sarg.predicate);
         if sarg.exact && whole {
@@ -35,7 +35,7 @@ impl Pinned {
 
 /// The restrictions of predicates on one part of the key.
 enum PartPin {
-    /// It has one or several known values; the next part can be pinned down, too.
+    /// It has one or several known values; the next part can be pinned down as well.
     Values,
     /// It is in ranges, which hold this share of the rows with the earlier parts' values.
     Ranges { share: f64 },
@@ -43,9 +43,9 @@ enum PartPin {
     Nothing,
 }
 
-/// The list of values that the first part was pinned down by.
+/// The list of values that pinned down the first part.
 ///
-/// A list that gave the numbers of partitions also pins down a later part: its values go with the numbers one by one.
+/// A list that gave the numbers of partitions also pins down a later part: its values are paired with the numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ListId {
     predicate: usize,
@@ -162,7 +162,7 @@ impl<'a> Pinning<'a> {
         true
     }
 
-    /// Gives each range that a value of the list made that value of the part, too.
+    /// Gives each range from a value of the list the paired value of this part as well.
     fn go_with_partitions(&mut self, part: &IndexPart, values: &[Expr]) {
         let sources: Vec<IndexKeySource> =
             values.iter().map(|value| self.source(part, value, false)).collect();
@@ -174,7 +174,7 @@ impl<'a> Pinning<'a> {
         }
     }
 
-    /// Makes a range of each range so far with each value.
+    /// Makes one range of each existing range and value.
     fn combine(&mut self, part: &IndexPart, values: &[Expr]) {
         let before = std::mem::take(&mut self.pinned.ranges);
         for range in before {
@@ -188,7 +188,7 @@ impl<'a> Pinning<'a> {
         self.all_single = false;
     }
 
-    /// Ranges one of which holds the part: the share of the rows in them.
+    /// Ranges of which one holds the part: the share of the rows in them.
     fn take_union(&mut self, part: &IndexPart) -> Option<f64> {
         let ranges = self.pinned.ranges.len();
         let (sarg, union) = self.sargs_of(part).find_map(|sarg| match &sarg.kind {
@@ -213,7 +213,7 @@ impl<'a> Pinning<'a> {
         Some(union.iter().map(piece_share).sum::<f64>().min(1.0))
     }
 
-    /// A range that holds the part, of all predicates that bound it: the share of the rows in it.
+    /// A range that holds the part, from all predicates that bound it: the share of the rows in it.
     fn take_range(&mut self, part: &IndexPart) -> Option<f64> {
         let mut is_bounded = false;
         for sarg in self.sargs_of(part) {

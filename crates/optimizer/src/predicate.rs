@@ -59,7 +59,7 @@ pub(crate) fn factor(predicate: Expr, into: &mut Vec<Expr>) {
         alternative.retain(|conjunct| !common.contains(conjunct));
     }
     into.extend(common);
-    // An alternative that asks for nothing else is true wherever another is.
+    // An alternative without other conditions is true wherever another is.
     let rest = alternatives.into_iter().map(conjunction).collect::<Option<Vec<_>>>();
     into.extend(rest.and_then(|rest| Expr::balanced(BinaryOp::Or, rest)));
 }
@@ -71,7 +71,7 @@ pub(crate) fn restriction(predicate: &Expr, is_own: impl Fn(&Expr) -> bool) -> O
     Expr::balanced(BinaryOp::Or, alternatives.collect::<Option<Vec<_>>>()?)
 }
 
-/// Puts conjuncts together, in order; the tree is as flat as can be.
+/// Joins conjuncts in order; the tree is as flat as possible.
 pub(crate) fn conjunction(predicates: impl IntoIterator<Item = Expr>) -> Option<Expr> {
     Expr::balanced(BinaryOp::And, predicates.into_iter().collect())
 }
@@ -80,7 +80,7 @@ pub(crate) fn has_subquery(expr: &Expr) -> bool {
     expr.any(&mut |node| matches!(node, Expr::Subquery { .. }))
 }
 
-/// The truth of a constant predicate, when it can be seen.
+/// The truth of a constant predicate, when it is known.
 pub(crate) fn constant_truth(expr: &Expr) -> Option<bool> {
     match expr {
         Expr::Literal { value, .. } => match value {
@@ -172,10 +172,10 @@ fn is_null_with(expr: &Expr, registers: &RegisterSet) -> bool {
         Expr::Cast { operand, .. } | Expr::Collate { operand, .. } => {
             is_null_with(operand, registers)
         }
-        // Functions may turn NULL into something.
+        // Functions may turn NULL into another value.
         Expr::Function { .. }
         | Expr::Stored { .. }
-        // A row that is made up fits nothing: 0.
+        // A NULL-extended row fits no search: 0.
         | Expr::Match { .. }
         | Expr::Case { .. }
         | Expr::Subquery { .. }
@@ -187,7 +187,7 @@ fn is_null_with(expr: &Expr, registers: &RegisterSet) -> bool {
     }
 }
 
-/// Puts expressions in the place of registers, until none is left.
+/// Replaces registers by expressions, until none is left.
 pub(crate) fn substitute(expr: &mut Expr, columns: &[(Register, Expr)]) {
     if columns.is_empty() {
         return;

@@ -11,9 +11,9 @@ use crate::Planner;
 use crate::predicate::substitute;
 use crate::sargable::{Ends, Sarg, SargKind};
 
-/// Partitions that are looked into one by one where each has a range of the primary key to offer.
+/// Partitions that are read one by one where each has a range of the primary key.
 const LOOKED_INTO_MAX: usize = 64;
-/// In the place of the predicate that a condition follows from: a list of all numbers goes with every value of the key, not one with one.
+/// In place of the predicate that a condition follows from: a list of all numbers is combined with every value of the key, not pairwise.
 const NO_PREDICATE: usize = usize::MAX;
 
 /// How a table's number is computed.
@@ -55,7 +55,7 @@ impl Planner<'_> {
             let nulls = (first * count, first * count + (count - 1));
             found.extend(self.by_range(id, &routed, usable, nulls));
         }
-        // Values or a range of the key within each partition are worth more than whole partitions.
+        // Values or a range of the key within each partition are more selective than whole partitions.
         let key = primary.parts.first().map(|part| part.column);
         let is_bounded = |sarg: &&Sarg| Some(sarg.column) == key;
         let numbers = partitioning.numbers();
@@ -281,7 +281,7 @@ fn may_overflow(value: &Expr) -> bool {
     })
 }
 
-/// The column that a growing expression reads, whether it is that column, and whether it may be NULL for a value.
+/// The column that a monotonic expression reads, whether it is that column, and whether it may be NULL for a value.
 fn growing(expr: &Expr) -> Option<(plan::Register, bool, bool)> {
     match expr {
         Expr::Column { register, .. } => Some((*register, true, false)),
@@ -301,7 +301,7 @@ fn growing(expr: &Expr) -> Option<(plan::Register, bool, bool)> {
     }
 }
 
-/// A value compared with a column, as one of the column's: its key is that of the column's equal values.
+/// A value compared with a column, converted to the column's type: its key is that of the column's equal values.
 fn fitted(value: &Expr, ty: &DataType) -> Option<Expr> {
     let from = value.ty();
     let cast = || {

@@ -6,7 +6,7 @@ use crate::Planner;
 use crate::predicate::{has_subquery, substitute};
 
 impl Planner<'_> {
-    /// `node` with only the rows that satisfy `predicate`, checked as far down as it may be.
+    /// `node` with only the rows that satisfy `predicate`, checked as far down as possible.
     pub(crate) fn push(&self, node: Logical, predicate: Expr) -> Logical {
         if predicate.is_volatile() || has_subquery(&predicate) {
             return filter(node, predicate);

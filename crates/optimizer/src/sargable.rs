@@ -1,4 +1,4 @@
-//! Which predicates an index can answer: `column op value` where the value does not depend on the row.
+//! The predicates that an index can evaluate: `column op value` where the value does not depend on the row.
 
 use plan::{BinaryOp, CastKind, Expr, InstanceId, RegisterSet, UnaryOp};
 use types::{CollationId, DataType, TypeKind, Value};
@@ -6,7 +6,7 @@ use types::{CollationId, DataType, TypeKind, Value};
 use crate::Planner;
 use crate::predicate::has_subquery;
 
-/// Longest list of OR-ed equalities and IN elements that becomes ranges.
+/// The longest list of OR-ed equalities and IN elements that becomes ranges.
 pub(crate) const IN_LIST_MAX: usize = 4096;
 
 /// The restriction of a predicate on a column.
@@ -21,11 +21,11 @@ pub(crate) enum SargKind {
         lower: Option<(Expr, bool)>,
         upper: Option<(Expr, bool)>,
     },
-    /// In any of these: OR-ed ranges and equalities.
+    /// A value in any of these: OR-ed ranges and equalities.
     Ranges(Vec<Ends>),
 }
 
-/// Lower and upper end of a range, each with whether it belongs to it.
+/// Lower and upper end of a range, each with whether it is inclusive.
 pub(crate) type Ends = (Option<(Expr, bool)>, Option<(Expr, bool)>);
 
 /// A predicate that an index can use.
@@ -248,7 +248,7 @@ pub(crate) fn mirror(op: BinaryOp) -> BinaryOp {
     }
 }
 
-/// Whether and how well the index order of `ty` answers a comparison with `value`.
+/// How the index order of `ty` fits a comparison with `value`.
 fn fit(ty: &DataType, value: &Expr, collation: CollationId) -> Option<Fit> {
     let from = value.ty();
     if from.kind == TypeKind::Null {

@@ -180,7 +180,7 @@ impl Planner<'_> {
         goal: &Goal,
     ) -> Result<Node> {
         let inner = Goal { order: keys.clone(), group: Vec::new(), limit: goal.limit };
-        // Whether this order is the one asked for outside.
+        // Whether this order is the requested one.
         let ordered = keys.starts_with(&goal.order);
         let node = self.plan(input, &inner)?;
         if node.ordered {

@@ -136,7 +136,7 @@ impl Planner<'_> {
         }
         let exprs: Vec<&Expr> = write.returning.iter().map(|output| &output.expr).collect();
         let root = self.finish_with(node.physical, &exprs, wanted, &shared.subqueries);
-        // A row that deletes others of its own table must not be met half-way.
+        // Deleting a row may cascade to other rows of its table, which the scan must not be reading at that time.
         let cascades = write.targets.iter().any(|target| {
             target.write.children.iter().any(|child| child.other.table == target.write.table)
         });
@@ -207,7 +207,7 @@ impl Planner<'_> {
         scans.iter().any(|access| {
             let index = match access {
                 Access::Unique { .. } => return false,
-                // A changed row could come again with another arm.
+                // A changed row could be read again by another arm.
                 Access::Merge { .. } => return true,
                 // All rows are found before the first is changed.
                 Access::Fulltext { .. } => return false,

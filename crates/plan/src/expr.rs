@@ -187,7 +187,7 @@ pub struct FulltextSearch {
     pub mode: FulltextMode,
     /// Collation of the texts.
     pub collation: CollationId,
-    /// The table's records, which phrases are looked for in.
+    /// The table's records, in which phrases are searched.
     pub layout: Arc<[DataType]>,
     /// Values for records older than their columns.
     pub missing: Arc<[Value]>,
@@ -221,7 +221,7 @@ impl Expr {
         Expr::Literal { value, ty }
     }
 
-    /// `a AND b AND ..` (or OR, XOR) in order, as a tree of logarithmic height; `None` of nothing.
+    /// `a AND b AND ..` (or OR, XOR) in order, as a tree of logarithmic height; `None` without operands.
     pub fn balanced(op: BinaryOp, mut operands: Vec<Expr>) -> Option<Expr> {
         while operands.len() > 1 {
             let mut next = Vec::with_capacity(operands.len().div_ceil(2));
@@ -249,7 +249,7 @@ impl Expr {
         }
     }
 
-    /// Whether the expression may be neither moved, repeated nor left out: it gives another value each time, or has an effect.
+    /// Whether the expression must be neither moved, repeated nor omitted: it gives another value each time, or has an effect.
     pub fn is_volatile(&self) -> bool {
         self.any(&mut |node| match node {
             Expr::AssignUserVariable { .. } => true,

@@ -1,9 +1,9 @@
 //! The meaning and the execution plan of a statement, as data: expressions, logical and physical operators, write plans.
 //!
-//! Invariant: data only. Functions are named, tables are named by id, nothing here can run; `exec` gives it life.
+//! Invariant: data only. Functions are named, tables are named by id, nothing here can run; `exec` runs it.
 //!
 //! All rows of a statement live in one register file: every column instance of every table reference, and every computed value,
-//! has a register of its own (`Register`). Operators fill registers, expressions read them; a correlated subquery reads the outer
+//! has its own register (`Register`). Operators fill registers, expressions read them; a correlated subquery reads the outer
 //! query's registers directly. Operators that keep rows (sort, hash, materialise) save and restore the registers that the plan names.
 
 mod expr;

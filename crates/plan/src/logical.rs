@@ -331,7 +331,7 @@ pub struct LogicalPlan {
     pub cte_ids: u32,
     /// STRAIGHT_JOIN was given as a SELECT option somewhere.
     pub straight_join: bool,
-    /// Tables of which the first is to be joined before the second, where the joins allow it.
+    /// Pairs of tables: the first must be joined before the second, where the joins allow it.
     pub join_orders: Vec<(InstanceId, InstanceId)>,
     /// The plan depends on a literal's value or on information tables.
     pub uncacheable: bool,

@@ -10,7 +10,7 @@ use crate::{AggregateCall, Expr, Register, SortKey, WindowCall};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CteId(pub u32);
 
-/// Locks asked for by FOR UPDATE, FOR SHARE, UPDATE, DELETE or SERIALIZABLE.
+/// Locks requested by FOR UPDATE, FOR SHARE, UPDATE, DELETE or SERIALIZABLE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RowLocking {
     #[default]
@@ -228,7 +228,7 @@ pub enum Physical {
         carried: Vec<Register>,
         /// WITH ROLLUP: super-aggregate rows follow their groups; needs sorted input.
         rollup: bool,
-        /// For each key the register of GROUPING(key), where asked for.
+        /// For each key the register of GROUPING(key), where it is used.
         grouping: Vec<Option<Register>>,
     },
     /// Window functions over one window; input sorted by partition and order.

@@ -19,7 +19,7 @@ pub struct OutputColumn {
     pub making: Making,
 }
 
-/// How a result column's value was made: metadata and CREATE TABLE ... SELECT differ by it.
+/// How a result column's value was made: metadata and CREATE TABLE ... SELECT depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Making {
     /// By an operator or a function, or it is a constant.
@@ -52,7 +52,7 @@ pub struct ColumnSource {
     pub on_update_now: bool,
     /// The current timestamp is its default.
     pub default_now: bool,
-    /// The rows are kept before they are read: a temporary table's column, whatever it is made of.
+    /// The rows are kept before they are read: a column of a temporary table, whatever its source.
     pub materialized: bool,
     /// The display width that its definition named.
     pub display_width: Option<u32>,
@@ -176,9 +176,9 @@ pub struct TableWrite {
     pub view_checks: Vec<ViewCheck>,
     /// The row must lie in the partitions that the statement names (1748).
     pub selected: Option<Expr>,
-    /// Schema and name of the view that an INSERT names: columns without a value and a default are its fault.
+    /// Schema and name of the view that an INSERT names: errors for columns without a value and a default name it.
     pub view: Option<(Arc<str>, Arc<str>)>,
-    /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for wording 1062.
+    /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for the text of error 1062.
     pub indexes: Vec<(u32, Arc<str>, Vec<usize>)>,
     /// FULLTEXT indexes, and the parts of the primary key, if any.
     pub fulltext: Vec<FulltextWrite>,
@@ -281,7 +281,7 @@ pub struct PlanFlags {
     pub estimated_rows: u64,
     /// Must not be kept in the plan cache (depends on a literal's value, reads information tables...).
     pub uncacheable: bool,
-    /// With literals in the place of its parameters another plan may be better.
+    /// With literals in place of its parameters another plan may be better.
     pub wants_literals: bool,
 }
 

@@ -179,7 +179,7 @@ impl Expr {
         self.for_each_child(&mut |child| child.visit(f));
     }
 
-    /// Does `f` hold for this expression or anything below it?
+    /// Whether `f` holds for this expression or anything below it.
     pub fn any(&self, f: &mut dyn FnMut(&Expr) -> bool) -> bool {
         if f(self) {
             return true;

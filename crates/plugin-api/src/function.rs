@@ -77,7 +77,7 @@ pub enum CollationRule {
     Own,
     /// It compares these: error 1267 where their collations do not agree.
     Compares(Arguments),
-    /// It puts these together, or returns one of them: the binary collation where their collations do not agree.
+    /// It joins these, or returns one of them: the binary collation where their collations do not agree.
     Joins(Arguments),
 }
 
@@ -226,7 +226,7 @@ pub struct ScalarFunction {
     pub truths: TruthArguments,
     /// See the type.
     pub collation: CollationRule,
-    /// A name of it that will go, and the warning (1287) that a call by that name raises.
+    /// A deprecated name of it, and the warning (1287) that a call by that name raises.
     pub deprecated: Option<(&'static str, &'static str)>,
     /// For the help tables: one line of syntax, then a sentence or two.
     pub help: &'static str,
@@ -254,12 +254,12 @@ impl fmt::Debug for ScalarFunction {
 
 /// State of one group of an aggregate.
 pub trait Accumulator: Send {
-    /// Takes in a row's coerced arguments. The caller has already removed duplicates for DISTINCT.
+    /// Adds a row's coerced arguments. The caller has already removed duplicates for DISTINCT.
     ///
     /// # Errors
     /// Overflow, memory limit.
     fn update(&mut self, ctx: &mut FunctionContext<'_>, args: &[Value]) -> Result<()>;
-    /// Takes in the sum of the arguments of `count` rows at once. Only SUM and AVG are asked.
+    /// Adds the sum of the arguments of `count` rows at once. Only called for SUM and AVG.
     ///
     /// # Errors
     /// Overflow; the function is not a sum.
@@ -383,7 +383,7 @@ pub trait SessionServices {
     fn current_role(&self) -> String {
         "NONE".into()
     }
-    /// The contents of a file that the account may read and that is where the server allows; `None` for any other.
+    /// The contents of a file that the account may read and that is in a directory that the server allows; `None` for any other.
     fn load_file(&self, _name: &str, _bytes_max: u64) -> Option<Vec<u8>> {
         None
     }
@@ -414,14 +414,14 @@ pub trait SessionServices {
     /// # Errors
     /// 1317, 3024.
     fn check_cancelled(&self) -> Result<()>;
-    /// `GET_LOCK(name, seconds)`: negative waits for ever. Granted?
+    /// `GET_LOCK(name, seconds)`: negative waits for ever. Returns whether it was granted
     ///
     /// # Errors
     /// Deadlock (3058), cancelled.
     fn get_user_lock(&mut self, name: &str, timeout_seconds: f64) -> Result<bool>;
     /// `RELEASE_LOCK`: `None` when no session holds it, `Some(false)` when another does.
     fn release_user_lock(&mut self, name: &str) -> Option<bool>;
-    /// `RELEASE_ALL_LOCKS`: how many (counting repeats).
+    /// `RELEASE_ALL_LOCKS`: the number of released locks (counting repeats).
     fn release_all_user_locks(&mut self) -> u64;
     /// `IS_USED_LOCK`: connection that holds it.
     fn user_lock_holder(&self, name: &str) -> Option<u64>;

@@ -1,4 +1,4 @@
-//! The border between a protocol plugin and the SQL layers: connections and their commands. Results leave through a `ResultSink`.
+//! The interface between a protocol plugin and the SQL layers: connections and their commands. Results leave through a `ResultSink`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

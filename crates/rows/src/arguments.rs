@@ -20,7 +20,7 @@ pub fn arg_infos(args: &[Expr]) -> Vec<ArgInfo> {
     args.iter().map(info).collect()
 }
 
-/// A coercion that changes nothing for values of `ty` is left out.
+/// A coercion that changes no value of `ty` is omitted.
 pub fn trimmed(coercion: Coercion, ty: &DataType) -> Coercion {
     use types::TypeKind;
     let idle = match &coercion {

@@ -337,7 +337,7 @@ pub enum KeyFit {
     Rounded(Value, Option<Ordering>),
 }
 
-/// Whether the value is one of the column's values as it is: it can be encoded at once.
+/// Whether the value is one of the column's values unchanged: it can be encoded at once.
 pub fn is_exact_key(value: &Value, ty: &DataType) -> bool {
     match value {
         Value::Int(number) if !ty.unsigned => match ty.kind {

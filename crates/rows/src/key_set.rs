@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 
-/// Keys with the numbers 0, 1, ... in the order in which they came.
+/// Keys with the numbers 0, 1, ... in order of insertion.
 #[derive(Debug, Default)]
 pub struct KeySet {
     /// For each key its length in four bytes and the key.
@@ -31,7 +31,7 @@ const LENGTH: usize = 4;
 /// Approximate bytes that a key costs in addition to its own: the length, and an entry in a table that is two thirds full.
 pub const KEY_OVERHEAD: usize = LENGTH + size_of::<Entry>() * 3 / 2;
 
-/// The hash by which the table goes: its ends, which choose place and tag, come both from the half that is kept.
+/// The hash for the table: both its ends, which choose place and tag, come from the stored half.
 #[inline]
 fn spread(half: u32) -> u64 {
     u64::from(half) << 32 | u64::from(half)

@@ -176,7 +176,7 @@ impl Layout {
         Ok(self.record.encode(values, out)?)
     }
 
-    /// Replaces `out` with the record of a row of which only some values differ from `old`. False: that has to be made of all values.
+    /// Replaces `out` with the record of a row of which only some values differ from `old`. False: it must be built from all values.
     ///
     /// # Errors
     /// A value of another type than its column; a damaged record.

@@ -32,7 +32,7 @@ pub enum Hint {
     },
     /// `QB_NAME(name)`.
     BlockName(Box<str>),
-    /// Advice that nothing here depends on: its name.
+    /// The name of a hint that has no effect here.
     Advice(&'static str),
 }
 

@@ -32,7 +32,7 @@ pub fn parse_bytes(
     parser::parse(sql, options)
 }
 
-/// Entry point for fuzzers: whatever `bytes` are, nothing here panics or overflows.
+/// Entry point for fuzzers: no `bytes` make it panic or overflow.
 pub fn fuzz_one(bytes: &[u8]) {
     let flags = bytes.first().copied().unwrap_or(0);
     let options = ParseOptions {

@@ -86,7 +86,7 @@ pub(crate) struct Printer<'a> {
     options: &'a PrintOptions<'a>,
     /// A schema that is not written.
     home: Option<&'a str>,
-    /// A table of another schema came by.
+    /// A table of another schema was printed.
     abroad: bool,
 }
 

@@ -52,9 +52,9 @@ pub enum ColumnOrigin {
     Call,
 }
 
-/// Characters that a text made by an expression can have, as it is announced.
+/// The announced maximum number of characters of a text that an expression computes.
 const EXPRESSION_CHARACTERS_MAX: u32 = 1 << 24;
-/// Bytes that the reference reckons for a character of a long text made by an expression, for each byte that it is sent with.
+/// Bytes that the reference counts for a character of a long computed text, for each byte of its encoding.
 const LONG_TEXT_FACTOR: u32 = 4;
 
 impl<'a> ColumnDefinition<'a> {

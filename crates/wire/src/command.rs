@@ -144,7 +144,7 @@ pub struct ExecuteHeader {
 pub fn decode_execute_header(reader: &mut Reader<'_>) -> Result<ExecuteHeader, Malformed> {
     let statement_id = reader.u32()?;
     let flags = CursorFlags(reader.u8()?);
-    // The iteration count is always 1 and means nothing.
+    // The iteration count is always 1 and has no meaning.
     reader.u32()?;
     Ok(ExecuteHeader { statement_id, flags })
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use crate::{FRAME_PAYLOAD_MAX, Malformed, Reader, put_u24};
 
-/// Payloads shorter than this are sent as they are.
+/// Payloads shorter than this are sent uncompressed.
 pub const MIN_COMPRESS_BYTES: usize = 50;
 /// Compressed length, sequence number, uncompressed length.
 const COMPRESSED_HEADER_BYTES: usize = 7;

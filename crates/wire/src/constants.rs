@@ -96,7 +96,7 @@ flags! {
         COMPRESS = 1 << 5;
         /// An ODBC client; without effect.
         ODBC = 1 << 6;
-        /// LOAD DATA LOCAL may be asked for.
+        /// LOAD DATA LOCAL may be requested.
         LOCAL_FILES = 1 << 7;
         /// Spaces before `(` after a function name are allowed.
         IGNORE_SPACE = 1 << 8;

@@ -69,7 +69,7 @@ pub fn scan_packet(
     }
 }
 
-/// Moves the parts of `packet`, which starts `buf`, together, so that the payload is contiguous from
+/// Joins the parts of `packet`, which starts `buf`, so that the payload is contiguous from
 /// [`FRAME_HEADER_BYTES`] on. Returns the payload.
 #[inline]
 pub fn join_parts(buf: &mut [u8], packet: Packet) -> &[u8] {

@@ -84,7 +84,7 @@ impl Greeting {
     }
 }
 
-/// The client asks for TLS: a handshake response that stops before the user name.
+/// The client requests TLS: a handshake response that stops before the user name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SslRequest {
     /// The client's capabilities.
@@ -125,7 +125,7 @@ pub struct HandshakeResponse<'a> {
     pub auth_plugin: Option<&'a [u8]>,
     /// Connection attributes.
     pub attributes: Vec<(&'a [u8], &'a [u8])>,
-    /// Level for zstd, if that was asked for.
+    /// Level for zstd, if that was requested.
     pub zstd_level: Option<u8>,
 }
 
@@ -268,7 +268,7 @@ impl HandshakeResponse<'_> {
     }
 }
 
-/// The server asks for another authentication method.
+/// The server requests another authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthSwitchRequest<'a> {
     /// Method.

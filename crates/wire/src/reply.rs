@@ -59,7 +59,7 @@ impl<'a> OkPacket<'a> {
         put_lenenc_int(out, self.last_insert_id);
         out.extend_from_slice(&status.0.to_le_bytes());
         out.extend_from_slice(&self.warnings.to_le_bytes());
-        // The text has its length before it in either form, whatever is written about the older one.
+        // The text is preceded by its length in either form, despite the documentation of the older one.
         if changed || !self.info.is_empty() {
             put_lenenc_bytes(out, self.info);
         }

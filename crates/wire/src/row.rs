@@ -146,7 +146,7 @@ impl BinaryRowWriter {
         BinaryRowWriter { bitmap_start }
     }
 
-    /// Makes cell `index` NULL; nothing may be appended for it.
+    /// Makes cell `index` NULL; no bytes may be appended for it.
     #[inline]
     pub fn set_null(&self, out: &mut [u8], index: usize) {
         let bit = index + ROW_BITMAP_OFFSET;

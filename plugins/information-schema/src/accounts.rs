@@ -195,7 +195,7 @@ pub fn user(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -
         row.push(Value::text(&account.authentication_string));
         let expired = flag(account.password_expired);
         let number = |number: Option<u64>| number.map_or(Value::Null, Value::UInt);
-        // The columns are as narrow as the reference's, whatever the option said.
+        // The columns are as narrow as the reference's, for any length of the option.
         let small = |days: Option<u64>| number(days.map(|days| days.min(u16::MAX.into())));
         let changed = time(account.password_changed_micros);
         row.extend([expired, changed, number(account.password_lifetime), flag(account.locked)]);

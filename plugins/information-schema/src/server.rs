@@ -29,7 +29,7 @@ pub fn character_sets(
     Ok(())
 }
 
-/// The collations, those of a character set together.
+/// The collations, grouped by character set.
 fn by_character_set() -> Vec<&'static charset::Collation> {
     let mut collations: Vec<_> = charset::collations().iter().collect();
     collations.sort_by_key(|collation| (collation.charset.name, collation.id.0));
@@ -113,7 +113,7 @@ fn is_plugin_slot(slot: &str) -> bool {
     matches!(slot, "AUTHENTICATION" | "STORAGE ENGINE" | "LISTENER")
 }
 
-/// `mysql.plugin`: nothing is loaded from a library.
+/// `mysql.plugin`: empty, because no plugin is loaded from a library.
 pub fn mysql_plugin(_: &dyn InformationContext, _: &InfoFilter, _: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
@@ -265,7 +265,7 @@ pub fn session_variables(
     })
 }
 
-/// `performance_schema.variables_info`: where each value came from.
+/// `performance_schema.variables_info`: the origin of each value.
 pub fn variables_info(
     ctx: &dyn InformationContext,
     _: &InfoFilter,

@@ -1,4 +1,4 @@
-//! The input of a connection: received bytes that are not used up. Borrows its storage from the worker thread,
+//! The input of a connection: received bytes that are not consumed. Borrows its storage from the worker thread,
 //! so that an idle connection owns none.
 
 /// Bytes read at once.

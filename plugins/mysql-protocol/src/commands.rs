@@ -110,7 +110,7 @@ impl Connection {
             }
         };
         if lost || (!close && self.cancel.is_connection_killed()) {
-            // A connection that another one killed ends without an answer.
+            // A connection that another one killed ends without a reply.
             scratch.output.clear();
             self.phase = Phase::Closed;
         } else if commits.is_empty() {
@@ -318,7 +318,7 @@ fn put_fields(
     }
 }
 
-/// COM_STMT_RESET: the pieces of parameters that came are not for the next execution.
+/// COM_STMT_RESET: the received pieces of parameters are not for the next execution.
 fn forget_long_data(statements: &mut BoundStatements, id: u32) {
     if let Some(bound) = statements.get_mut(&id) {
         bound.long_data.clear();

@@ -28,7 +28,7 @@ use crate::transport::{Fill, Transport};
 
 /// Commands of one connection in a row, before others get their turn.
 const COMMANDS_PER_TURN: usize = 16;
-/// Packets of the log-in: connection attributes of 64 KiB and the rest.
+/// Packets of the log-in: connection attributes of 64 KiB and the other fields.
 const LOGIN_PACKET_MAX: usize = 128 * 1024;
 /// Fewer connections than this that have not logged in are always allowed.
 const HALF_OPEN_MIN: usize = 256;
@@ -86,13 +86,13 @@ impl Server {
         open < self.max_connections() || self.half_open.load(Ordering::Relaxed) > 0
     }
 
-    /// How many connections that have not logged in have to go.
+    /// How many connections that have not logged in must be closed.
     pub(crate) fn half_open_surplus(&self) -> usize {
         let max = self.max_connections();
         let half_open = self.half_open.load(Ordering::Relaxed);
         let over = self.connections.load(Ordering::Relaxed).saturating_sub(max);
         let too_many = half_open.saturating_sub((max / 4).max(HALF_OPEN_MIN));
-        // The newest is the one that they make room for.
+        // The newest one, for which they make room.
         too_many.max(over).min(half_open.saturating_sub(1))
     }
 }
@@ -196,7 +196,7 @@ pub(crate) struct Connection {
     pub(crate) wake_up: Option<WakeUp>,
     /// Parked, and no other connection has work: this turn may write the log, when that takes no longer than this.
     pub(crate) may_lead: Option<Duration>,
-    /// Parked, and asked that the reactor be woken when it is time to look again.
+    /// Parked, and has asked for the reactor to be woken when the commits need another check.
     pub(crate) awaits_wake: bool,
     pub(crate) close_request: Option<CloseReason>,
     /// Until when, and for how many bytes, it lingers.
@@ -205,7 +205,7 @@ pub(crate) struct Connection {
     is_counted: bool,
     /// Counted among those that have not logged in.
     pub(crate) half_open: bool,
-    /// More can be done at once.
+    /// More work can be done at once.
     pub(crate) wants_turn: bool,
     /// Commands so far.
     pub(crate) commands: u32,
@@ -263,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// One turn: as many commands as are there, within limits.
+    /// One turn: as many commands as have arrived, within limits.
     pub(crate) fn run(&mut self, scratch: &mut Scratch) {
         self.wants_turn = false;
         self.input.adopt(&mut scratch.input);
@@ -337,7 +337,7 @@ impl Connection {
     /// A complete packet, or `None` when none has arrived yet.
     fn next_packet(&mut self) -> Result<Option<Packet>, Option<Error>> {
         let first = if self.phase == Phase::Ready { 0 } else { self.sequence };
-        // The limit itself is too much, as it is for the reference.
+        // The limit itself is too large, as in the reference.
         let payload_max = self.max_packet - 1;
         loop {
             match scan_packet(self.input.bytes(), first, payload_max) {
@@ -471,7 +471,7 @@ impl Connection {
         // The last one first: the log then has the earlier ones as well.
         match commits.iter().rev().try_for_each(CommitHandle::wait) {
             Ok(()) => self.send_output(scratch),
-            // The log failed: the client must not hear that its commit succeeded.
+            // The log failed: the client must not be told that its commit succeeded.
             Err(_) => {
                 scratch.output.clear();
                 self.phase = Phase::Closed;
@@ -488,7 +488,7 @@ impl Connection {
         held.is_none_or(|held| held.commits.iter().all(CommitHandle::is_durable))
     }
 
-    /// Sends the held reply if its commits are durable, or can be made so now. True when it went out.
+    /// Sends the held reply if its commits are durable, or can be made so now. True when it was sent.
     fn unpark(&mut self) -> bool {
         let may_lead = self.may_lead.take();
         let Some(mut held) = self.held.take() else { return true };
@@ -500,7 +500,7 @@ impl Connection {
                     return false;
                 }
                 Err(_) => {
-                    // The log failed: the client must not hear that its commit succeeded.
+                    // The log failed: the client must not be told that its commit succeeded.
                     self.phase = Phase::Closed;
                     return true;
                 }
@@ -533,7 +533,7 @@ impl Connection {
         Ok(settled)
     }
 
-    /// Has the reactor woken once the commits of this parked connection are durable, and with them all commits before. False when
+    /// Has the reactor woken once the commits of this parked connection are durable, and with them all earlier commits. False when
     /// there is nothing to wait for.
     pub(crate) fn ask_to_be_woken(&self) -> bool {
         let (Some(held), Some(wake_up)) = (&self.held, &self.wake_up) else { return false };
@@ -555,7 +555,7 @@ impl Connection {
         self.timeouts_stale = false;
     }
 
-    /// Whether the connection has outstayed a limit at reactor time `now`.
+    /// Whether the connection has exceeded a limit at reactor time `now`.
     pub(crate) fn overdue(&mut self, now: u64, connect_timeout: u64) -> Option<CloseReason> {
         if self.cancel.is_connection_killed() {
             return Some(CloseReason::Killed);
@@ -590,7 +590,7 @@ impl Connection {
         }
     }
 
-    /// Ends the session (rollback and all) and the socket.
+    /// Ends the session (with a rollback) and the socket.
     fn end(&mut self) {
         if self.session.is_none() {
             // Before the client learns of it: the next client must find the place released once, not twice.
@@ -600,7 +600,7 @@ impl Connection {
         self.end_session();
     }
 
-    /// Gives up its place among the connections.
+    /// Releases its place among the connections.
     fn leave(&mut self) {
         if std::mem::take(&mut self.half_open) {
             self.server.half_open.fetch_sub(1, Ordering::Relaxed);

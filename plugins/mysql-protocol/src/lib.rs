@@ -1,7 +1,7 @@
 //! The MySQL protocol as a listener: sockets, TLS, compression, log-in, commands, results.
 //!
 //! Knows sessions only through `plugin_api`: no SQL, no plans, no catalog. Each connection is a state machine
-//! that a reactor thread drives; a thread that has to wait inside it gives its reactor away first.
+//! that a reactor thread drives; a thread that has to wait inside it hands its reactor over first.
 
 mod buffer;
 #[cfg(test)]

@@ -210,7 +210,7 @@ impl RunningListener for Running {
         self.waker.wake();
         self.thread.join();
         if let Some(path) = &self.socket {
-            // Already gone is as good.
+            // It may be gone already.
             let _ = sys::files::remove(path);
         }
         let deadline = monotonic() + grace;

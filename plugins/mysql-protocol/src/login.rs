@@ -70,7 +70,7 @@ pub(crate) struct Login {
 
 /// The next step of a log-in after a packet.
 enum Progress {
-    /// Output was written; another packet comes.
+    /// Output was written; another packet follows.
     Continue,
     /// Logged in, with the session's first OK.
     Done(Box<OkInfo>),
@@ -110,7 +110,7 @@ impl Connection {
         self.send_output(scratch);
     }
 
-    /// Random bytes between 1 and 127: no client may meet a NUL or half a character.
+    /// Random bytes between 1 and 127: no client may get a NUL or half a character.
     fn draw_nonce(&mut self) -> Result<()> {
         sys::entropy::fill(&mut self.nonce).map_err(Error::internal)?;
         for byte in &mut self.nonce {
@@ -287,7 +287,7 @@ impl Connection {
     fn step(&mut self, packet: &[u8], scratch: &mut Scratch) -> Result<Progress> {
         let Some(login) = &mut self.login else { return Err(err!(HANDSHAKE_ERROR)) };
         let Some(exchange) = &mut login.exchange else { return Err(err!(HANDSHAKE_ERROR)) };
-        // Slow hashes and RSA are slow on purpose.
+        // Hashes and RSA are slow on purpose.
         let step = blocking(|| exchange.next(packet))?;
         match step {
             AuthStep::Read => Ok(Progress::Continue),
@@ -410,7 +410,7 @@ fn is_password(response: &[u8]) -> bool {
     !response.is_empty() && response != [0]
 }
 
-/// The method the client's first data was made with.
+/// The method that the client's first data was made for.
 fn client_plugin(in_force: Capabilities, named: Option<&[u8]>) -> &[u8] {
     match named {
         Some(name) if in_force.contains(Capabilities::PLUGIN_AUTH) => name,

@@ -1,4 +1,4 @@
-//! Column definitions as sent before, kept by the worker thread: statements that run again send the same ones.
+//! Encoded column definitions, cached by the worker thread: statements that run again send the same ones.
 //!
 //! Knows nothing of how they are encoded.
 

@@ -150,7 +150,7 @@ impl Placement {
         self.activity
     }
 
-    /// Its turns take place in the reactor from the next on.
+    /// Its turns take place in the reactor from the next one on.
     pub(crate) fn call_back(&mut self) {
         match &self.place {
             Place::Reactor => {}

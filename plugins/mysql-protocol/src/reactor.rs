@@ -24,7 +24,7 @@ use crate::connection::{CloseReason, Connection, Phase, Scratch, Server};
 use crate::placement::{Activity, Crowd, Placement};
 
 /// Time between two checks of all connections: the resolution of time-outs, and how long a killed idle
-/// connection lives on.
+/// connection remains.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// The same while the server stops.
 const TICK_STOPPING: Duration = Duration::from_millis(20);
@@ -61,7 +61,7 @@ impl Inbox {
         messages.push(message);
         let first = messages.len() == 1;
         drop(messages);
-        // Later messages ride on the first one's wake-up.
+        // Later messages share the first one's wake-up.
         if first {
             self.waker.wake();
         }
@@ -78,7 +78,7 @@ impl Inbox {
     }
 }
 
-/// A connection's place in its reactor, and how to wake that.
+/// A connection's place in its reactor, and how to wake the reactor.
 #[derive(Clone)]
 pub(crate) struct WakeUp {
     inbox: Arc<Inbox>,
@@ -143,7 +143,7 @@ pub(crate) struct ConnectionReactor {
     parked: Vec<usize>,
     /// Some parked connection will cause a wake-up.
     awaits_wake: bool,
-    /// When the first of them came, or the engine was asked to see to them.
+    /// When the first of them arrived, or the engine was asked to handle them.
     parked_since: Duration,
     /// A parked connection has had a turn to write the log.
     has_led: bool,
@@ -151,7 +151,7 @@ pub(crate) struct ConnectionReactor {
     started: Duration,
     /// Seconds since `started`, as of the last tick.
     seconds: u64,
-    /// Connections that have not logged in, oldest first; those that have are among them for a while.
+    /// Connections that have not logged in, oldest first; those that have logged in remain in it for a while.
     half_open: VecDeque<(usize, u64)>,
     crowd: Crowd,
     stopping: Option<Duration>,
@@ -294,7 +294,7 @@ impl ConnectionReactor {
         self.parked.len() == self.entries.len() - self.free.len()
     }
 
-    /// With nothing else to do: a parked connection, for a turn in which it may write the log.
+    /// When idle: a parked connection, for a turn in which it may write the log.
     fn next_leader(&mut self) -> Option<Turn<Box<Connection>>> {
         if !self.must_settle() {
             return None;
@@ -358,7 +358,7 @@ impl ConnectionReactor {
         }
         let id = connection.id;
         connection.wake_up = Some(WakeUp { inbox: self.inbox.clone(), entry: index });
-        // There was no need for ticks before the first connection.
+        // Ticks were not needed before the first connection.
         self.seconds = monotonic().saturating_sub(self.started).as_secs();
         connection.accepted_at = self.seconds;
         connection.active_at = self.seconds;
@@ -410,7 +410,7 @@ impl ConnectionReactor {
         }
     }
 
-    /// Looks at every connection: time-outs, kills, shutdown.
+    /// Checks every connection: time-outs, kills, shutdown.
     fn tick(&mut self) {
         self.seconds = monotonic().saturating_sub(self.started).as_secs();
         let now = self.seconds;

@@ -26,7 +26,7 @@ use crate::connection::Timeouts;
 use crate::metadata::{MetadataCache, MetadataForm};
 use crate::transport::{Fill, Transport};
 
-/// Output is sent when it has grown to this.
+/// Output is sent when it reaches this size.
 const FLUSH_BYTES: usize = 64 * 1024;
 /// Sequence number of a reply's first packet.
 const FIRST_OF_REPLY: u8 = 1;
@@ -55,7 +55,7 @@ impl TextEncoding {
         }
     }
 
-    /// The character set in which texts of a column leave, when it is not the one that all are kept in.
+    /// The character set in which texts of a column are sent, when it is not the storage character set.
     fn conversion(&self, ty: &DataType) -> Option<&'static Charset> {
         if ty.collation == CollationId::BINARY {
             return None;
@@ -433,7 +433,7 @@ pub(crate) fn encode_column(column: &ColumnMeta, encoding: TextEncoding, out: &m
     };
     let is_timestamp = column.ty.kind == TypeKind::Timestamp;
     let collation = match encoding.collation {
-        // `character_set_results = NULL`: text goes out in its own collation.
+        // `character_set_results = NULL`: text is sent in its own collation.
         63 => column.ty.collation.0,
         other => other,
     };

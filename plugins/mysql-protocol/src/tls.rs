@@ -1,4 +1,4 @@
-//! Certificates and the TLS configuration. At first start a CA and a server certificate are made in the data
+//! Certificates and the TLS configuration. At first start a CA and a server certificate are created in the data
 //! directory, under the names that the reference uses.
 
 use std::io::{self, Write};

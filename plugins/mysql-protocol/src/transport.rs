@@ -63,7 +63,7 @@ pub(crate) struct Transport {
     cancel: CancelToken,
     tls: Option<Box<ServerConnection>>,
     compressed: Option<Box<Compressed>>,
-    /// The socket had nothing more at the last read, and no event came since.
+    /// The socket had nothing more at the last read, and no event has arrived since.
     pub(crate) drained: bool,
     /// Reads wait for bytes: the connection has its own thread.
     pub(crate) waiting: Option<Arc<Waiting>>,
@@ -305,7 +305,7 @@ impl Transport {
         Ok(len)
     }
 
-    /// Says goodbye as far as that is possible without waiting.
+    /// Sends a close notification if that is possible without waiting.
     pub(crate) fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
@@ -315,7 +315,7 @@ impl Transport {
     }
 }
 
-/// A waiting thread looks this often whether its connection was killed.
+/// A waiting thread checks this often whether its connection was killed.
 const WAIT_SLICE: Duration = Duration::from_millis(500);
 
 fn wait_in_slices(
@@ -339,7 +339,7 @@ fn wait_in_slices(
     }
 }
 
-/// Inside TLS a connection gives its thread up after this time without a byte.
+/// Inside TLS a connection releases its thread after this time without a byte.
 const TLS_SILENCE: Duration = Duration::from_millis(20);
 /// Waiting for a peer inside a TLS handshake is bounded by this, before session settings exist.
 const TLS_HANDSHAKE_WRITE_LIMIT: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
 //! SHOW, DESCRIBE and HELP as views: each is rewritten to a SELECT over information tables.
 //!
-//! Invariant: no rows are made here, so privileges, LIKE, WHERE and metadata come from the same place as for every other SELECT.
+//! Invariant: no rows are produced here, so privileges, LIKE, WHERE and metadata come from the same place as for every other SELECT.
 
 mod objects;
 mod select;

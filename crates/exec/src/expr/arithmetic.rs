@@ -181,7 +181,7 @@ impl Arithmetic {
     }
 }
 
-/// NULL, with warning 1365 when the SQL mode asks for it. The write path turns the warning into an error in strict mode.
+/// NULL, with warning 1365 when the SQL mode requires it. The write path turns the warning into an error in strict mode.
 #[cold]
 fn division_by_zero(run: &mut Run<'_>) -> Result<Value> {
     if run.function.sql_mode.contains(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
@@ -278,7 +278,7 @@ impl BitOperation {
     }
 }
 
-/// A binary string shifted as one big number.
+/// A binary string shifted as one large number.
 fn shifted(bytes: &[u8], count: u64, left: bool) -> Value {
     let bits = bytes.len() as u64 * 8;
     let mut out = vec![0u8; bytes.len()];

@@ -34,7 +34,7 @@ pub(crate) struct Compiler<'a> {
     pub(crate) registers: usize,
     pub(crate) once_slots: usize,
     pub(crate) set_slots: usize,
-    /// Searches of MATCH: those that are the same search once.
+    /// Searches of MATCH, without duplicates.
     pub(crate) searches: Vec<(Arc<FulltextSearch>, Expr, Arc<SearchCode>)>,
     /// Column names of registers, for messages.
     pub(crate) names: Names,
@@ -94,7 +94,7 @@ impl<'a> Compiler<'a> {
         expr.map(|expr| self.expr(expr)).transpose()
     }
 
-    /// Compiles an expression; one without columns is evaluated once a statement.
+    /// Compiles an expression; one without columns is evaluated once per statement.
     pub(crate) fn expr(&mut self, expr: &Expr) -> Result<Code> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -175,7 +175,7 @@ impl<'a> Compiler<'a> {
                 kind: *kind,
                 operand: Box::new(self.expr(operand)?),
             },
-            // Same bytes under another collation; a number becomes text.
+            // The same bytes under another collation; a number becomes text.
             Expr::Collate { operand, ty } => self.unified(operand, ty)?,
             Expr::Function { function, args, .. } => self.call(function.name, args)?,
             Expr::Match { search, row, against } => {

@@ -113,7 +113,7 @@ pub(crate) enum Code {
     Subquery(Box<SubqueryCode>),
 }
 
-/// An expression asked for its truth, with its type.
+/// An expression used as a condition, with its type.
 pub(crate) struct Truth {
     pub(crate) code: Code,
     pub(crate) ty: DataType,
@@ -206,7 +206,7 @@ impl Code {
         }
     }
 
-    /// The value in place, when no work is needed to have it.
+    /// The value in place, when it needs no computation.
     #[inline]
     pub(crate) fn leaf<'a>(&'a self, run: &'a Run<'_>) -> Option<&'a Value> {
         match self {
@@ -352,7 +352,7 @@ impl Call {
         let propagates = self.function.nulls == NullRule::Propagate;
         let mut values = [const { Value::Null }; ARGS_INLINE];
         for (place, arg) in values.iter_mut().zip(&self.args) {
-            // In place: a value that was just written piece by piece is dear to move.
+            // In place: a value that was just built piece by piece is expensive to move.
             match arg {
                 (code, _, Coercion::AsIs) => match code.leaf(run) {
                     Some(value) => place.clone_from(value),

@@ -14,7 +14,7 @@ use types::{CollationId, Comparator, DataType, Value, compare_values};
 use super::Code;
 use crate::run::Run;
 
-/// `left op right` with the rule that the operands' types ask for.
+/// `left op right` with the rule for the operands' types.
 pub(crate) struct Comparison {
     pub(crate) op: BinaryOp,
     pub(crate) left: Code,
@@ -23,7 +23,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Three-valued answer; `<=>` never answers NULL.
+    /// Three-valued result; `<=>` never returns NULL.
     #[inline]
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
         if self.comparator.is_direct()
@@ -93,7 +93,7 @@ impl RowComparison {
         Ok(if unknown { None } else { Some(true) })
     }
 
-    /// `<` and its kin: the first unequal column decides.
+    /// `<`, `<=`, `>` and `>=`: the first unequal column decides.
     fn ordered(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
         for column in &self.columns {
             let left = column.left.eval(run)?;

@@ -199,7 +199,7 @@ impl SubqueryCode {
         if left.len() == 1 {
             return Ok(None);
         }
-        // A row with a NULL here or there: it is unknown only if the other columns can be equal.
+        // A row with a NULL on either side: it is unknown only if the other columns can be equal.
         self.any_equal(left, &values, run)
     }
 

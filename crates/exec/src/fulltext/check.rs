@@ -1,4 +1,4 @@
-//! CHECK TABLE: whether a FULLTEXT index has exactly the entries that the rows ask for.
+//! CHECK TABLE: whether a FULLTEXT index has exactly the entries that the rows require.
 
 use engine_api::{
     CancelToken, Direction, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, RowRef,

@@ -1,5 +1,5 @@
-//! Rows that fit a part of a query, in the order of their locators: an index's entries of a word come so, and two such lists are put
-//! together in one pass.
+//! Rows that fit a part of a query, in the order of their locators, as an index returns the entries of a word; two such lists are merged
+//! in one pass.
 
 use std::cmp::Ordering;
 
@@ -62,7 +62,7 @@ impl Hits {
         Hits(hits)
     }
 
-    /// Hits in any order. Of several of a row the last counts.
+    /// Hits in any order. If a row has several, the last one counts.
     pub(super) fn unsorted(mut hits: Vec<Hit>) -> Hits {
         hits.reverse();
         hits.sort_by(|one, two| one.locator[..].cmp(&two.locator[..]));
@@ -94,7 +94,7 @@ impl Hits {
         Ok(())
     }
 
-    /// Both lists; a row of both fits for both reasons.
+    /// Both lists; a row in both gets both hits.
     pub(super) fn merge(self, other: Hits, keep: Keep) -> Hits {
         if self.0.is_empty() && keep == Keep::All {
             return other;

@@ -56,7 +56,7 @@ impl KeptFulltext {
         Ok(record)
     }
 
-    /// Puts the words of `new` in the place of those of `old`, each with the locator of its row.
+    /// Replaces the words of `old` by those of `new`, each with the locator of its row.
     fn replace(
         &self,
         old: Option<(&[u8], &Words)>,
@@ -118,7 +118,7 @@ pub(crate) fn insert_row(
     Ok(stored)
 }
 
-/// Puts a record in the place of the row at `locator`.
+/// Replaces the row at `locator` by a record.
 pub(crate) fn update_row(
     table: &WriteTable,
     locator: &[u8],
@@ -154,7 +154,7 @@ pub(crate) fn delete_row(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) 
     Ok(true)
 }
 
-/// The locator of a row when a record has taken its place: it stays, unless it is made of the primary key.
+/// The locator of a row after a record has replaced it: unchanged, unless it is built from the primary key.
 fn locator_after<'l>(
     table: &WriteTable,
     locator: &'l [u8],

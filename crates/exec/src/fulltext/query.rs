@@ -19,7 +19,7 @@ pub(super) enum Role {
     Raised,
     /// `<`: they come last.
     Lowered,
-    /// `~`: they do not fit the better for it.
+    /// `~`: they lower the rank.
     Ignored,
 }
 

@@ -25,7 +25,7 @@ use super::query::{self, Part, Role};
 use crate::expr::Code;
 use crate::run::Run;
 
-/// Weight of a word that is in every row: all words count for something.
+/// Weight of a word that is in every row: all words have some weight.
 const COMMON_WEIGHT_BASE: f64 = 1.0001;
 /// Entries that are fetched at once.
 const FETCH_ENTRIES: usize = 1024;
@@ -175,10 +175,10 @@ impl SearchCode {
     }
 }
 
-/// A word that the query asks for.
+/// A word of the query.
 struct Asked {
     key: Vec<u8>,
-    /// Rows that have it, counted each time the query asks.
+    /// Rows that have it, counted each time the query names it.
     rows: u64,
 }
 
@@ -261,7 +261,7 @@ impl Search<'_> {
         self.entries(key, range, None, run)
     }
 
-    /// Looks for all other words of the rows that were found, too.
+    /// Searches for all other words of the rows found as well.
     fn expand(&mut self, hits: &mut Hits, run: &mut Run<'_>) -> Result<()> {
         let mut words = BTreeMap::new();
         for hit in hits.iter() {
@@ -278,7 +278,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The texts of a row; none when it is not there.
+    /// The texts of a row; empty when it does not exist.
     fn texts(&self, locator: &[u8], run: &mut Run<'_>) -> Result<Vec<SqlBytes>> {
         run.tick()?;
         let plan = &self.code.plan;
@@ -306,7 +306,7 @@ impl Search<'_> {
         self.entries(&analyzer.key(word), range, Some(&fits), run)
     }
 
-    /// The rows of the entries in a range, as rows that have the word `asked`. Of several words of a row the last one counts.
+    /// The rows of the entries in a range, as rows that have the word `asked`. If a row has several, the last one counts.
     fn entries(
         &mut self,
         asked: &[u8],

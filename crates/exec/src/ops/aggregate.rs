@@ -297,7 +297,7 @@ struct Hash<'r> {
     parts: Vec<(RowReader, u32)>,
 }
 
-/// Bytes of a group's call state, as far as it is known beforehand.
+/// Bytes of a group's call state, as far as it is known in advance.
 const STATE_BYTES: usize = size_of::<State>() + 48;
 
 impl<'r> Hash<'r> {
@@ -513,7 +513,7 @@ impl<'r> Sorted<'r> {
         Ok(())
     }
 
-    /// WITH ROLLUP has a grand total of no rows too.
+    /// WITH ROLLUP has a grand total of no rows as well.
     fn total_of_nothing(&mut self, run: &mut Run<'r>) -> Result<()> {
         let Some(total) = self.levels.last_mut().filter(|level| level.keys == 0) else {
             return Ok(());

@@ -45,7 +45,7 @@ fn typed(columns: &[(Register, DataType)]) -> (Vec<usize>, Vec<DataType>) {
     columns.iter().map(|(register, ty)| (index(*register), ty.clone())).unzip()
 }
 
-/// A node of which all rows are read.
+/// A node whose rows are all read.
 fn drained(mut node: Node) -> Node {
     let mut at = &mut node;
     loop {
@@ -85,7 +85,7 @@ struct Groups<'p> {
     grouping: &'p [Option<Register>],
 }
 
-/// A grouping, by the batch program where that can do it.
+/// A grouping, by the batch program where it supports it.
 fn grouping_node(row: AggregateNode, batch: Option<BatchGrouping>) -> Node {
     match batch {
         Some(batch) => Node::BatchAggregate(Box::new(BatchAggregateNode { row, batch })),
@@ -93,7 +93,7 @@ fn grouping_node(row: AggregateNode, batch: Option<BatchGrouping>) -> Node {
     }
 }
 
-/// Whether a node gives the rows of a grouping, or of DISTINCT, as they are found.
+/// Whether a node returns the rows of a grouping, or of DISTINCT, in the order found.
 fn is_grouping(plan: &Physical) -> bool {
     match plan {
         Physical::Filter { input, .. } | Physical::Project { input, .. } => is_grouping(input),
@@ -102,7 +102,7 @@ fn is_grouping(plan: &Physical) -> bool {
     }
 }
 
-/// Whether rows are equal in `columns` exactly when they are in the sort keys.
+/// Whether rows are equal in `columns` exactly when their sort keys are.
 fn decides(keys: &[SortKey], columns: &[(Register, DataType)]) -> bool {
     let is_key = |key: &SortKey, (register, ty): &(Register, DataType)| {
         let as_it_is = matches!(key.expr, Expr::Column { register: own, .. } if own == *register);
@@ -112,7 +112,7 @@ fn decides(keys: &[SortKey], columns: &[(Register, DataType)]) -> bool {
         && keys.iter().all(|key| columns.iter().any(|column| is_key(key, column)))
 }
 
-/// Whether a TIMESTAMP expression gives UTC: columns as stored do, everything else is local time.
+/// Whether a TIMESTAMP expression is in UTC: stored columns are, everything else is local time.
 pub(crate) fn is_utc(expr: &Expr) -> bool {
     match expr {
         Expr::Column { ty, .. } | Expr::Literal { ty, .. } => ty.kind == TypeKind::Timestamp,
@@ -445,7 +445,7 @@ impl<'a> NodeCompiler<'a> {
         })
     }
 
-    /// DISTINCT as a grouping without calls, where the batch program can do that and all rows are wanted.
+    /// DISTINCT as a grouping without calls, where the batch program supports it and all rows are wanted.
     fn distinct_groups(
         &mut self,
         input: &Physical,

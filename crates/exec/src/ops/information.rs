@@ -1,4 +1,4 @@
-//! Rows of information tables: computed whole when the operator opens.
+//! Rows of information tables: all computed when the operator opens.
 
 use std::sync::Arc;
 

@@ -55,7 +55,7 @@ impl<'r> NestedLoop<'r> {
 /// The state of a join for a row of its outer side.
 #[derive(Clone, Copy, Default)]
 struct OuterRow {
-    /// The row is in the registers and its matches are being looked for.
+    /// The row is in the registers and its matches are being read.
     is_there: bool,
     matched: bool,
 }
@@ -244,7 +244,7 @@ impl<'r> HashJoin<'r> {
         Ok(())
     }
 
-    /// The next inner row of the input or of a part, with its key in `self.key`; rows that can match nothing are left out.
+    /// The next inner row of the input or of a part, with its key in `self.key`; rows that cannot match are skipped.
     fn next_inner(&mut self, part: &mut Option<RowReader>, run: &mut Run<'r>) -> Result<bool> {
         if let Some(part) = part {
             return part.next_into(&mut self.key, &self.node.inner_columns, run);
@@ -271,7 +271,7 @@ impl<'r> HashJoin<'r> {
         Ok(())
     }
 
-    /// Builds the table of the inner rows. When they are too many they are in the files that this returns.
+    /// Builds the table of the inner rows. If they do not fit memory, they are in the returned files.
     fn read_inner(
         &mut self,
         mut part: Option<RowReader>,
@@ -310,7 +310,7 @@ impl<'r> HashJoin<'r> {
         Ok(())
     }
 
-    /// Divides the outer rows, of the input or of a part, as the inner ones are.
+    /// Divides the outer rows, of the input or of a part, in the same way as the inner ones.
     fn divide(
         &mut self,
         inner: Partitions,
@@ -367,7 +367,7 @@ impl<'r> HashJoin<'r> {
         Ok(false)
     }
 
-    /// The next outer row; its key is in `self.key` when this answers that it has one.
+    /// The next outer row; its key is in `self.key` when this returns that it has one.
     fn next_outer(&mut self, run: &mut Run<'r>) -> Result<Option<bool>> {
         if self.built {
             return match self.outer.next(run)? {

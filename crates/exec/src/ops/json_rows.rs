@@ -72,7 +72,7 @@ impl JsonRowsNode {
 #[derive(Default)]
 struct State {
     items: Vec<SqlBytes>,
-    /// Items that were begun; the last of them is the current one.
+    /// Items that were started; the last of them is the current one.
     begun: usize,
     /// The child whose rows are being returned, as an index in `children`.
     child: usize,

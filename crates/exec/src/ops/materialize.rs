@@ -12,7 +12,7 @@ use crate::kept_rows::{KeptReader, KeptRows};
 use crate::operator::{Operator, Source};
 use crate::run::Run;
 
-/// Reads its input once and gives its rows again and again.
+/// Reads its input once and returns its rows repeatedly.
 pub(crate) struct Materialize<'r> {
     id: CteId,
     input: Box<dyn Operator<'r> + 'r>,
@@ -79,7 +79,7 @@ impl<'r> Operator<'r> for Materialize<'r> {
     }
 }
 
-/// Reads a CTE that something else computes, or computes it at first use.
+/// Reads a CTE that another operator computes, or computes it at first use.
 pub(crate) struct CteScan<'r> {
     id: CteId,
     columns: &'r [usize],

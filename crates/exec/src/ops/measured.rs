@@ -1,4 +1,4 @@
-//! EXPLAIN ANALYZE: an operator around each of the plan's.
+//! EXPLAIN ANALYZE: an operator around each operator of the plan.
 
 use std::time::Duration;
 

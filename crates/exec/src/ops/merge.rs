@@ -57,7 +57,7 @@ impl SpilledRuns {
     }
 }
 
-/// The first row of a run that is not delivered yet.
+/// The first row of a run that has not been returned yet.
 struct Head {
     key: Vec<u8>,
     run: usize,
@@ -110,7 +110,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// Reads a run's next row into memory that was another's.
+    /// Reads a run's next row, reusing the memory of another.
     fn refill(&mut self, mut head: Head) -> Result<()> {
         if self.readers[head.run].next(&mut head.key, &mut head.values)? {
             self.heads.push(Reverse(head));
@@ -128,7 +128,7 @@ impl Merge {
         Ok(true)
     }
 
-    /// Whether the row before had another key.
+    /// Whether the previous row had another key.
     pub(crate) fn is_new_key(&self) -> bool {
         self.before != self.key
     }

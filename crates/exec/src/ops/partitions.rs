@@ -11,7 +11,7 @@ const PARTS: usize = 16;
 /// Beyond this many divisions, rows with equal keys are kept in memory up to the statement's limit.
 pub(crate) const LEVELS_MAX: u32 = 6;
 
-/// Rows divided by their keys: equal keys meet in one part.
+/// Rows divided by their keys: equal keys are in one part.
 pub(crate) struct Partitions {
     writers: Vec<Option<RowWriter>>,
     level: u32,
@@ -59,7 +59,7 @@ impl Partitions {
         writer.push(key, values)
     }
 
-    /// Puts the values of some registers where their key belongs.
+    /// Stores the values of some registers in the part of their key.
     pub(crate) fn push_registers(
         &mut self,
         key: &[u8],

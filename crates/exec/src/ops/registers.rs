@@ -45,7 +45,7 @@ impl Rows {
         }
     }
 
-    /// Moves a row into registers; it is not asked for again.
+    /// Moves a row into registers; it is not read again.
     pub(crate) fn release(&mut self, index: usize, registers: &[usize], run: &mut Run<'_>) {
         for (register, value) in registers.iter().zip(self.row_mut(index)) {
             run.regs[*register] = std::mem::replace(value, Value::Null);
@@ -94,7 +94,7 @@ impl KeptRows {
         self.append(values.iter(), run.env.settings)
     }
 
-    /// No more rows will come.
+    /// No more rows will be added.
     pub(crate) fn end(&mut self, run: &mut Run<'_>) -> Result<()> {
         run.counts.disk_tables += u64::from(self.end_file()?);
         Ok(())
@@ -107,7 +107,7 @@ impl KeptRows {
 }
 
 impl KeptReader {
-    /// Puts the next row into registers; false after the last.
+    /// Restores the next row to registers; false after the last.
     pub(crate) fn restore_next(
         &mut self,
         rows: &KeptRows,

@@ -78,12 +78,12 @@ impl ScanNode {
         }
     }
 
-    /// Counts rows that the engine gave; none for the end.
+    /// Counts rows that the engine returned; none for the end.
     fn count_fetched(&self, rows: u64, run: &mut Run<'_>) {
         let counts = &mut run.counts;
         match &self.access {
             AccessNode::Full { backward: false, index: IndexId::CLUSTERED } => {
-                // The look that finds the end counts too.
+                // The read that finds the end counts too.
                 counts.read_rnd_next += rows.max(1);
             }
             AccessNode::Full { backward: false, .. }
@@ -125,7 +125,7 @@ impl TableNode {
         Ok(())
     }
 
-    /// Loads the row when the filter lets it pass.
+    /// Loads the row if it passes the filter.
     #[inline]
     pub(crate) fn accept(
         &self,
@@ -155,7 +155,7 @@ impl TableNode {
         }
     }
 
-    /// Gives back the lock on a row that the filter refused.
+    /// Releases the lock on a row that the filter rejected.
     pub(crate) fn refuse(&self, locator: &[u8], run: &mut Run<'_>) -> Result<()> {
         if self.effective_lock(run) != RowLock::None {
             run.transaction(self.engine)?.unlock_row(self.table, locator);
@@ -191,7 +191,7 @@ const FETCH_MAX: usize = 1024;
 const LOCKING_FETCH_MAX: usize = 64;
 const FETCH_GROWTH: usize = 8;
 
-/// A scan's buffers that were larger than this are freed, not kept for the next statement.
+/// Larger buffers of a scan are freed, not kept for the next statement.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
 impl ScanNode {
@@ -204,7 +204,7 @@ impl ScanNode {
 /// Bytes of locators that a locking merge remembers; beyond them the alternatives' conditions identify duplicates, as in plain reads.
 const GIVEN_BYTES_MAX: usize = 16 << 20;
 
-/// Rows of a table that are read in order in the time of one that is found through an index.
+/// The number of rows read in table order in the time of one found through an index.
 const ROWS_PER_LOOKUP: u64 = 8;
 
 /// Whether it takes less time to read a whole table than its rows in `ranges` of an index.
@@ -227,7 +227,7 @@ pub(crate) fn hold_much(
     Ok(false)
 }
 
-/// In a smaller table it does not matter how it is read.
+/// In a smaller table the access does not matter.
 const WHOLE_ROWS_MIN: u64 = 100;
 
 /// A running scan.
@@ -243,7 +243,7 @@ pub(crate) struct Scan<'r> {
     cursor: Option<CursorId>,
     buffers: ScanBuffers,
     at: usize,
-    /// The last row of the batch is as it was committed last, and locked by another.
+    /// The last row of the batch is the last committed version, and locked by another transaction.
     is_peeked: bool,
     fetch: usize,
     /// The ranges turned out to hold much of the table: all of it is read.
@@ -302,7 +302,7 @@ impl<'r> Scan<'r> {
     fn next_found(&mut self, run: &mut Run<'r>) -> Result<bool> {
         let Some(found) = self.found.clone() else { return Ok(false) };
         let table = &self.node.table;
-        // An entry that the snapshot sees is one of a row that it sees.
+        // An entry that the snapshot sees belongs to a row that it sees.
         let is_counted = table.is_counted() && table.effective_lock(run) == RowLock::None;
         let is_counted = is_counted && self.node.filter.is_none();
         while let Some(locator) = found.row(self.at) {
@@ -433,14 +433,14 @@ impl<'r> Scan<'r> {
         Ok(true)
     }
 
-    /// Whether a row of the batch that passed the filter comes with another arm of a merge. Its lock stays, whichever arm gives it.
+    /// Whether a row of the batch that passed the filter belongs to another arm of a merge. Its lock stays, whichever arm returns it.
     #[inline]
     fn is_of_other_arm(&mut self, at: usize, run: &mut Run<'r>) -> Result<bool> {
         let AccessNode::Merge { arms, .. } = &self.node.access else { return Ok(false) };
         if self.reads_all {
             return Ok(false);
         }
-        // A row that is read as it is now may have been moved into an arm that was read before.
+        // A row that is read in its current version may have been moved into an arm that was read before.
         if self.node.table.effective_lock(run) != RowLock::None {
             let locator = self.buffers.batch.row(at).locator;
             if self.given.contains(locator) {
@@ -460,7 +460,7 @@ impl<'r> Scan<'r> {
         Ok(!arms[self.arm].condition.holds(run)?)
     }
 
-    /// The last row of the batch matters: it comes again, locked.
+    /// The last row of the batch matters: it is read again, locked.
     fn lock_peeked(&mut self, run: &mut Run<'r>) -> Result<()> {
         if let Some(cursor) = self.cursor {
             run.transaction(self.node.table.engine)?.lock_peeked(cursor);
@@ -590,7 +590,7 @@ impl<'r> Operator<'r> for Scan<'r> {
 }
 
 impl<'r> Scan<'r> {
-    /// The next row that passes the filter, as the engine gave it; only the filter's columns are in registers.
+    /// The next row that passes the filter, as the engine returned it; only the filter's columns are in registers.
     pub(crate) fn next_record(&mut self, run: &mut Run<'r>) -> Result<Option<RowRef<'_>>> {
         let node = self.node;
         if let AccessNode::Unique { .. } = node.access {

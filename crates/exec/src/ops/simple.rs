@@ -280,7 +280,7 @@ pub(crate) struct Limit<'r> {
     done: bool,
 }
 
-/// The row count that LIMIT or OFFSET asks for; negative values cannot get here.
+/// The row count of LIMIT or OFFSET; negative values cannot occur here.
 pub(crate) fn row_count(code: Option<&Code>, default: u64, run: &mut Run<'_>) -> Result<u64> {
     let Some(code) = code else { return Ok(default) };
     let value = code.eval(run)?;

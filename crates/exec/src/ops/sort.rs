@@ -29,7 +29,7 @@ pub(crate) struct SortNode {
     pub(crate) keys: Vec<KeyCode>,
     pub(crate) limit: Option<Code>,
     pub(crate) columns: Vec<usize>,
-    /// Of rows with equal keys only the first counts.
+    /// Only the first of rows with equal keys counts.
     pub(crate) distinct: bool,
 }
 
@@ -105,7 +105,7 @@ impl Sorter {
         run.memory.charge(bytes)
     }
 
-    /// As `push_key`, unless the key is not below `bound`: false then, and nothing is kept. Keys are computed as far as they decide.
+    /// As `push_key`, unless the key is not below `bound`: false then, and nothing is kept. Keys are computed only until one decides.
     fn push_key_below(
         &mut self,
         keys: &[KeyCode],
@@ -148,7 +148,7 @@ impl Sorter {
         self.key(self.key_ends.len() - 1)
     }
 
-    /// Rows in order, the later first of those that are equal.
+    /// Rows in order, the later first among equal ones.
     pub(crate) fn order_late_first(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.rows.len() as u32).rev().collect();
         order.sort_by(|a, b| self.key(*a as usize).cmp(self.key(*b as usize)));
@@ -162,7 +162,7 @@ impl Sorter {
         order
     }
 
-    /// Takes the key back that was made last.
+    /// Removes the key that was built last.
     fn forget_key(&mut self, run: &mut Run<'_>) {
         self.key_ends.pop();
         let start = self.key_ends.last().copied().unwrap_or(0);
@@ -274,7 +274,7 @@ impl<'r> Sort<'r> {
         }
     }
 
-    /// Goes on with a scan of which some rows are kept already. The scan is the node's input, and open.
+    /// Continues with a scan of which some rows are kept already. The scan is the node's input, and open.
     pub(crate) fn resume(
         node: &'r SortNode,
         (scan, scan_node): (Scan<'r>, &'r ScanNode),
@@ -364,7 +364,7 @@ impl<'r> Sort<'r> {
         if self.node.distinct { self.sorter.distinct_order() } else { self.sorter.order() }
     }
 
-    /// Whether the key made last may be a new one.
+    /// Whether the last key may be a new one.
     fn is_new(&mut self, run: &mut Run<'r>) -> Result<bool> {
         let Some(seen) = &mut self.seen else { return Ok(true) };
         let is_new = seen.insert_key(self.sorter.last_key(), &mut run.memory)?;
@@ -396,7 +396,7 @@ impl<'r> Sort<'r> {
         (self.runs, self.merge, self.bound) = (None, None, None);
     }
 
-    /// Moves to the next row of the merged runs that counts; false at the end.
+    /// Moves to the next row of the merged runs that is wanted; false at the end.
     fn next_merged(&mut self, run: &mut Run<'r>) -> Result<bool> {
         let Some((merge, left)) = &mut self.merge else { return Ok(false) };
         loop {

@@ -10,9 +10,9 @@ use crate::buffers::{Place, SortedRows};
 use crate::operator::Operator;
 use crate::run::Run;
 
-/// More rows are for the operators, which know limits and files.
+/// The operators handle more rows; they have limits and files.
 const ROWS_MAX: usize = 4096;
-/// A distinct sort of more rows looks their keys up as they come.
+/// A distinct sort of more rows looks up their keys as they arrive.
 const DISTINCT_ROWS_MAX: usize = 1024;
 const BYTES_MAX: usize = 1 << 20;
 /// At most one in this many of the rows read may be wanted for only the wanted ones to be kept: between two sorts, as many new ones
@@ -118,7 +118,7 @@ impl SortedRows {
         run.memory.charge(bytes)
     }
 
-    /// Puts the rows in order; of those with equal keys only the first stays when `distinct`.
+    /// Sorts the rows; of those with equal keys only the first stays when `distinct`.
     pub(crate) fn sort(&mut self, distinct: bool) {
         let keys = &self.keys;
         let key = |place: &Place| &keys[place.key_start as usize..place.key_end as usize];
@@ -135,7 +135,7 @@ impl SortedRows {
         self.places.len()
     }
 
-    /// The records, in the order that they are in now.
+    /// The records, in their current order.
     pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
         self.places.iter().map(|place| self.records.row(place.row as usize).record)
     }

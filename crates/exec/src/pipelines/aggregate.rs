@@ -38,7 +38,7 @@ pub(crate) struct BatchGrouping {
     calls: Vec<(StateKind, Option<BatchExpr>)>,
 }
 
-/// How a call's state is kept; `None` when only the row program knows it.
+/// The state of a call; `None` when only the row program supports it.
 fn state_kind(call: &AggregateCall, coercions: &[Coercion]) -> Option<StateKind> {
     if !call.order_by.is_empty() {
         return None;
@@ -56,7 +56,7 @@ fn state_kind(call: &AggregateCall, coercions: &[Coercion]) -> Option<StateKind>
     if role == AggregateRole::Count {
         return match call.distinct {
             false => Some(StateKind::Count),
-            // Members of ENUM and SET are numbers to the batch program.
+            // Members of ENUM and SET are numbers in the batch program.
             true if is_member => None,
             true => Some(StateKind::CountDistinct(ty.collation)),
         };
@@ -80,7 +80,7 @@ fn state_kind(call: &AggregateCall, coercions: &[Coercion]) -> Option<StateKind>
 }
 
 impl BatchGrouping {
-    /// Compiles a grouping that the batch program can do. `row`: the row program's node.
+    /// Compiles a grouping that the batch program supports. `row`: the row program's node.
     pub(crate) fn compile(
         nodes: &mut NodeCompiler<'_>,
         input: &Physical,
@@ -89,7 +89,7 @@ impl BatchGrouping {
         row: &AggregateNode,
     ) -> Option<BatchGrouping> {
         let input = match input {
-            // Levels are formed of the groups, and those are put in order here.
+            // Levels are built from the groups, and sorted here.
             Physical::Sort { input, limit: None, .. } if row.rollup => input,
             input => input,
         };
@@ -211,7 +211,7 @@ struct BatchAggregate<'r> {
     grouped: Option<Grouped>,
     /// WITH ROLLUP: for each number of live keys the states of its groups.
     levels: Vec<Vec<States>>,
-    /// Groups in the order of their first rows; with those of higher levels in the order of keys.
+    /// Groups in the order of their first rows; with higher levels in the order of keys.
     order: Vec<Line>,
     at: usize,
     bytes: usize,
@@ -265,7 +265,7 @@ impl<'r> BatchAggregate<'r> {
         Ok(())
     }
 
-    /// Puts a group into the registers; `None`: the one group of no rows.
+    /// Copies a group into the registers; `None`: the one group of no rows.
     fn emit(&self, line: Option<Line>, run: &mut Run<'r>) -> Result<()> {
         let Some(grouped) = &self.grouped else { return Ok(()) };
         let key_count = self.node.keys.len();

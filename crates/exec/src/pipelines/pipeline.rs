@@ -16,7 +16,7 @@ use crate::measure::ExecCounts;
 use crate::ops::{NodeCompiler, Ranges, hold_much};
 use crate::run::Run;
 
-/// A condition on the scanned rows, with the columns that no condition before it has read.
+/// A condition on the scanned rows, with the columns that no earlier condition has read.
 struct ScanFilter {
     columns: Vec<(usize, ColumnReader)>,
     condition: BatchExpr,
@@ -31,7 +31,7 @@ struct Source {
     index: Option<IndexId>,
     /// `None`: the whole table.
     ranges: Option<Ranges>,
-    /// Where these ranges of an index do not hold much of the table, the row program reads them.
+    /// If these ranges of an index do not hold much of the table, the row program reads them.
     unless: Option<(IndexId, Ranges)>,
     filters: Vec<ScanFilter>,
     /// Columns that only later steps read.
@@ -162,14 +162,14 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
         ExprCompiler { slot_of: &slot_of, constant: &mut constant, registry, bind }.expr(expr)
     }
 
-    /// Compiles the scan and the steps up to `plan`; `None` when it has a part that only the row program knows.
+    /// Compiles the scan and the steps up to `plan`; `None` when it has a part that only the row program supports.
     pub(crate) fn pipeline(mut self, plan: &Physical) -> Option<(Self, Parts)> {
         let mut stages = Vec::new();
         let source = self.steps(plan, &mut stages)?;
         Some((self, Parts { source, stages }))
     }
 
-    /// Puts the parts together once everything that reads the pipeline is compiled too.
+    /// Assembles the parts once everything that reads the pipeline is compiled too.
     pub(crate) fn finish(self, parts: Parts) -> Pipeline {
         Pipeline {
             source: parts.source,
@@ -246,7 +246,7 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
         let mut filters = Vec::new();
         let mut conditions = Vec::new();
         filter.into_iter().for_each(|filter| split_and(filter, &mut conditions));
-        // Cheap ones first: nothing in them has an effect.
+        // Cheap ones first: none of them has a side effect.
         conditions.sort_by_key(|condition| is_costly(condition));
         for condition in conditions {
             if !condition.ty().is_integer() {
@@ -303,13 +303,13 @@ fn is_costly(expr: &Expr) -> bool {
     })
 }
 
-/// Pieces into which a scan is cut; each is a morsel that one thread takes.
+/// Pieces into which a scan is divided; each is a morsel for one thread.
 const MORSELS: usize = 64;
-/// A scan of fewer pages is for the row program, when it may choose.
+/// The row program runs a scan of fewer pages, when it may choose.
 const PAGES_MIN: usize = 8;
-/// A scan of fewer pages is for one thread.
+/// A scan of fewer pages runs on one thread.
 const PARALLEL_PAGES_MIN: usize = 48;
-/// Pages that make a batch, if their rows are not enough before.
+/// Pages that make a batch, unless their rows suffice earlier.
 const BLOCKS_MAX: usize = 16;
 /// Bits of a position that count rows within a morsel.
 const MORSEL_SHIFT: u32 = 40;
@@ -413,7 +413,7 @@ impl Pipeline {
         reader.map_err(|_| Unfit)?.ok_or(Unfit)
     }
 
-    /// The constants; one that fails or warns is for the row program.
+    /// The constants; the row program handles one that fails or warns.
     fn constants(&self, run: &mut Run<'_>) -> Fit<Vec<Column>> {
         let warnings = run.function.diagnostics.conditions().len();
         let mut columns = Vec::with_capacity(self.constants.len());

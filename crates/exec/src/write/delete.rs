@@ -25,7 +25,7 @@ pub(crate) struct DeleteProgram {
     engines: Vec<EngineIndex>,
     ignore: bool,
     returning: Vec<Output>,
-    /// Set when all it does is to delete a row that its whole key finds.
+    /// Set when the statement only deletes one row found by its whole key.
     point: Option<PointRow>,
 }
 
@@ -183,7 +183,7 @@ impl DeleteState<'_, '_> {
             foreign::handle_children(table, related, &path, &self.values, None, run)?;
         }
         run.counts.delete += 1;
-        // False: a cascade of this statement was here first.
+        // False: a cascade of this statement has handled it already.
         delete_row(table, locator, run)
     }
 }

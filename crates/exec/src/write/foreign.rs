@@ -122,7 +122,7 @@ fn differ(old: Option<&[Value]>, new: &[Value], columns: &[usize]) -> bool {
     old.is_none_or(|old| columns.iter().any(|column| old[*column] != new[*column]))
 }
 
-/// Every parent of the new row exists. `old`: the row before an update; keys that did not change are not looked at.
+/// Every parent of the new row exists. `old`: the row before an update; unchanged keys are not checked.
 pub(crate) fn check_parents(
     table: &WriteTable,
     related: &[WriteTable],
@@ -231,7 +231,7 @@ impl Cascade<'_> {
         if action == ForeignKeyAction::Cascade && parent.is_none() {
             handle_children(child, related, &self.path, &old, None, run)?;
             run.counts.delete += 1;
-            // False: another path of the same cascade was here first.
+            // False: another path of the same cascade has handled it already.
             return delete_row(child, locator, run).map(|_| ());
         }
         let mut new = old.clone();
@@ -255,7 +255,7 @@ impl Cascade<'_> {
     }
 }
 
-/// Runs `body` with the row in the registers of its table, and puts the statement's registers back.
+/// Runs `body` with the row in the registers of its table, and then restores the statement's registers.
 pub(crate) fn with_row<'r, T>(
     table: &WriteTable,
     values: &[Value],

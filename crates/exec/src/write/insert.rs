@@ -18,7 +18,7 @@ use crate::output::{self, ComputedRow, Output};
 use crate::query::drive;
 use crate::run::{Body, Run};
 
-/// Where rows come from.
+/// The source of rows.
 enum Source {
     Values(Vec<Vec<Option<StoreCode>>>),
     Query {
@@ -189,7 +189,7 @@ enum Replaced {
     Gone,
 }
 
-/// AUTO_INCREMENT values drawn beforehand.
+/// AUTO_INCREMENT values drawn in advance.
 #[derive(Default)]
 struct Reserved {
     next: u64,
@@ -286,7 +286,7 @@ impl<'p, 's> InsertState<'p, 's> {
         }
     }
 
-    /// How many rows come is not known: the engine may store many at once.
+    /// The number of rows is not known: the engine may store many at once.
     fn expect_rows(&self, run: &mut Run<'_>) -> Result<()> {
         let table = &self.program.table;
         if run.host.has_programs() || !table.fulltext.is_empty() {
@@ -392,7 +392,7 @@ impl<'p, 's> InsertState<'p, 's> {
         self.finish_row(run)
     }
 
-    /// NOT NULL, except that NULL asks an AUTO_INCREMENT column for a value.
+    /// NOT NULL, except that a NULL in an AUTO_INCREMENT column requests a value.
     fn accept(&mut self, at: usize, value: Value, run: &mut Run<'_>) -> Result<Value> {
         let column = self.program.targets[at];
         if self.program.table.auto_increment == Some(column) || self.program.fires_before {
@@ -433,7 +433,7 @@ impl<'p, 's> InsertState<'p, 's> {
                 self.unset.push(*target);
                 Value::Null
             } else if column.default.is_none() {
-                // Complained of when the values are there.
+                // The error is raised once the values are computed.
                 implicit_default(&column.ty)
             } else {
                 default_value(column, row, strictness, run)?
@@ -442,7 +442,7 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(())
     }
 
-    /// 1364 for columns that the statement leaves out and that have no default.
+    /// 1364 for columns that the statement omits and that have no default.
     fn check_left_out(&self, run: &mut Run<'_>) -> Result<()> {
         for at in &self.program.without_default {
             let column = &self.program.table.columns[*at];
@@ -534,7 +534,7 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(())
     }
 
-    /// The row was left out: the next one takes the id that was generated for it.
+    /// The row was skipped: the next one takes the id that was generated for it.
     fn give_back_id(&mut self, run: &Run<'_>) {
         let step = run.env.settings.auto_increment_increment.max(1);
         if let Some(id) = self.row_generated.take()
@@ -553,7 +553,7 @@ impl<'p, 's> InsertState<'p, 's> {
             self.auto_increment(run)?;
             self.check_row(run)?;
         } else {
-            // A row that is refused takes no value.
+            // A refused row takes no value.
             self.check_row(run)?;
             self.auto_increment(run)?;
         }
@@ -680,7 +680,7 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(Replaced::Deleted)
     }
 
-    /// ON DUPLICATE KEY UPDATE; false when the row in the way is gone and the insert can be tried again.
+    /// ON DUPLICATE KEY UPDATE; false when the conflicting row is gone and the insert can be tried again.
     fn update_old(
         &mut self,
         locator: &[u8],
@@ -731,7 +731,7 @@ impl<'p, 's> InsertState<'p, 's> {
             Some(id) => self.generated_id = self.generated_id.or(Some(id)),
             None => {
                 self.explicit_id = match run.regs[table.columns[column].register] {
-                    // A negative value goes out in the bits of an unsigned one.
+                    // A negative value is sent in the bits of an unsigned one.
                     Value::Int(value) => Some(value as u64),
                     ref value => positive(value).or(self.explicit_id),
                 };
@@ -739,7 +739,7 @@ impl<'p, 's> InsertState<'p, 's> {
         }
     }
 
-    /// Generates a value for NULL or 0; another value raises the counter.
+    /// Generates a value for NULL or 0; another value advances the counter.
     fn auto_increment(&mut self, run: &mut Run<'_>) -> Result<()> {
         let table = &self.program.table;
         let Some(column) = table.auto_increment.map(|at| &table.columns[at]) else {
@@ -757,7 +757,7 @@ impl<'p, 's> InsertState<'p, 's> {
         }
         let id = self.next_id(run)?;
         self.row_generated = Some(id);
-        // Beyond the last value of the type the last one comes again, and is a duplicate.
+        // After the last value of the type, the last one is returned again, and is a duplicate.
         let high = column.ty.integer_range().map_or(u64::MAX, |(_, high)| high);
         run.regs[column.register] = match store_id(id.min(high), &column.ty) {
             Some(stored) if id <= high || high < i64::MAX as u64 => stored,
@@ -788,7 +788,7 @@ impl<'p, 's> InsertState<'p, 's> {
         let step = settings.auto_increment_increment.max(1);
         if self.reserved.left == 0 {
             let count = match self.row_count {
-                // As many as the statement has rows, whatever the first of them brought along.
+                // As many as the statement has rows, whatever value the first of them has.
                 Some(rows) => rows.max(1),
                 None => (self.reserved.batch * 2).clamp(1, RESERVE_MAX),
             };

@@ -89,7 +89,7 @@ const STRICT_WARNINGS: &[ErrorCode] = &[
     ErrorCode::DATA_TOO_LONG,
 ];
 
-/// The first such warning, taken out of the diagnostics area.
+/// The first such warning, removed from the diagnostics area.
 fn strict_failure(run: &mut Run<'_>) -> Option<Error> {
     if !run.is_strict_write || !run.function.sql_mode.is_strict() {
         return None;
@@ -112,7 +112,7 @@ pub(crate) enum Written {
     Duplicate { index: engine_api::IndexId, locator: Vec<u8> },
 }
 
-/// Sorts out duplicate keys from other refusals.
+/// Distinguishes duplicate keys from other refusals.
 pub(crate) fn written(outcome: engine_api::EngineResult<()>, run: &Run<'_>) -> Result<Written> {
     match outcome {
         Ok(()) => Ok(Written::Done),
@@ -123,7 +123,7 @@ pub(crate) fn written(outcome: engine_api::EngineResult<()>, run: &Run<'_>) -> R
     }
 }
 
-/// IGNORE: whether the error may become a warning and the row be left out; raises the warning.
+/// IGNORE: whether the error may become a warning and the row be skipped; raises the warning.
 pub(crate) fn ignored(error: &Error, run: &mut Run<'_>) -> bool {
     let code = error.code();
     let ignorable = code == ErrorCode::DUP_ENTRY

@@ -19,9 +19,9 @@ use crate::run::Run;
 
 /// How much a statement reads of the one row that it may change.
 pub(crate) enum PointRow {
-    /// At some columns (index in the record, register): the new record copies the others from the old one.
+    /// Some columns (index in the record, register): the new record copies the others from the old one.
     Columns(Vec<(usize, usize)>),
-    /// At all: something is computed or asked of the whole row.
+    /// The whole row: an expression or a check reads all of it.
     Whole,
 }
 
@@ -49,7 +49,7 @@ fn is_alone(table: &TableWrite, writes: impl Fn(usize) -> bool) -> bool {
         && exprs.all(may_repeat)
 }
 
-/// The scan that finds one row by its whole clustered key, when `root` is one that nothing is measured of.
+/// The scan that finds one row by its whole clustered key, when `root` is one that is not measured.
 fn point_scan(target_rows: &TargetRows) -> Option<&ScanNode> {
     let Node::Scan(scan) = &target_rows.root else { return None };
     let is_point = matches!(scan.access, AccessNode::Unique { index: IndexId::CLUSTERED, .. });
@@ -194,7 +194,7 @@ impl PointRow {
         record: Option<&[u8]>,
         run: &mut Run<'_>,
     ) -> Result<bool> {
-        // An error, or a warning that may be one, comes again when the statement runs.
+        // An error, or a warning that may become one, occurs again when the statement runs.
         if matches!(made, Ok(true)) && run.function.diagnostics.is_empty() {
             match run.transaction(table.engine)?.write_if_unchanged(table.id, key, record) {
                 Ok(true) => {

@@ -27,7 +27,7 @@ impl Strictness {
     }
 }
 
-/// A value of type `from` as the column holds it.
+/// A value of type `from` in the form of the column.
 pub(crate) fn store(
     value: &Value,
     from: &DataType,
@@ -100,7 +100,7 @@ pub(crate) fn default_value(
         return evaluate(default, column, row, strictness.mode, run);
     }
     if column.ty.kind == TypeKind::Enum {
-        // The first of its values is always there to be taken.
+        // An ENUM always has a first value.
         return Ok(if column.ty.nullable { Value::Null } else { implicit_default(&column.ty) });
     }
     let error = match &column.view {

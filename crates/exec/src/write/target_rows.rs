@@ -1,4 +1,4 @@
-//! The rows that an UPDATE or a DELETE works on: found by a query, then handed over one by one, each with its values in the registers.
+//! The rows that an UPDATE or a DELETE works on: found by a query, then passed on one by one, each with its values in the registers.
 
 use errors::Result;
 
@@ -66,7 +66,7 @@ impl VisitedRows {
         VisitedRows { targets: target_rows.may_repeat.then(seen) }
     }
 
-    /// Whether the target's row comes for the first time.
+    /// Whether the target's row is seen for the first time.
     pub(crate) fn is_first(
         &mut self,
         target: usize,

@@ -22,7 +22,7 @@ impl WriteTable {
         Ok(())
     }
 
-    /// A stored row as triggers see it; the statement's registers stay as they are.
+    /// A stored row as triggers see it; the statement's registers stay unchanged.
     pub(crate) fn row_apart(
         &self,
         values: Vec<Value>,

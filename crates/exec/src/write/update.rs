@@ -53,7 +53,7 @@ pub(crate) fn assign(
     Ok(true)
 }
 
-/// As `assign`, without making the record.
+/// As `assign`, without building the record.
 pub(crate) fn assign_values(
     table: &WriteTable,
     assignments: &[AssignmentCode],
@@ -83,7 +83,7 @@ pub(crate) fn assign_values(
             Some(code) => evaluate(code, column, row, strictness.mode, run)?,
             None => default_value(column, row, strictness, run)?,
         };
-        // Triggers may still put something else in the place of NULL.
+        // Triggers may still replace NULL by another value.
         run.regs[column.register] = match before.is_empty() {
             true => not_null(value, column, strictness, run)?,
             false => value,
@@ -118,7 +118,7 @@ pub(crate) fn assign_values(
     Ok(true)
 }
 
-/// AFTER UPDATE, whether or not anything was changed: the row is in the registers, and `assign` has left the old one in `buffers`.
+/// AFTER UPDATE, even without a change: the row is in the registers, and `assign` has left the old one in `buffers`.
 pub(crate) fn fire_after(
     table: &WriteTable,
     row: u64,
@@ -166,7 +166,7 @@ pub(crate) struct UpdateProgram {
     related: Vec<WriteTable>,
     engines: Vec<EngineIndex>,
     ignore: bool,
-    /// Set when all it does is to change a row that its whole key finds.
+    /// Set when the statement only changes one row found by its whole key.
     point: Option<PointRow>,
 }
 

@@ -10,11 +10,11 @@ use super::Context;
 /// Evaluating a row.
 pub(super) const ROW: f64 = 0.1;
 const PAGE: f64 = 0.25;
-/// Rows of a page, when nothing is known.
+/// Rows of a page, without statistics.
 const PAGE_ROWS: f64 = 100.0;
 /// The cost of setting up an internal table.
 const TABLE: f64 = 2.5;
-/// Share of rows that a condition keeps about which nothing is known.
+/// Share of rows that a condition without an estimate keeps.
 const KEPT: f64 = 1.0 / 3.0;
 /// Share of pairs that an equality keeps.
 const EQUAL: f64 = 0.1;
@@ -25,7 +25,7 @@ pub(super) struct Estimate {
     pub(super) rows: f64,
     /// Until the last row.
     pub(super) cost: f64,
-    /// Until the first row, where that is much of it.
+    /// Cost until the first row, where it is a large part of the total.
     pub(super) first: f64,
 }
 

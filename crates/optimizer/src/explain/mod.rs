@@ -106,7 +106,7 @@ impl Context<'_> {
         used.into_iter().filter_map(|column| table.columns.get(column)).map(shown).collect()
     }
 
-    /// The index that a scan goes by; none when it reads the whole table in its order.
+    /// The index that a scan uses; `None` when it reads the whole table in its order.
     fn index_used(&self, access: &Access) -> Option<u32> {
         match access {
             Access::Unique { index, .. } | Access::Ranges { index, .. } => Some(*index),
@@ -133,7 +133,7 @@ impl Context<'_> {
         })
     }
 
-    /// Columns of the key parts that a scan goes by.
+    /// Columns of the key parts that a scan uses.
     fn key_columns(&self, access: &TableAccess, path: &Access) -> Vec<String> {
         let table = self.table(access);
         let parts = match path {

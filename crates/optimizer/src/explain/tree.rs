@@ -524,7 +524,7 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
         .with("used_columns", Json::texts(used))
 }
 
-/// The reference's names for a union of indexes. Here rows need no sorting: of a row that is in several arms one arm is known to give it.
+/// The reference's names for a union of indexes. Here rows need no sorting: a row in several arms comes from a known one.
 fn merge_node(table: &TableAccess, arms: &[plan::MergeArm], context: &Context<'_>) -> Node {
     let inputs = arms.iter().map(|arm| {
         let own = Access::Ranges {

@@ -6,7 +6,7 @@ use errors::Result;
 pub trait AccountInformation {
     /// All accounts that the session may see.
     fn accounts(&self) -> Vec<AccountView>;
-    /// The session's own account and all roles that it holds, by way of others too; its own first.
+    /// The session's own account and all roles that it holds, directly or through others; its own first.
     fn role_accounts(&self) -> Vec<AccountView> {
         Vec::new()
     }

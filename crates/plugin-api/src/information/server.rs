@@ -16,7 +16,7 @@ pub trait ServerInformation {
     }
     /// Bytes of memory of the whole process.
     fn resident_bytes(&self) -> u64;
-    /// The server's calls to files by how long they took.
+    /// The server's calls to files by their duration.
     fn io_times(&self) -> Vec<IoBucket> {
         Vec::new()
     }
@@ -64,7 +64,7 @@ pub struct ProcessView {
     pub attributes: Arc<[(String, String)]>,
 }
 
-/// How many calls of one kind to the operating system's files took how long.
+/// The number of calls of one kind to the operating system's files by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoBucket {
     /// Name of the call.

@@ -158,7 +158,7 @@ pub struct CreateTable {
     pub external: bool,
     /// The table.
     pub name: ObjectName,
-    /// `LIKE other`: then nothing else is set.
+    /// `LIKE other`: all other fields are empty.
     pub like: Option<ObjectName>,
     /// Columns, in order.
     pub columns: Vec<ColumnDef>,
@@ -254,7 +254,7 @@ pub enum ColumnAttribute {
 pub struct CheckDef {
     pub name: Option<Ident>,
     pub expr: Expr,
-    /// None: nothing said.
+    /// `None`: not written.
     pub enforced: Option<bool>,
 }
 
@@ -590,7 +590,7 @@ pub enum AlterAction {
         name: Ident,
         if_exists: bool,
     },
-    /// `RESTRICT`/`CASCADE` are accepted and mean nothing.
+    /// `RESTRICT`/`CASCADE` are accepted and have no effect.
     DropForeignKey {
         name: Ident,
         if_exists: bool,

@@ -249,7 +249,7 @@ pub enum HandlerAction {
     Read { index: Option<Ident>, step: HandlerStep, filter: Option<Expr>, limit: Option<Limit> },
 }
 
-/// Where HANDLER READ goes.
+/// The direction of HANDLER READ.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum HandlerStep {

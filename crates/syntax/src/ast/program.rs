@@ -74,7 +74,7 @@ pub enum RoutineKind {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct RoutineParam {
-    /// None: nothing said.
+    /// `None`: not written.
     pub mode: Option<ParamMode>,
     pub name: Ident,
     pub data_type: DataType,

@@ -18,7 +18,7 @@ use crate::options::ParseOptions;
 pub struct Digest<'n> {
     /// The key: equal for texts that differ only in lifted literals (and blanks that do not show).
     pub hash: u128,
-    /// May a plan be kept under the key? Otherwise nothing was lifted.
+    /// Whether a plan may be kept under the key; otherwise no literal was lifted.
     pub cacheable: bool,
     /// The lifted literals in order.
     pub literals: &'n [LiteralSpan],

@@ -435,7 +435,7 @@ impl<'a> Parser<'a> {
         Ok((privileges.map(Privileges::List), roles))
     }
 
-    /// A privilege made of words of the grammar.
+    /// A privilege that consists of keywords.
     fn static_privilege(&mut self) -> PResult<Option<Box<str>>> {
         let first = self.kw();
         let name: &str = match first {

@@ -122,12 +122,12 @@ pub struct Account {
     pub second_secret: Vec<u8>,
     /// Passwords that a new one is compared with, newest first; the current one is the first, unless no policy needs them.
     pub earlier_passwords: Vec<EarlierPassword>,
-    /// Made by CREATE ROLE.
+    /// Created by CREATE ROLE.
     pub is_role: bool,
 }
 
 impl Account {
-    /// Everything, with GRANT OPTION: the account of the first start.
+    /// An account with all privileges and GRANT OPTION: the one of the first start.
     pub fn with_all_privileges(mut self) -> Account {
         self.global = PrivilegeSet::ALL_GLOBAL | PrivilegeSet::GRANT_OPTION;
         self.dynamic = dynamic_privileges().iter().map(|name| ((*name).into(), true)).collect();
@@ -135,7 +135,7 @@ impl Account {
         self
     }
 
-    /// Whether it may let others act for `name`.
+    /// Whether it may grant PROXY on `name`.
     pub fn may_grant_proxy(&self, name: &AccountName) -> bool {
         let covers = |proxied: &AccountName| {
             (proxied.user.is_empty() || proxied.user == name.user)
@@ -183,7 +183,7 @@ impl Accounts {
     }
 
     /// The account that a login of `user` from `host` (a name or an address) matches: most specific host first, then a named
-    /// user before the anonymous one. `usable` may rule accounts out.
+    /// user before the anonymous one. `usable` may exclude accounts.
     pub fn find_login(
         &self,
         user: &str,
@@ -236,7 +236,7 @@ impl Accounts {
     }
 }
 
-/// Smaller is more specific: literal hosts and networks before patterns, longer prefixes before a wildcard first.
+/// Smaller is more specific: literal hosts and networks before patterns, then patterns with longer prefixes before the first wildcard.
 fn host_rank(host: &str) -> (u8, std::cmp::Reverse<usize>) {
     let wildcard = host.find(['%', '_']);
     match wildcard {

@@ -190,8 +190,8 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
 /// A table: schema 1, name 2, engine 3, column 4, index 5, foreign key 6, check 7, collation 8, comment 9, option 10,
 /// created 11, id 12, engine column 13, engine index 14, engine name 15, partitioning 16, FULLTEXT index 17.
 pub(crate) fn write_table(table: &Table) -> Vec<u8> {
-    // A version that does not know FULLTEXT indexes must not write the rows without their entries, and one that does not know which
-    // geometries a column takes must not write others.
+    // A version without FULLTEXT indexes must not write rows without their entries, and one that does not check which
+    // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
     let mut out = if table.columns.iter().any(restricts) {
         FieldWriter::with_geometries()
@@ -295,7 +295,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
         }
     }
     table.definition.id = table.id;
-    // Older entries have them in order of declaration.
+    // Older entries store them in order of declaration.
     table.sort_constraints();
     Ok(table)
 }

@@ -1,4 +1,4 @@
-//! Names of constraints: those that the server makes (`t_ibfk_1`, `t_chk_1`), the order that names give, and how a table's new name
+//! Names of constraints: those that the server generates (`t_ibfk_1`, `t_chk_1`), the order by name, and how a table's new name
 //! changes them. Foreign keys share one namespace in a schema, CHECK constraints another; case does not count.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use errors::{Error, err};
 
 use crate::{ForeignKey, Table};
 
-/// Which space of names.
+/// The namespace of a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConstraintKind {
     /// FOREIGN KEY.
@@ -38,7 +38,7 @@ impl ConstraintKind {
         number.parse().ok().filter(|_| made && !number.starts_with(['0', '+']))
     }
 
-    /// The error for a name that is taken.
+    /// The error for a name that is already used.
     pub fn duplicate(self, name: &str) -> Error {
         match self {
             ConstraintKind::ForeignKey => err!(FK_DUP_NAME, name),
@@ -61,7 +61,7 @@ impl Table {
         numbers.max().unwrap_or(0).saturating_add(1)
     }
 
-    /// Puts constraints in the order of their names, in which they are shown and checked.
+    /// Sorts constraints by name, the order in which they are shown and checked.
     pub fn sort_constraints(&mut self) {
         self.foreign_keys.sort_by_cached_key(|key| key.name.to_lowercase());
         self.checks.sort_by_cached_key(|check| check.name.to_lowercase());
@@ -88,7 +88,7 @@ impl Table {
         self.definition.name = format!("{schema}.{name}");
     }
 
-    /// Foreign keys that refer to table `from` refer to `to` from now on.
+    /// Redirects foreign keys that refer to table `from` to `to`.
     pub fn redirect_foreign_keys(&mut self, from: (&str, &str), to: (&Arc<str>, &Arc<str>)) {
         let refers = |key: &&mut ForeignKey| {
             *key.referenced_schema == *from.0 && *key.referenced_table == *from.1

@@ -25,7 +25,7 @@ pub enum Edit {
     DropSchema(Arc<str>),
     /// CREATE TABLE.
     CreateTable(Arc<Table>),
-    /// ALTER, RENAME and TRUNCATE TABLE: `old` gives way to a table that may have another id and another name.
+    /// ALTER, RENAME and TRUNCATE TABLE: `old` is replaced by a table that may have another id and another name.
     ReplaceTable { old: TableId, new: Arc<Table> },
     /// A new version of the same definition, so that plans of the previous version are made again. No effect when the table has been dropped.
     RenewTable(TableId),
@@ -84,7 +84,7 @@ impl CatalogSnapshot {
     /// Applies one change to this copy.
     ///
     /// # Errors
-    /// 1007, 1050, 1049, 1146, 1826, 3822 when the catalog changed since the statement looked.
+    /// 1007, 1050, 1049, 1146, 1826, 3822 when the catalog has changed since the statement read it.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         match edit {
             Edit::CreateSchema { name, collation } => self.create_schema(name, *collation),
@@ -285,7 +285,7 @@ impl CatalogSnapshot {
         }
         for (kind, name) in table.constraint_names() {
             let key = constraint_key(kind, &table.schema, name);
-            // Older directories may have a name twice.
+            // Older data directories may have a name twice.
             if self.constraints.get(&key) == Some(&id) {
                 self.constraints.remove(&key);
             }

@@ -14,7 +14,7 @@ pub enum EventStatus {
     Enabled,
     /// Not until it is altered.
     Disabled,
-    /// Likewise: it runs elsewhere.
+    /// Disabled on a replica: it runs on the source.
     ReplicaSideDisabled,
 }
 
@@ -32,15 +32,15 @@ pub enum EventStep {
 pub enum EventSchedule {
     /// Once.
     At(i64),
-    /// Again and again.
+    /// Repeatedly.
     Every {
-        /// How long from one to the next; not zero.
+        /// The interval; not zero.
         step: EventStep,
-        /// The unit that it was written in.
+        /// The unit as written.
         unit: Arc<str>,
         /// The first time.
         starts: i64,
-        /// The last one possible.
+        /// The last possible time.
         ends: Option<i64>,
     },
 }
@@ -64,9 +64,9 @@ pub struct Event {
     pub body: Arc<str>,
     /// `user@host`.
     pub definer: Arc<str>,
-    /// The SQL mode that the text is read and run in.
+    /// The SQL mode that the text is parsed and run in.
     pub sql_mode: u64,
-    /// Name of the time zone that its times are shown and its months are counted in.
+    /// Name of the time zone that its times are shown in and its months are counted by.
     pub time_zone: Arc<str>,
     /// Microseconds since 1970 UTC.
     pub created_micros: i64,

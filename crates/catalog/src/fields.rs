@@ -6,7 +6,7 @@
 use errors::{Error, Result};
 use stdx::bytes::{Reader, put_blob, put_u16};
 
-/// Number of the frame's format.
+/// Format number of the frame.
 pub(crate) const FORMAT: u16 = 1;
 
 /// The same frame, of a table with FULLTEXT indexes.

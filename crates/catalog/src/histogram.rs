@@ -8,7 +8,7 @@ use types::Value;
 use crate::codec::{read_value, write_value};
 use crate::fields::{FieldWriter, damaged, nested_fields};
 
-/// See the file's head.
+/// See the module's documentation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     /// One bucket for each value, not for ranges of values.
@@ -34,7 +34,7 @@ pub struct HistogramBucket {
     pub upper: Value,
     /// Share of the rows in this bucket and those before it.
     pub cumulative: f64,
-    /// Different values.
+    /// Number of distinct values.
     pub distinct: u64,
 }
 

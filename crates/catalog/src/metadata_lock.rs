@@ -26,7 +26,7 @@ pub enum Usage {
 /// The uses that an announcement forbids to all other sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// Other changes of the definition: long work on it that others may use the table during.
+    /// Other changes of the definition: long work during which others may use the table.
     Definition,
     /// Writing: LOCK TABLES ... READ, FLUSH TABLES WITH READ LOCK.
     NoWrite,
@@ -62,7 +62,7 @@ pub struct MetadataSlot {
 }
 
 impl MetadataSlot {
-    /// Whether these uses, or stronger ones, are noted already.
+    /// Whether these uses, or stronger ones, are already entered.
     pub fn holds(&self, tables: &[(TableId, Usage)]) -> bool {
         let held = self.held.lock();
         tables.iter().all(|(table, usage)| {
@@ -75,7 +75,7 @@ impl MetadataSlot {
         self.held.lock().len()
     }
 
-    /// Gives back everything entered since `mark`; 0 gives back all.
+    /// Releases everything entered since `mark`; 0 releases all.
     pub fn release_to(&self, mark: usize) {
         self.held.lock().truncate(mark);
     }
@@ -113,14 +113,14 @@ struct Announcement {
     /// `None` for all tables.
     table: Option<TableId>,
     mode: LockMode,
-    /// Still waiting for others to leave.
+    /// Still waiting for other sessions to release the table.
     waiting: bool,
 }
 
 /// The server's metadata locks.
 #[derive(Debug, Default)]
 pub struct MetadataLocks {
-    /// Number of announcements: the only shared thing that a statement reads.
+    /// Number of announcements: the only shared value that a statement reads.
     announced: AtomicU64,
     announcements: Mutex<Vec<Announcement>>,
     slots: Mutex<HashMap<u64, Arc<MetadataSlot>>>,
@@ -128,7 +128,7 @@ pub struct MetadataLocks {
     resting: AtomicU64,
 }
 
-/// How often a waiter looks again.
+/// How often a waiter checks again.
 const POLL: Duration = Duration::from_millis(1);
 
 impl MetadataLocks {
@@ -315,7 +315,7 @@ impl MetadataLocks {
         sys::blocking::blocking(|| self.lock_slowly(owner, tables, timeout, cancel))
     }
 
-    /// Before session `owner` changes definitions, of whatever kind: waits while another locks all tables, and keeps others from doing so.
+    /// Before session `owner` changes definitions of any kind: waits while another locks all tables, and keeps others from doing so.
     ///
     /// # Errors
     /// As `lock`.
@@ -325,7 +325,7 @@ impl MetadataLocks {
         timeout: Duration,
         cancel: &CancelToken,
     ) -> Result<MetadataGuard> {
-        // Of no table: only locks of all tables clash with it.
+        // Of no table: it conflicts only with locks of all tables.
         let nothing = TableId(u64::MAX - owner);
         self.lock(owner, &[(Some(nothing), LockMode::Exclusive)], timeout, cancel)
     }
@@ -461,7 +461,7 @@ fn wait_for(table: Option<TableId>, other: Option<TableId>) -> Wait {
     if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock }
 }
 
-/// Sleeps until it is worth another look.
+/// Sleeps until another check is worthwhile.
 fn poll(cancel: &CancelToken, wait: Wait) {
     let _waiting = cancel.waiting(wait);
     sys::threads::sleep(POLL);

@@ -21,7 +21,7 @@ pub struct Schema {
     pub name: Arc<str>,
     /// Collation of tables without a COLLATE clause.
     pub default_collation: CollationId,
-    /// Tables, views and sequences share one name space.
+    /// Tables, views and sequences share one namespace.
     pub(crate) relations: SharedMap<Arc<str>, StoredRelation>,
     /// Procedures and functions, by kind and name in lower case.
     pub(crate) routines: SharedMap<RoutineKey, Arc<Routine>>,
@@ -185,7 +185,7 @@ pub struct FulltextIndex {
 /// The action of a foreign key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceAction {
-    /// No clause given: shown as nothing, acts as RESTRICT.
+    /// No clause given: not shown, acts as RESTRICT.
     NoAction,
     /// RESTRICT.
     Restrict,
@@ -236,7 +236,7 @@ pub struct View {
     pub name: Arc<str>,
     /// Canonical SELECT with all names qualified.
     pub definition: Arc<str>,
-    /// Column names, when given, and otherwise as the SELECT names them.
+    /// Column names, as given or from the SELECT.
     pub columns: Vec<Arc<str>>,
     /// `user@host`.
     pub definer: Arc<str>,

@@ -15,7 +15,7 @@ use crate::codec::{read_pair, read_value, write_pair, write_value};
 use crate::fields::{FieldWriter, damaged, nested_fields};
 use crate::{Index, IndexPart, Table, same_name};
 
-/// Name of the hidden stored column that holds the number of a row's partition. No column of a user has it: it is longer than names are.
+/// Name of the hidden stored column that holds the number of a row's partition. No user's column has it: it is longer than names can be.
 pub const PARTITION_COLUMN: &str =
     "!partition number of the row, of the subpartition where there are some!";
 
@@ -50,7 +50,7 @@ pub struct PartitionMethod {
 /// A value of VALUES.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartitionValue {
-    /// As the column or the expression has it; `None` for MAXVALUE.
+    /// In the type of the column or the expression; `None` for MAXVALUE.
     pub value: Option<Value>,
     /// As it is shown.
     pub text: Arc<str>,
@@ -69,7 +69,7 @@ pub struct Partition {
     pub comment: String,
     /// MAX_ROWS and MIN_ROWS as they are shown.
     pub options: Vec<(String, String)>,
-    /// Name and comment of each subpartition, when there are some.
+    /// Name and comment of each subpartition, if any.
     pub subpartitions: Vec<(Arc<str>, String)>,
 }
 
@@ -94,7 +94,7 @@ impl Partitioning {
         self.partitions.first().map_or(1, |first| first.subpartitions.len().max(1) as u16)
     }
 
-    /// Partitions that hold rows, subpartitions where there are some.
+    /// Number of partitions that hold rows: the subpartitions, if any.
     pub fn leaves(&self) -> usize {
         self.partitions.len() * usize::from(self.subpartitions())
     }
@@ -148,7 +148,7 @@ impl Partitioning {
         }
     }
 
-    /// Whether each row of a table partitioned as `old` that this has a partition for keeps its number.
+    /// Whether the rows of a table partitioned as `old` keep their numbers, as far as this has a partition for them.
     pub fn keeps_numbers(&self, old: &Partitioning) -> bool {
         let by_value = matches!(self.method.kind, PartitionKind::Range | PartitionKind::List);
         let known = |own: &Partition| old.partitions.iter().find(|was| was.number == own.number);
@@ -165,7 +165,7 @@ impl Partitioning {
             })
     }
 
-    /// The router. `type_of` knows the types of columns, `key` are the columns of a KEY that names none.
+    /// The router. `type_of` knows the types of columns, `key` are the columns of a KEY without a list.
     ///
     /// # Errors
     /// A column does not exist.
@@ -181,7 +181,7 @@ impl Partitioning {
             }
         };
         let key = |tuple: &[PartitionValue]| -> Option<Vec<u8>> {
-            // A tuple with MAXVALUE ends there: everything that begins like it is below.
+            // A tuple with MAXVALUE ends there: all rows with the same beginning are below it.
             let mut key = Vec::new();
             for (at, (bound, ty)) in tuple.iter().zip(&types).enumerate() {
                 match &bound.value {
@@ -250,7 +250,7 @@ impl Table {
     }
 }
 
-/// The type under which values of an expression are compared.
+/// The type in which values of an expression are compared.
 pub fn integer_type(unsigned: bool) -> DataType {
     if unsigned { DataType::bigint_unsigned() } else { DataType::bigint() }
 }

@@ -22,7 +22,7 @@ pub struct PasswordPolicy {
     pub lifetime_days: Option<u16>,
     /// HISTORY: the number of earlier passwords that may not be used again.
     pub history: Option<u32>,
-    /// REUSE INTERVAL: so old a password must be to be used again.
+    /// REUSE INTERVAL: days after which a password may be used again.
     pub reuse_days: Option<u32>,
     /// REQUIRE CURRENT.
     pub require_current: Option<bool>,

@@ -56,7 +56,7 @@ privileges! {
 impl PrivilegeSet {
     /// No privilege.
     pub const NONE: PrivilegeSet = PrivilegeSet(0);
-    /// Everything that `GRANT ALL ON *.*` gives; GRANT OPTION is apart.
+    /// Everything that `GRANT ALL ON *.*` gives; GRANT OPTION is separate.
     pub const ALL_GLOBAL: PrivilegeSet = PrivilegeSet((1 << 30) - 1);
     /// The privileges that `GRANT ALL ON db.*` gives.
     pub const ALL_SCHEMA: PrivilegeSet = PrivilegeSet(

@@ -49,7 +49,7 @@ pub struct Routine {
     pub kind: RoutineKind,
     /// The parameter list as written, without its parentheses.
     pub parameter_text: Arc<str>,
-    /// The parameters understood.
+    /// The parameters, parsed.
     pub parameters: Vec<RoutineParameter>,
     /// RETURNS of a function: its text and its type.
     pub returns: Option<(Arc<str>, DataType)>,
@@ -65,7 +65,7 @@ pub struct Routine {
     pub data_access: Arc<str>,
     /// COMMENT.
     pub comment: Arc<str>,
-    /// The SQL mode that the text is read and run in.
+    /// The SQL mode that the text is parsed and run in.
     pub sql_mode: u64,
     /// Microseconds since 1970 UTC.
     pub created_micros: i64,

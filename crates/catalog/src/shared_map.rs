@@ -3,10 +3,10 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-/// Entries of a chunk at most.
+/// Maximum number of entries in a chunk.
 const CHUNK_ENTRIES: usize = 256;
 
-/// See the file's head. Chunks are in order, sorted, and never empty.
+/// See the module's documentation. Chunks are in order, sorted, and never empty.
 #[derive(Clone, Debug)]
 pub struct SharedMap<K, V> {
     chunks: Vec<Arc<Vec<(K, V)>>>,
@@ -29,7 +29,7 @@ impl<K, V> SharedMap<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
@@ -46,8 +46,8 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let behind = self.chunks.partition_point(|chunk| chunk[0].0.borrow() <= key);
-        let at = behind.saturating_sub(1);
+        let after = self.chunks.partition_point(|chunk| chunk[0].0.borrow() <= key);
+        let at = after.saturating_sub(1);
         let found = self
             .chunks
             .get(at)

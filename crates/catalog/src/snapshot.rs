@@ -153,7 +153,7 @@ impl CatalogSnapshot {
         self.tables.get(&id).map(|stored| self.read.get(stored))
     }
 
-    /// Whether there is a table with this id.
+    /// Whether a table with this id exists.
     pub fn has_table(&self, id: TableId) -> bool {
         self.tables.contains_key(&id)
     }
@@ -163,7 +163,7 @@ impl CatalogSnapshot {
         self.tables.get(&table.id).is_some_and(|stored| stored.is(table))
     }
 
-    /// How many tables are read and ready for use.
+    /// The number of decoded tables.
     pub fn read_tables(&self) -> usize {
         self.read.count()
     }
@@ -173,9 +173,9 @@ impl CatalogSnapshot {
         self.read.set_limit(tables);
     }
 
-    /// Bytes of memory for tables that are not read, about.
+    /// Approximate bytes of memory for tables that are not decoded.
     pub fn memory_bytes(&self) -> usize {
-        /// A name and its places in two maps.
+        /// A name and its positions in two maps.
         const ENTRY_BYTES: usize = 96;
         self.tables.values().map(|table| table.memory_bytes() + ENTRY_BYTES).sum()
     }

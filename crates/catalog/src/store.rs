@@ -1,6 +1,6 @@
 //! The catalog: the current snapshot, and how changes reach it and the dictionary table together.
 //!
-//! Lock order: `writer`, then whatever the engine takes. Readers take no lock.
+//! Lock order: `writer`, then the engine's locks. Readers take no lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Kind {
 
 /// The counter of ids.
 const ID_COUNTER: u64 = 1;
-/// How many ids a process reserves at a time.
+/// The number of ids that a process reserves at a time.
 const ID_BLOCK: u64 = 1000;
 
 /// State of the writer beyond the snapshot: which row holds which named object.
@@ -107,7 +107,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Looks at the current version without keeping it: no shared write.
+    /// Reads the current version without keeping it: no shared write.
     pub fn with<T>(&self, look: impl FnOnce(&CatalogSnapshot) -> T) -> T {
         look(&self.current.load())
     }
@@ -127,7 +127,7 @@ impl Catalog {
         &self.engine
     }
 
-    /// Draws an id for a table, never used before.
+    /// Allocates an id for a table, never used before.
     ///
     /// # Errors
     /// I/O.
@@ -198,7 +198,7 @@ impl Catalog {
         });
     }
 
-    /// Commits changes that touch nothing but the dictionary.
+    /// Commits changes that affect only the dictionary.
     ///
     /// # Errors
     /// As `commit`.
@@ -543,7 +543,7 @@ fn delete_row(txn: &mut dyn Transaction, kind: Kind, id: u64, cancel: &CancelTok
     deleted.map_err(|error| error.into_error(cancel))
 }
 
-/// Writes the counter of ids. The row is remembered at once: its transaction commits or the server is of no use.
+/// Writes the counter of ids. The row is remembered at once: if its transaction fails, the server cannot continue.
 fn write_counter_row(
     writer: &mut Writer,
     txn: &mut dyn Transaction,

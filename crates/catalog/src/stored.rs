@@ -16,11 +16,11 @@ use crate::{Table, codec};
 /// The default number of tables that stay decoded.
 const TABLES_MAX: usize = 2000;
 
-/// See the file's head.
+/// See the module's documentation.
 pub(crate) struct StoredTable {
     pub(crate) id: TableId,
     encoded: Box<[u8]>,
-    /// The table, while anybody holds it.
+    /// The table, while it is referenced.
     read: ArcSwapWeak<Table>,
 }
 
@@ -73,13 +73,13 @@ impl StoredTable {
         &self.encoded
     }
 
-    /// Bytes of memory, about, unless it is read.
+    /// Approximate bytes of memory while it is not decoded.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<StoredTable>() + self.encoded.len()
     }
 }
 
-/// The tables that were read lately.
+/// The tables that were decoded recently.
 #[derive(Debug)]
 pub(crate) struct ReadTables {
     /// The oldest first.

@@ -48,7 +48,7 @@ pub struct Trigger {
     pub body: Arc<str>,
     /// `user@host`.
     pub definer: Arc<str>,
-    /// The SQL mode that the text is read and run in.
+    /// The SQL mode that the text is parsed and run in.
     pub sql_mode: u64,
     /// Microseconds since 1970 UTC.
     pub created_micros: i64,

@@ -24,6 +24,6 @@ pub fn parse_error(error: &ParseError) -> Error {
         ParseErrorKind::TooDeep => err!(STACK_OVERRUN, 0, 0, 0),
         ParseErrorKind::NotSupported(what) => Error::not_supported(what),
         ParseErrorKind::Other { code, message } => Error::new(ErrorCode(*code), message.clone()),
-        ParseErrorKind::LiftMismatch => Error::internal("a lifted literal is no parameter"),
+        ParseErrorKind::LiftMismatch => Error::internal("a lifted literal is not a parameter"),
     }
 }

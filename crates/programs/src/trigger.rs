@@ -322,8 +322,8 @@ fn place(
         }
     };
     trigger.order = at as u64 + 1;
-    let behind = others.iter().zip(1..).skip(at).map(|(other, number)| {
+    let later = others.iter().zip(1..).skip(at).map(|(other, number)| {
         Edit::PutTrigger(Arc::new(Trigger { order: number + 1, ..Trigger::clone(other) }))
     });
-    Ok(behind.collect())
+    Ok(later.collect())
 }

@@ -96,13 +96,13 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
     let listeners = match early {
         Some((gate, listeners)) => {
-            tell_port(&listeners, &server)?;
+            set_port_fact(&listeners, &server)?;
             gate.open_to(server.clone());
             listeners
         }
         None => {
             let listeners = listen(options, directory, server.clone(), &registry)?;
-            tell_port(&listeners, &server)?;
+            set_port_fact(&listeners, &server)?;
             listeners
         }
     };
@@ -168,10 +168,10 @@ fn open_engines(
     // A new directory has nothing to recover: a client that can connect can work.
     let is_new = !files::exists(&storage.directory);
     let opening = Arc::new(Opening::default());
-    let (result, told) = (opening.clone(), state.clone());
+    let (result, progress) = (opening.clone(), state.clone());
     let archive = options.log_archive.clone();
     sys::threads::spawn("open", move || {
-        result.finish(Engines::open(&storage, archive.as_deref(), &told));
+        result.finish(Engines::open(&storage, archive.as_deref(), &progress));
     })?;
     loop {
         if let Some(engines) = opening.wait_for(SHORT_START) {
@@ -319,7 +319,7 @@ fn listen(
     Ok(registry.listeners().iter().map(start).collect::<Result<_, _>>()?)
 }
 
-fn tell_port(listeners: &Listeners, server: &Server) -> BootResult<()> {
+fn set_port_fact(listeners: &Listeners, server: &Server) -> BootResult<()> {
     let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
     Ok(server.set_fact("port", &port.to_string())?)
 }

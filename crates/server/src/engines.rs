@@ -78,13 +78,13 @@ impl Engines {
         let state = state.clone();
         let durable = DurableEngine::open(disk, config, move |now| {
             let stats = engine::recovery_stats(now);
-            state.tell(now.phase.as_str(), now.percent, now.eta_seconds(), stats);
+            state.report(now.phase.as_str(), now.percent, now.eta_seconds(), stats);
         })
         .map_err(|error| error.into_error(&CancelToken::new()))?;
         info!(recovery = ?durable.recovery(), "storage is open");
         if let Some(damage) = durable.log_damage() {
             error!(
-                "{damage}; commits behind it were given up. Tables may hold parts of them: CHECK TABLE, dump, restore"
+                "{damage}; commits after it were discarded. Tables may hold parts of them: CHECK TABLE, dump, restore"
             );
         }
         Ok(Engines { sync_micros, default: Arc::new(durable), temporary })

@@ -40,7 +40,7 @@ Usage: squalld [--NAME=VALUE]...
   --restore-archive=DIR    with the log that --log-archive-directory collected
   --restore-until=WHEN     up to 'YYYY-MM-DD hh:mm:ss[.ffffff]' (UTC) or a position
   --unsafe-no-sync         never wait for the disk: a crash of the machine destroys the data; for tests
-  --open-up-to-log-damage  open storage whose log is damaged with what lies before the damage; commits behind it are lost
+  --open-up-to-log-damage  open storage whose log is damaged up to the damage; commits after it are lost
   --i-know                 allows --unsafe-no-sync in a release build
   --version, --help
 
@@ -146,7 +146,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Request, 
             long => {
                 let text = long
                     .strip_prefix("--")
-                    .ok_or_else(|| format!("'{long}' is no option; options begin with --"))?;
+                    .ok_or_else(|| format!("'{long}' is not an option; options begin with --"))?;
                 split(text)
             }
         };
@@ -252,8 +252,8 @@ impl Options {
             .and_then(|text| text.parse().ok())
             .unwrap_or(VERBOSITY_DEFAULT);
         // The variable has no level for everything.
-        let told = verbosity.clamp(1, VERBOSITY_NOTES);
-        variables.push(("log_error_verbosity".to_owned(), told.to_string()));
+        let level = verbosity.clamp(1, VERBOSITY_NOTES);
+        variables.push(("log_error_verbosity".to_owned(), level.to_string()));
         let options = Options {
             port,
             socket: inside("socket", "squall.sock"),
@@ -287,7 +287,7 @@ impl Options {
         let exposed = options.bind_addresses.iter().find(|address| !address.is_loopback());
         match exposed.filter(|_| options.insecure_root) {
             Some(address) => Err(format!(
-                "--insecure-root is for loopback addresses only, and {address} is none"
+                "--insecure-root is for loopback addresses only, and {address} is not one"
             )),
             None => Ok(options),
         }
@@ -349,7 +349,7 @@ fn bind_addresses(text: &str) -> Result<Vec<IpAddr>, String> {
         let address = match part {
             "*" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            other => other.parse().map_err(|_| format!("'{other}' is no IP address"))?,
+            other => other.parse().map_err(|_| format!("'{other}' is not an IP address"))?,
         };
         addresses.push(address);
     }

@@ -41,7 +41,7 @@ impl RecoveryState {
     }
 
     /// Records the progress.
-    pub(crate) fn tell(
+    pub(crate) fn report(
         &self,
         phase: &'static str,
         percent: u8,

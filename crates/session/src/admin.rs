@@ -38,7 +38,7 @@ pub(crate) fn run_kill(
 }
 
 impl Session {
-    /// Stops a self or its statement.
+    /// Stops a session or its statement.
     ///
     /// # Errors
     /// 1094, 1095.
@@ -66,7 +66,7 @@ pub(crate) fn run_shutdown(session: &mut Session, sink: &mut dyn ResultSink) -> 
     Ok(())
 }
 
-/// FLUSH: there is nothing to flush, as everything is current; the locks that it takes are taken.
+/// FLUSH: nothing has to be flushed, as everything is current; only its locks are taken.
 pub(crate) fn run_flush(
     session: &mut Session,
     flush: &Flush,
@@ -232,7 +232,7 @@ fn show_directly(
     }
 }
 
-/// SHOW GRANTS: of an account, the session's own without; with the roles that USING names.
+/// SHOW GRANTS: of an account, by default the session's own; with the roles that USING names.
 fn show_grants(
     session: &mut Session,
     user: Option<&ast::UserName>,
@@ -300,7 +300,7 @@ fn show_create_user(
     send_rows(sink, &[column], &[vec![Value::text(&statement)]], &state)
 }
 
-/// The type of a statement that SHOW gives.
+/// The column type of statement texts in SHOW.
 fn statement_type() -> DataType {
     DataType::varchar(1024, CollationId::UTF8MB4_0900_AI_CI)
 }

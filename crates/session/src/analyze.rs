@@ -132,7 +132,7 @@ fn describe_once(
     Ok(Some(explainer.analysis(&plan, format, &input, query.as_deref(), Some(&actual))))
 }
 
-/// A query as it was understood, for people to read.
+/// The bound query, as readable text.
 fn understood(session: &Session, statement: &Statement, running: &Running<'_>) -> Option<String> {
     let Statement::Query(query) = statement else { return None };
     let text =

@@ -24,7 +24,7 @@ const STORAGE: &str = "storage";
 /// The purpose of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backup {
-    /// BACKUP: to be restored from.
+    /// BACKUP: a source for restore.
     Kept,
     /// CLONE LOCAL: a data directory that a server is started on.
     Started,

@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::status::Counter;
 use programs::{Origin, Running};
 
-/// Longer texts are not worth a look: they carry data.
+/// Longer texts are not looked up: they carry data.
 const TEXT_BYTES_MAX: usize = 32 * 1024;
 /// Texts with more literals likewise.
 const LITERALS_MAX: usize = 512;
@@ -94,7 +94,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Plans a text with its lifted literals as parameters; `None` when only the plain way will do.
+    /// Plans a text with its lifted literals as parameters; `None` when it needs the plain path.
     fn plan_lifted(
         &mut self,
         text: &[u8],

@@ -6,7 +6,7 @@ use sys::files::canonical;
 use types::Value;
 use variables::Globals;
 
-/// The path of a file that statements name, when it is where `secure_file_priv` allows.
+/// The path of a file named by a statement, if `secure_file_priv` allows it.
 pub(crate) fn allowed_path(globals: &Globals, name: &str) -> Option<PathBuf> {
     let allowed = globals.definitions.find("secure_file_priv")?;
     let Value::Bytes(allowed) = globals.get(allowed) else { return None };

@@ -39,7 +39,7 @@ impl Deadlines {
         Deadlines { clock, state: Mutex::new(State::default()), changed: Condvar::new() }
     }
 
-    /// Stops the statement of `cancel` after `limit`, unless the guard is dropped before.
+    /// Stops the statement of `cancel` after `limit`, unless the guard is dropped earlier.
     pub(crate) fn after(self: &Arc<Self>, limit: Duration, cancel: &CancelToken) -> DeadlineGuard {
         let target: Target = Arc::new(Mutex::new(Some(cancel.clone())));
         let mut state = self.state.lock();

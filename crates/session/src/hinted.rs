@@ -85,7 +85,7 @@ pub(crate) fn sets_variables(statement: &Statement) -> bool {
 }
 
 impl Session {
-    /// Runs `body` under the variables that the statement's hints set; afterwards all are as before.
+    /// Runs `body` under the variables that the statement's hints set; restores them afterwards.
     pub(crate) fn under_hints<T>(
         &mut self,
         statement: &Statement,

@@ -16,11 +16,11 @@ use crate::sink::send_rows;
 use definitions::{is_hidden, is_single_unique};
 use programs::{Origin, Running, parse_error};
 
-/// Buckets, when the statement names no number.
+/// Default number of buckets.
 const BUCKETS_DEFAULT: u64 = 100;
 /// The maximum that a statement may request.
 const BUCKETS_MAX: u64 = 1024;
-/// Different values that are looked at one by one; neighbours become one beyond.
+/// Distinct values that are handled one by one; beyond that, neighbours are merged.
 const SPANS_MAX: usize = 32 * 1024;
 
 /// The options of UPDATE HISTOGRAM.
@@ -187,7 +187,7 @@ fn make_histogram(
     let name = quoted(&column.name);
     let value = match column.ty.kind {
         TypeKind::Enum | TypeKind::Set | TypeKind::Bit => format!("CAST({name} AS UNSIGNED)"),
-        // In UTC, whatever the session's time zone is.
+        // In UTC, independent of the session's time zone.
         TypeKind::Timestamp => format!("UNIX_TIMESTAMP({name})"),
         _ if column.ty.is_string() => format!("LEFT({name}, {})", Histogram::TEXT_CHARS),
         _ => name,
@@ -267,7 +267,7 @@ fn kept_value(value: Value, column: &DataType) -> Value {
     micros.and_then(DateTime::from_unix_micros).map_or(value, Value::DateTime)
 }
 
-/// Half as many spans or a few more: pairs of neighbours become one but where they have many rows, which is true of less than half.
+/// Merges pairs of neighbours, except for those with many rows, which are less than half: about half as many spans remain.
 fn joined(spans: Vec<Span>) -> Vec<Span> {
     let rows: u64 = spans.iter().map(|span| span.rows).sum();
     let rows_max = 4 * rows / spans.len().max(1) as u64;

@@ -1,4 +1,4 @@
-//! Literals that are lifted out of a text, so that texts which differ in them alone share a plan.
+//! Literals that are lifted out of a text, so that texts that differ only in them share a plan.
 
 use syntax::{LiteralKind, LiteralSpan, ParseOptions};
 use types::{SqlBytes, Value};
@@ -19,12 +19,12 @@ impl LiftedLiterals {
         self.spans.extend_from_slice(spans);
     }
 
-    /// An empty list for values, with the room that `give_back` got.
+    /// An empty list for values, with the buffer that `give_back` got.
     pub(crate) fn room(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.room)
     }
 
-    /// The values are done with.
+    /// Returns the buffer of values that are no longer used.
     pub(crate) fn give_back(&mut self, mut values: Vec<Value>) {
         values.clear();
         self.room = values;

@@ -1,8 +1,8 @@
-//! Locales that `lc_time_names` can name. Knows no languages.
+//! Locales that `lc_time_names` accepts. Knows no languages.
 
 use errors::{Error, Result, bail};
 
-/// Locales whose names of days and months are known.
+/// Locales whose names of days and months are supported.
 #[rustfmt::skip]
 const SPOKEN: &[&str] = &[
     "bg_BG", "cs_CZ", "da_DK", "de_AT", "de_BE", "de_CH", "de_DE", "de_LU", "el_GR", "en_AU",
@@ -14,7 +14,7 @@ const SPOKEN: &[&str] = &[
     "sv_FI", "sv_SE", "tr_TR", "uk_UA", "zh_CN", "zh_HK", "zh_TW",
 ];
 
-/// Locales of the reference whose names are not known yet.
+/// Locales of the reference whose names are not supported yet.
 #[rustfmt::skip]
 const UNSPOKEN: &[&str] = &[
     "ar_AE", "ar_SA", "be_BY", "ca_ES", "et_EE", "eu_ES", "fo_FO", "gl_ES", "gu_IN", "he_IL",

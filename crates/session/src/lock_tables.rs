@@ -57,7 +57,7 @@ impl Session {
     /// Locks tables; a view locks the tables that it reads.
     pub(crate) fn take_table_locks(&mut self, tables: &[LockTable]) -> Result<()> {
         let view = self.view();
-        let (mut locked, mut behind): (Vec<LockedTable>, Vec<LockedTable>) = Default::default();
+        let (mut locked, mut of_views): (Vec<LockedTable>, Vec<LockedTable>) = Default::default();
         for table in tables {
             let (schema, name) = self.qualify(&table.name)?;
             let write = match table.mode {
@@ -82,7 +82,7 @@ impl Session {
                 Some(Relation::View(definition)) => {
                     let definition = definition.clone();
                     locked.push(entry);
-                    behind.extend(tables_of_view(&self.planner(), &definition, write)?);
+                    of_views.extend(tables_of_view(&self.planner(), &definition, write)?);
                 }
                 Some(Relation::Table(found)) => {
                     self.require_on_schema(&entry.schema, PrivilegeSet::LOCK_TABLES)?;
@@ -92,7 +92,7 @@ impl Session {
                 }
             }
         }
-        locked.append(&mut behind);
+        locked.append(&mut of_views);
         let mut wanted: Vec<(Option<TableId>, LockMode)> = Vec::new();
         for table in locked.iter().filter(|table| table.id.is_some()) {
             let mode = table.mode();

@@ -1,4 +1,4 @@
-//! ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE: a row of outcome for each table.
+//! ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE: a result row for each table.
 
 use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ pub(crate) fn maintain_tables(
     send_rows(sink, &outcome_columns(), &rows, &state)
 }
 
-/// ANALYZE, CHECK, OPTIMIZE and REPAIR PARTITION: as of the whole table, once the names are known. `None` for other actions.
+/// ANALYZE, CHECK, OPTIMIZE and REPAIR PARTITION: as for the whole table, after the names are checked. `None` for other actions.
 pub(crate) fn maintain_partitions(
     session: &mut Session,
     name: &syntax::ast::ObjectName,
@@ -165,7 +165,7 @@ fn maintain_named_partitions(
     send_rows(sink, &outcome_columns(), &rows, &state)
 }
 
-/// Tables that are computed: they can be checked, and nothing else can be done to them.
+/// Computed tables: they can be checked, other actions are refused.
 fn information_table(
     session: &Session,
     kind: MaintenanceKind,
@@ -223,7 +223,7 @@ fn maintain_one(
         }
     }
     let engine = session.transactions.engine(&table.engine)?;
-    // Beside changes the engine would report rows that are half way from one index to the next.
+    // During concurrent changes the engine would report rows that are in one index and not yet in the next.
     let (wanted, timeout) =
         ([(Some(table.id), LockMode::NoWrite)], session.settings.lock_wait_timeout);
     let cancel = session.shared.cancel.clone();

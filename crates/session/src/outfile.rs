@@ -64,7 +64,7 @@ fn create_file(path: &Path, name: &str) -> Result<File> {
     })
 }
 
-/// Rows to a file.
+/// Writes rows to a file.
 struct FileRows {
     output: BufWriter<File>,
     /// `None`: INTO DUMPFILE.

@@ -18,7 +18,7 @@ pub(crate) fn count(sql: &[u8], no_backslash_escapes: bool) -> usize {
             b'-' if rest.starts_with(b"--") && rest.get(2).is_none_or(|byte| *byte <= b' ') => {
                 line(rest)
             }
-            // The text of a versioned comment counts, its frame does not.
+            // The text of a versioned comment counts, its delimiters do not.
             b'/' if rest.starts_with(b"/*!") => 3,
             b'/' if rest.starts_with(b"/*") => comment(rest),
             _ => 1,
@@ -55,7 +55,7 @@ fn quoted(rest: &[u8], quote: u8, escapes: bool) -> usize {
     rest.len()
 }
 
-/// Whether a text has nothing to run.
+/// Whether a text contains no statement.
 pub(crate) fn is_blank(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0)
 }

@@ -18,14 +18,14 @@ use crate::planned::Planned;
 
 /// Shards, so that insertions copy little.
 const SHARDS: usize = 64;
-/// How far a limit must move to be followed at once.
+/// The change of a limit that is followed at once.
 const LIMIT_STEP_BYTES: usize = 1 << 20;
 /// Entries of a session's own front.
 const FRONT_SLOTS: usize = 8;
 /// Hits that a front counts before it adds them to the shared entry.
 const FRONT_HITS: u32 = 64;
 
-/// Everything that a plan depends on besides the catalog version, which is checked apart.
+/// Everything that a plan depends on besides the catalog version, which is checked separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlanKey {
     /// Digest of the text, literals lifted, under the server's secret seed.
@@ -199,7 +199,7 @@ impl PlanCache {
         self.bytes.load(Ordering::Relaxed) > limit / 8 * 7
     }
 
-    /// Follows a limit that moves all the time in large steps.
+    /// Follows a limit that changes continuously, in large steps.
     pub(crate) fn set_limit_if_far(&self, limit_bytes: usize) {
         let present = self.limit_bytes.load(Ordering::Relaxed);
         if present.abs_diff(limit_bytes) > LIMIT_STEP_BYTES {

@@ -29,7 +29,7 @@ pub(crate) enum PlannedKind {
     Do,
 }
 
-/// A compiled statement with its surroundings.
+/// A compiled statement with everything needed to run it.
 pub(crate) struct Planned {
     pub(crate) program: Arc<Program>,
     pub(crate) kind: PlannedKind,
@@ -85,7 +85,7 @@ impl Planned {
         }
     }
 
-    /// Whether its tables and programs are as it knows them.
+    /// Whether its tables and programs have not changed.
     pub(crate) fn is_current(&self, snapshot: &CatalogSnapshot) -> bool {
         snapshot.version == self.version
             || self.tables.iter().all(|table| table.temporary || snapshot.is_current(table))
@@ -101,7 +101,7 @@ impl Planned {
     }
 }
 
-/// Whether a program is as the plan knows it. Triggers belong to their tables.
+/// Whether a program has not changed since planning. Triggers belong to their tables.
 fn is_program_current(program: &binder::StoredProgram, snapshot: &CatalogSnapshot) -> bool {
     match program {
         binder::StoredProgram::Trigger(..) => true,

@@ -206,7 +206,7 @@ impl Planner<'_> {
         Ok(self.with_binder(database, bind)?.1)
     }
 
-    /// Hands a binder to `run` that sees the catalog as this session does; unqualified names are those of `database`.
+    /// Calls `run` with a binder that sees the catalog as this session does; unqualified names belong to `database`.
     pub(crate) fn with_binder<T>(
         &self,
         database: Option<&str>,

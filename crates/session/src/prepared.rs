@@ -22,9 +22,9 @@ use crate::status::Counter;
 use accounts::Resource;
 use programs::{Origin, Running};
 
-/// Statement ids are a slot (these bits, counted from 1) and how often the slot was used before.
+/// A statement id consists of a slot (these bits, counted from 1) and the number of earlier uses of the slot.
 const SLOT_BITS: u32 = 20;
-/// Most statements of one session that are open at a time.
+/// Maximum number of open statements of one session.
 const SLOTS_MAX: usize = (1 << SLOT_BITS) - 1;
 /// Plans that a session keeps a reference to.
 const HOT_PLANS: usize = 32;

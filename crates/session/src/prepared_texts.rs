@@ -1,4 +1,4 @@
-//! Texts of prepared statements, one for all sessions that prepared the same. Knows no plan and no session.
+//! Texts of prepared statements, shared by all sessions that prepared the same text. Knows no plan and no session.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ pub(crate) struct PreparedText {
 pub(crate) enum PreparedExecution {
     /// By its plan.
     Planned,
-    /// As it was read once: begins and ends of transactions, which run often and are small.
+    /// By its syntax tree, kept since PREPARE: BEGIN, COMMIT and ROLLBACK, which run often and are small.
     Kept(Box<Statement>),
-    /// As it is read each time.
+    /// By parsing its text each time.
     Read,
 }
 
@@ -43,7 +43,7 @@ impl PreparedText {
         u128::from(high) << 64 | u128::from(low)
     }
 
-    /// Bytes that it takes with its places in tables and allocations.
+    /// Bytes that it takes, including table slots and allocation overhead.
     pub(crate) fn size_bytes(&self) -> usize {
         // Two counts before the value, a slot in the table with room for growth, and the rounding of allocations.
         let kept = if matches!(self.execution, PreparedExecution::Kept(_)) {
@@ -90,14 +90,14 @@ impl PreparedTexts {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    /// A text that is known already.
+    /// A text that is already stored.
     pub(crate) fn find(&self, source: &[u8], mode: u64) -> Option<Arc<PreparedText>> {
         let hash = self.hash(source, mode);
         let shard = self.shard(hash).lock();
         shard.find(hash, |known| *known.source == *source && known.mode == mode).cloned()
     }
 
-    /// The known text that equals `text`, else this one from now on.
+    /// Returns the stored text that equals `text`, or else stores this one.
     pub(crate) fn share(&self, text: PreparedText) -> Arc<PreparedText> {
         let hash = self.hash(&text.source, text.mode);
         let mut shard = self.shard(hash).lock();
@@ -112,7 +112,7 @@ impl PreparedTexts {
         text
     }
 
-    /// Gives a reference back; the last one takes the text with it.
+    /// Releases a reference; the last one removes the text.
     pub(crate) fn release(&self, text: Arc<PreparedText>) {
         let hash = self.hash(&text.source, text.mode);
         let mut shard = self.shard(hash).lock();

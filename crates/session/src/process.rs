@@ -58,7 +58,7 @@ impl SessionShared {
         activity.info.extend_from_slice(&text[..text.len().min(INFO_BYTES_MAX)]);
     }
 
-    /// The session waits for its client. `slow_micros`: how long a statement may take before it counts as slow.
+    /// Ends a command: the session waits for its client. `slow_micros`: how long a statement may take before it counts as slow.
     pub(crate) fn idle(&self, now_micros: i64, slow_micros: i64) {
         let mut activity = self.activity.lock();
         if now_micros.saturating_sub(activity.since_micros) > slow_micros {
@@ -135,7 +135,7 @@ impl Sessions {
         self.open.lock().len()
     }
 
-    /// Most sessions that were open at once.
+    /// Maximum number of sessions that were open at once.
     pub(crate) fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
     }

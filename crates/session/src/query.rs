@@ -350,7 +350,7 @@ impl Session {
         self.plan_and_lock(&Statement::Query(Box::new(query)), running)
     }
 
-    /// The value that the plan of an expression gives.
+    /// Computes the value of an expression's plan.
     pub(crate) fn value_of_plan(
         &mut self,
         planned: &Planned,
@@ -408,13 +408,13 @@ impl Session {
         self.send_ok(sink, OkInfo { affected_rows, commit, ..OkInfo::default() })
     }
 
-    /// Refuses writes on a server that is read-only for this account.
+    /// Returns an error for writes on a server that is read-only for this account.
     pub(crate) fn check_writable(&self) -> Result<()> {
         Writable { globals: &self.server.globals, privileges: &self.privileges }.check()
     }
 }
 
-/// The INTO of a query, wherever the grammar put it.
+/// The INTO of a query, in whichever of the allowed positions.
 pub(crate) fn find_into(query: &ast::Query) -> Option<&ast::Into> {
     match (&query.into, &query.body) {
         (Some(into), _) => Some(into),

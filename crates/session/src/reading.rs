@@ -1,4 +1,4 @@
-//! How a session reads texts of statements: for now, or to prepare them.
+//! How a session parses texts of statements, to run or to prepare them.
 
 use errors::{Result, bail};
 use programs::{parse_error, parse_options_of};
@@ -11,10 +11,10 @@ use crate::placeholders::is_blank;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
 use crate::session::Session;
 
-/// Most parameters of a statement.
+/// Maximum number of parameters of a statement.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// The settings by which a session reads texts.
+/// The settings by which a session parses texts.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     settings: &'a Settings,
@@ -23,7 +23,7 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Session {
-    /// How texts are read now.
+    /// The present settings for parsing texts.
     pub(crate) fn reading(&self) -> Reading<'_> {
         Reading { settings: &self.settings, ignore_space: self.client.ignore_space }
     }
@@ -35,7 +35,7 @@ impl Reading<'_> {
         parse_options_of(self.settings.sql_mode, self.ignore_space)
     }
 
-    /// Reads a text that is to be prepared.
+    /// Parses a text that is to be prepared.
     pub(crate) fn prepare(&self, sql: &[u8]) -> Result<(PreparedText, Statement)> {
         // The end of a statement may be repeated; the parser handles a comment after it.
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
@@ -87,7 +87,7 @@ impl Reading<'_> {
         Ok(parsed.0)
     }
 
-    /// The settings that decide how a text is read: equal texts are shared only when they are read alike.
+    /// The settings that decide how a text is parsed: equal texts are shared only under equal settings.
     pub(crate) fn mode(&self) -> u64 {
         let ignore_space = if self.ignore_space { SqlMode::IGNORE_SPACE.0 } else { 0 };
         let reading = SqlMode::ANSI_QUOTES.0

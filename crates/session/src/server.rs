@@ -54,7 +54,7 @@ pub struct ServerConfig {
     pub root: RootAccount,
     /// Every login over loopback as root succeeds without a password.
     pub insecure_root: bool,
-    /// Where the process counts its calls to files.
+    /// The process's counts of file operations.
     pub io_times: Arc<IoTimes>,
 }
 
@@ -75,7 +75,7 @@ pub struct Server {
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
     pub(crate) xa_branches: Arc<XaBranches>,
-    /// Threads of all large scans besides those of their sessions.
+    /// Threads for all large scans, in addition to those of their sessions.
     pub(crate) scan_helpers: HelperLimit,
     pub(crate) logins: Logins,
     pub(crate) plan_cache: PlanCache,
@@ -234,7 +234,7 @@ impl Server {
         micros(self.clock.wall())
     }
 
-    /// The same as of a few milliseconds ago at most.
+    /// The same, at most a few milliseconds old.
     pub(crate) fn now_micros_coarse(&self) -> i64 {
         micros(self.clock.wall_coarse())
     }

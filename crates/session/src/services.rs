@@ -163,7 +163,7 @@ impl Services {
                 let micros = self.fixed_now_micros.unwrap_or_else(|| self.server.now_micros());
                 Value::Double(micros as f64 / 1e6)
             }
-            // The seeds cannot be read, as in the reference.
+            // The seeds are not readable, as in the reference.
             _ => Value::UInt(0),
         }
     }

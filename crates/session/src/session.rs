@@ -87,7 +87,7 @@ pub(crate) struct Session {
     pub(crate) lifted: LiftedLiterals,
     pub(crate) scratch: ExecScratch,
     pub(crate) statement: StatementState,
-    /// Stored programs: those that run, and those that were read.
+    /// Stored programs: those that run, and those that were loaded.
     pub(crate) programs: ProgramState<Arc<Planned>, PlanContext>,
 }
 
@@ -176,7 +176,7 @@ impl Session {
         session
     }
 
-    /// Takes over account, schema and character set of a login.
+    /// Applies account, schema and character set of a login.
     pub(crate) fn log_in(&mut self, request: &AuthRequest) -> Result<()> {
         let (server, now_micros) = (self.server.clone(), self.server.now_micros());
         let snapshot = server.catalog.snapshot();
@@ -270,7 +270,7 @@ impl Session {
         self.services.database.clone().ok_or_else(|| err!(NO_DB_ERROR))
     }
 
-    /// Makes `privileges` fit the present accounts and roles.
+    /// Computes `privileges` from the present accounts and roles.
     pub(crate) fn refresh_privileges(&mut self) {
         let snapshot = self.server.catalog.snapshot();
         let accounts = snapshot.accounts();
@@ -415,7 +415,7 @@ impl Session {
         }
     }
 
-    /// Back to the state after login: COM_RESET_CONNECTION, COM_CHANGE_USER.
+    /// Restores the state after login: COM_RESET_CONNECTION, COM_CHANGE_USER.
     pub(crate) fn reset(&mut self) -> Result<()> {
         let rolled_back = self.transactions.rollback();
         self.transactions.leave_branch();

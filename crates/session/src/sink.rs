@@ -7,7 +7,7 @@ use exec::RowSink;
 use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState, ValueRow};
 use types::{DataType, Value};
 
-/// Rows to the client. The columns go out with the first row, so that a statement that fails before has sent nothing.
+/// Rows to the client. The columns go out with the first row, so that a statement that fails earlier has sent nothing.
 pub(crate) struct ClientRows<'a> {
     sink: &'a mut dyn ResultSink,
     columns: &'a Arc<[ColumnMeta]>,
@@ -30,7 +30,7 @@ impl<'a> ClientRows<'a> {
         Ok(())
     }
 
-    /// The result set ends; its columns go out at the latest now.
+    /// Ends the result set; sends its columns if no row did.
     pub(crate) fn finish(mut self, state: &SessionState) -> Result<()> {
         self.begin()?;
         self.sink.end(state)
@@ -117,7 +117,7 @@ pub(crate) fn send_rows(
     sink.end(state)
 }
 
-/// Takes the results of statements that the server runs for itself.
+/// Receives the results of statements that the server runs for itself.
 #[derive(Default)]
 pub(crate) struct DiscardSink {
     pub(crate) error: Option<Error>,

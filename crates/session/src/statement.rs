@@ -43,7 +43,7 @@ impl Session {
             converted = self.settings.charset_client.decode(sql).bytes;
             &converted
         };
-        // Some clients count their strings' NUL in.
+        // Some clients include the NUL of their strings.
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         self.begin_command("Query", text);
         let result = self.run_all(text, sink);
@@ -145,7 +145,7 @@ impl Session {
         Ok(if self.client.multi_statements { consumed } else { text.len() })
     }
 
-    /// Notes whether other statements of the text follow the one that is about to run.
+    /// Records whether other statements of the text follow the one that is about to run.
     pub(crate) fn say_more_results(&mut self, more: bool, sink: &mut dyn ResultSink) {
         self.statement.more_results = more;
         if self.client.multi_statements {

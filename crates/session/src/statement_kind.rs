@@ -55,7 +55,7 @@ const fn defines(counter: Counter) -> StatementKind {
     StatementKind::new(Some(counter), Before::CommitsToDefine)
 }
 
-/// Definitions that the reference does not count apart.
+/// Definitions that the reference does not count separately.
 const DEFINES: StatementKind = StatementKind::new(None, Before::CommitsToDefine);
 
 const fn unsupported(name: &'static str) -> StatementKind {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_anew_commits_without_defining() {
+    fn a_new_transaction_commits_without_defining() {
         for text in ["BEGIN", "LOCK TABLES t READ", "FLUSH TABLES", "ANALYZE TABLE t"] {
             assert_eq!(kind(text).before, Before::Commits, "{text}");
         }

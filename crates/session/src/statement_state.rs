@@ -37,7 +37,7 @@ impl StatementState {
         }
     }
 
-    /// A statement of a client begins.
+    /// Begins a statement of a client.
     pub(crate) fn begin(&mut self) {
         self.more_results = false;
         self.runs_prepared = false;
@@ -49,7 +49,7 @@ impl StatementState {
     }
 }
 
-/// The last second that was converted to local time: most statements are of the same one.
+/// The last second that was converted to local time: most statements run in the same one.
 #[derive(Default)]
 pub(crate) struct LocalClock {
     second: Option<(i64, DateTime)>,

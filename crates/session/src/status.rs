@@ -5,7 +5,7 @@ use plan::{Access, InsertSource, Physical, Plan};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter that sessions have, position in `NAMES`.
+/// A session's counter: its position in `NAMES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter(pub(crate) usize);
 
@@ -178,7 +178,7 @@ impl SessionCounters {
         }
     }
 
-    /// Takes over the counts of a session that ends.
+    /// Adds the counts of a session that ends.
     pub(crate) fn absorb(&self, closed: &SessionCounters) {
         for (cell, other) in self.0.iter().zip(&closed.0) {
             cell.fetch_add(other.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A session's transactions: one for each engine that it touches, begun and ended together.
+//! A session's transactions: one for each engine that it uses, begun and ended together.
 //!
 //! The default engine's transaction commits last and gives the handle that the reply waits for; a temporary table's engine keeps
 //! nothing that must survive.
@@ -64,7 +64,7 @@ pub(crate) struct Transactions {
     pub(crate) next: Option<Characteristics>,
     /// The XA branch that they are.
     pub(crate) branch: Option<Branch>,
-    /// Stored functions and triggers that run: their statements are parts of the one that calls them.
+    /// Stored functions and triggers that run: their statements are part of the calling one.
     pub(crate) function_depth: u32,
     pub(crate) row_lock_timeout: Duration,
 }
@@ -129,7 +129,7 @@ impl Transactions {
         self.parts.iter().any(|part| part.engine.is_durable() && wrote(part))
     }
 
-    /// A statement begins in the transactions that are started.
+    /// Begins a statement in the transactions that are started.
     pub(crate) fn begin_statement(&mut self) {
         for part in &mut self.parts {
             if part.txn.is_started() {

@@ -10,7 +10,7 @@ use crate::planned::PlannedKind;
 use crate::status::Counter;
 use crate::transaction::{Characteristics, Transactions};
 
-/// Whether the server takes writes from an account.
+/// Whether the server accepts writes from an account.
 #[derive(Clone, Copy)]
 pub(crate) struct Writable<'a> {
     pub(crate) globals: &'a Globals,
@@ -19,7 +19,7 @@ pub(crate) struct Writable<'a> {
 
 impl Writable<'_> {
     /// # Errors
-    /// 1290 on a server that only reads.
+    /// 1290 on a read-only server.
     pub(crate) fn check(self) -> Result<()> {
         match self.globals.read_only() {
             ReadOnly::All => bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only"),
@@ -73,7 +73,7 @@ impl Transactions {
     /// Before a statement: a transaction that it starts gets the session's characteristics.
     pub(crate) fn begin_scope(&mut self, settings: &Settings) {
         if self.function_depth > 0 {
-            // A part of the statement that called.
+            // It is part of the calling statement.
             return;
         }
         if self.is_started() {
@@ -91,7 +91,7 @@ impl Transactions {
         })
     }
 
-    /// After a statement that did its work, before its reply: commits unless a transaction is open.
+    /// Call after a statement that succeeded, before its reply: commits unless a transaction is open.
     pub(crate) fn finish_scope(&mut self, settings: &Settings) -> Result<Option<CommitHandle>> {
         if self.is_open(settings) {
             return Ok(None);
@@ -119,7 +119,7 @@ impl Transactions {
             return;
         }
         if self.is_started() {
-            // A write that is refused because the next transaction only reads is not that transaction.
+            // A write that is refused because the next transaction is read-only does not use up that transaction.
             if error.code() != ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION {
                 self.next = None;
             }
@@ -130,8 +130,8 @@ impl Transactions {
         self.slot.release_to(0);
     }
 
-    /// Before a commit that is a statement's own: one that wrote waits for FLUSH TABLES WITH READ LOCK, and a server that only reads
-    /// refuses it. The transaction is rolled back then.
+    /// Call before a statement's implicit commit: one that wrote waits for FLUSH TABLES WITH READ LOCK, and a read-only server
+    /// refuses it: then the transaction is rolled back.
     pub(crate) fn check_commit(
         &mut self,
         settings: &Settings,
@@ -176,7 +176,7 @@ impl Transactions {
         self.wait_for(&handle?)
     }
 
-    /// Blocks until a commit is durable, and thereby seen by snapshots taken from now on.
+    /// Blocks until a commit is durable, and so visible to snapshots taken from now on.
     pub(crate) fn wait_for(&self, handle: &CommitHandle) -> Result<()> {
         if handle.is_durable() {
             return Ok(());

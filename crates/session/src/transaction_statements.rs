@@ -13,7 +13,7 @@ use crate::status::Counter;
 use crate::transaction_scope::{Afterwards, Writable, isolation_name, to_wait_for};
 
 impl Session {
-    /// After a statement that did its work, before its reply: commits unless a transaction is open.
+    /// Call after a statement that succeeded, before its reply: commits unless a transaction is open.
     pub(crate) fn finish_transaction_scope(&mut self) -> Result<Option<CommitHandle>> {
         let handle = self.transactions.finish_scope(&self.settings)?;
         self.commit_for_reply(handle)
@@ -41,7 +41,7 @@ impl Session {
         }
     }
 
-    /// Runs a statement that begins, ends or divides a transaction.
+    /// Runs a statement that begins or ends a transaction, or uses a savepoint.
     pub(crate) fn run_transaction_statement(
         &mut self,
         statement: &Statement,
@@ -87,7 +87,7 @@ impl Session {
         self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
     }
 
-    /// START TRANSACTION, BEGIN. The transaction before was committed by the dispatcher.
+    /// START TRANSACTION, BEGIN. The dispatcher has committed the previous transaction.
     fn start_transaction(&mut self, start: &StartTransaction) -> Result<()> {
         if self.locked.is_in_force() {
             // BEGIN releases LOCK TABLES.

@@ -7,7 +7,7 @@ use errors::{Result, bail};
 use hashbrown::HashMap;
 use sys::sync::{Condvar, Mutex};
 
-/// Longest name, characters.
+/// Maximum length of a name in characters.
 const NAME_CHARS_MAX: usize = 64;
 /// How often a waiter checks whether it was cancelled.
 const POLL: Duration = Duration::from_millis(50);
@@ -115,7 +115,7 @@ impl UserLocks {
         Some(true)
     }
 
-    /// Gives back everything that a session holds; how many times in all.
+    /// Releases all locks of a session; returns the number of releases.
     pub(crate) fn release_all(&self, session: u64) -> u64 {
         let mut state = self.state.lock();
         let mut count = 0;
@@ -152,7 +152,7 @@ impl State {
         }
     }
 
-    /// Whether the holder of `key` waits, by however many steps, for a lock of `session`.
+    /// Whether the holder of `key` waits, through any number of steps, for a lock of `session`.
     fn would_deadlock(&self, session: u64, key: &str) -> bool {
         let mut next = key;
         // Each session waits for at most one lock, so the chain is no longer than their number.

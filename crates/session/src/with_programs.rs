@@ -45,7 +45,7 @@ struct Lender<'s> {
     /// The session's values while no program runs.
     services: &'s RefCell<Services>,
     planned: &'s Planned,
-    /// By number, once they were needed.
+    /// By number, once they have been needed.
     loaded: Vec<Option<Arc<Loaded>>>,
 }
 

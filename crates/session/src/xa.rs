@@ -1,7 +1,7 @@
 //! XA: a transaction as a branch of a global one. A branch is begun, ended, then committed in one phase, rolled back or prepared. A prepared
-//! branch belongs to no session: it waits, across restarts, for any that commits it or rolls it back.
+//! branch belongs to no session: it waits, across restarts, for any session that commits it or rolls it back.
 //!
-//! A branch that the session is in is an explicit transaction to everything else; the checks for statements forbidden within it are here.
+//! A branch that the session is in is an explicit transaction for all other code; the checks for statements forbidden within it are here.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::transaction_scope::{Writable, to_wait_for};
 /// State of a session without a branch, as errors name it.
 const NON_EXISTING: &str = "NON-EXISTING";
 
-/// The branches of the server that live.
+/// The server's existing branches.
 #[derive(Debug, Default)]
 pub(crate) struct XaBranches(Mutex<HashMap<Xid, Standing>>);
 
@@ -43,12 +43,12 @@ enum Standing {
 /// The state of a prepared branch besides its changes.
 #[derive(Clone, Debug)]
 struct Detached {
-    /// Keeps the tables that it used as they are.
+    /// Keeps the definitions of the tables that it used.
     slot: Arc<MetadataSlot>,
 }
 
 impl XaBranches {
-    /// At the start: branches that were left prepared.
+    /// Restores prepared branches at server start.
     pub(crate) fn take(registry: &Registry, locks: &MetadataLocks) -> XaBranches {
         let mut branches = HashMap::new();
         let engines = registry.engines().iter();
@@ -130,7 +130,7 @@ fn xid_of(name: &[u8]) -> Option<Xid> {
     Some(Xid { gtrid: gtrid.into(), bqual: bqual.into(), format })
 }
 
-/// Keeps an xid from being taken again while it lives.
+/// Reserves an xid while its branch exists.
 #[derive(Debug)]
 struct Taken {
     branches: Arc<XaBranches>,
@@ -189,7 +189,7 @@ impl State {
 pub(crate) struct Branch {
     taken: Taken,
     state: State,
-    /// Why the engine or the server undid it.
+    /// Why the engine or the server rolled it back.
     undone: Option<ErrorCode>,
 }
 
@@ -258,7 +258,7 @@ impl Transactions {
         self.branch.as_ref().map_or(Ok(()), |branch| Err(branch.state.refusal()))
     }
 
-    /// The transaction was rolled back while the session is in a branch: it can only be rolled back.
+    /// Records that the engine rolled back the branch's transaction: only XA ROLLBACK is possible then.
     pub(crate) fn branch_rolled_back(&mut self, reason: ErrorCode) {
         if let Some(branch) = &mut self.branch {
             branch.undone = Some(reason);
@@ -370,7 +370,7 @@ impl Transactions {
         self.branch.take().map(|branch| branch.taken)
     }
 
-    /// XA COMMIT and XA ROLLBACK of a prepared branch, from whatever session.
+    /// XA COMMIT and XA ROLLBACK of a prepared branch, from any session.
     fn decide(
         &mut self,
         xid: &Xid,

@@ -271,7 +271,7 @@ fn check_demands(request: &Request, needs_copy: bool, copies: bool) -> Result<()
         let reason = match (request.algorithm, needs_copy) {
             (AlgorithmClause::Copy, _) => "COPY algorithm requires a lock",
             (_, true) => TYPE,
-            (_, false) => "rows are written anew under a lock",
+            (_, false) => "rows are rewritten under a lock",
         };
         bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
     }

@@ -84,12 +84,12 @@ pub(crate) fn ordered_actions(
             bail!(BAD_FIELD_ERROR, old.text, draft.name);
         }
         refuse_dependents(ctx, draft, at)?;
-        let meanwhile = format!("\0{number}");
-        old.text = meanwhile.as_str().into();
-        places.push((at, meanwhile));
+        let temporary = format!("\0{number}");
+        old.text = temporary.as_str().into();
+        places.push((at, temporary));
     }
-    for (at, meanwhile) in places {
-        rename_column(draft, at, &meanwhile);
+    for (at, temporary) in places {
+        rename_column(draft, at, &temporary);
     }
     Ok(steps)
 }

@@ -96,7 +96,7 @@ fn copied_counter(session: &Session, old: &Table, new: &Table) -> Result<Option<
     next.map(Some).map_err(|error| error.into_error(&session.shared.cancel))
 }
 
-/// Inserts the rows of `old`, or of some of its partitions, into `copy`, which no statement but this one knows by its name. `into`
+/// Inserts the rows of `old`, or of some of its partitions, into `copy`, whose name only this statement knows. `into`
 /// are the partitions that may take them, when not all do.
 pub(crate) fn copy_rows(
     session: &mut Session,

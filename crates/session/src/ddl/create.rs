@@ -67,7 +67,7 @@ pub(crate) fn create_table(
     create_stored(session, &table, next, create, query, running, sink)
 }
 
-/// IF NOT EXISTS for a table of `mysql` that is always there: dumps begin with some.
+/// IF NOT EXISTS for a table of `mysql` that always exists: dumps begin with some.
 fn is_known_fact(session: &Session, create: &CreateTable, schema: &str, name: &str) -> bool {
     schema == "mysql"
         && create.flags.if_not_exists
@@ -141,7 +141,7 @@ fn draft_like(
     Ok(Draft::like(&Definer::new(session, running), &table, schema, name))
 }
 
-/// Makes a table in the engine, fills it from the query, and commits it with its definition.
+/// Creates a table in the engine, fills it from the query, and commits it with its definition.
 fn create_stored(
     session: &mut Session,
     table: &Arc<Table>,
@@ -228,7 +228,7 @@ pub(crate) fn set_next_auto_increment(
     set_auto_increment(session, table, next.max(current))
 }
 
-/// Sets the counter, below where it was too.
+/// Sets the counter, also below its old value.
 pub(crate) fn set_auto_increment(session: &Session, table: &Table, next: u64) -> Result<()> {
     let engine = session.transactions.engine(&table.engine)?;
     engine

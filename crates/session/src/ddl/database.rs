@@ -58,7 +58,7 @@ pub(crate) fn create_database(
     let name: Arc<str> = Arc::from(&*create.name.text);
     let may_create = session.privileges.on_schema(&name).contains(PrivilegeSet::CREATE);
     if matches!(&*name, "mysql" | "sys") && create.flags.if_not_exists && may_create {
-        // They are always there: dumps begin with this.
+        // They always exist: dumps begin with this.
         session.working.note(ErrorCode::DB_CREATE_EXISTS, &[&name]);
         return session.send_ok(sink, OkInfo { affected_rows: 1, ..OkInfo::default() });
     }

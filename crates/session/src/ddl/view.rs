@@ -87,7 +87,7 @@ fn build_view(
     let columns: Vec<Arc<str>> = if create.columns.is_empty() {
         let mut columns: Vec<Arc<str>> =
             planned.program.columns().iter().map(|meta| meta.name.clone()).collect();
-        renamed = tell_apart(&create.query, &mut columns);
+        renamed = rename_duplicates(&create.query, &mut columns);
         columns
     } else {
         create.columns.iter().map(|name| Arc::from(&*name.text)).collect()
@@ -233,7 +233,7 @@ fn items_mut(body: &mut ast::SetExpr) -> Option<&mut Vec<ast::SelectItem>> {
 }
 
 /// Renames expressions without an explicit alias where their name is taken; returns which were renamed.
-fn tell_apart(query: &ast::Query, columns: &mut [Arc<str>]) -> Vec<(usize, Arc<str>)> {
+fn rename_duplicates(query: &ast::Query, columns: &mut [Arc<str>]) -> Vec<(usize, Arc<str>)> {
     let mut body = query.body.clone();
     let nameless: Vec<bool> = match items_mut(&mut body) {
         Some(items) if items.len() == columns.len() => items

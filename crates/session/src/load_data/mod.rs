@@ -31,7 +31,7 @@ use reader::{Field, Reader, Record};
 const PIECE_BYTES: usize = 256 * 1024;
 /// Name of the savepoint that a failed LOAD DATA returns to; no statement can name it.
 const SAVEPOINT: &str = "\0load data";
-/// Records that one INSERT stores at most, and their values.
+/// Maximum number of records in one INSERT, and of their values.
 const RECORDS_AT_ONCE: usize = 64;
 const VALUES_AT_ONCE: usize = 2048;
 /// Longest text of a field in its parameter's type.
@@ -49,9 +49,9 @@ struct Counts {
 struct Load<'a> {
     statement: &'a LoadData,
     targets: Vec<LoadColumn>,
-    /// Plans by how many fields of the list a record has, and how many records go at once.
+    /// Plans by the number of fields of the list in a record, and the number of records in one INSERT.
     plans: HashMap<(usize, usize), Arc<Planned>>,
-    /// Records that go at once when they have all fields; 1 when each must go alone.
+    /// Number of complete records in one INSERT; 1 when each must be stored alone.
     at_once: usize,
     /// Values of records that wait for others.
     waiting: Vec<Value>,
@@ -145,7 +145,7 @@ fn prepare_load<'a>(session: &Session, load: &'a LoadData, table: &Table) -> Res
     };
     let only_columns =
         load.set.is_empty() && targets.iter().all(|target| matches!(target, LoadColumn::Column(_)));
-    // Otherwise an INSERT of several rows is kinder to NULL than one of a single row.
+    // Otherwise an INSERT of several rows would accept NULL where one of a single row does not.
     let same_rules = ignore || is_strict(session);
     let at_once = match only_columns && same_rules {
         true => (VALUES_AT_ONCE / targets.len().max(1)).clamp(1, RECORDS_AT_ONCE),
@@ -179,7 +179,7 @@ fn require_local_files(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Path of a file of the server that statements may name.
+/// Path of a server file that statements may name.
 ///
 /// # Errors
 /// 1290.
@@ -188,7 +188,7 @@ pub(crate) fn data_path(session: &Session, name: &str) -> Result<PathBuf> {
         .ok_or_else(|| err!(OPTION_PREVENTS_STATEMENT, "--secure-file-priv"))
 }
 
-/// Loads all records; the engine may keep them back and store them at the end.
+/// Loads all records; the engine may buffer them and store them at the end.
 fn load_together(
     session: &mut Session,
     work: &mut Load<'_>,
@@ -241,7 +241,7 @@ fn load_records(
     load_waiting(session, work, running)
 }
 
-/// Stores the records that wait: as one INSERT when they are as many as it takes, else one by one.
+/// Stores the records that wait: as one INSERT when they fill it, else one by one.
 fn load_waiting(session: &mut Session, work: &mut Load<'_>, running: &Running<'_>) -> Result<()> {
     let values = std::mem::take(&mut work.waiting);
     let records = std::mem::take(&mut work.records_waiting);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use errors::Result;
 
-/// Gives the next piece of a file; empty at its end.
+/// Returns the next piece of a file; empty at its end.
 pub(crate) type Source<'a> = &'a mut dyn FnMut() -> Result<Vec<u8>>;
 
 /// How records and fields are marked.
@@ -41,7 +41,7 @@ impl Format {
 /// A field; `None` is NULL.
 pub(crate) type Field<'a> = Option<&'a [u8]>;
 
-/// The fields of a record, in memory that serves all records.
+/// The fields of a record, in memory that is reused for all records.
 #[derive(Default)]
 pub(crate) struct Record {
     bytes: Vec<u8>,
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         Reader { source, format, special, buffer: Vec::new(), position: 0, ended: false }
     }
 
-    /// Moves the bytes up to the next that may begin a mark, as far as they are here, to `field`. Whether there were any.
+    /// Moves the buffered bytes before the next that may begin a mark to `field`. Returns whether any were moved.
     #[inline]
     fn take_plain(&mut self, field: &mut Vec<u8>) -> bool {
         let here = &self.buffer[self.position..];

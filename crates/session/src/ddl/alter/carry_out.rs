@@ -19,7 +19,7 @@ use crate::ddl::definer::Definer;
 use crate::session::Session;
 use programs::Running;
 
-/// Makes the new definition true. Returns the number of rows to report.
+/// Carries out the new definition. Returns the number of rows to report.
 pub(super) fn carry_out(
     session: &mut Session,
     table: &Arc<Table>,
@@ -55,7 +55,7 @@ pub(super) fn carry_out(
     Ok((if choice.counts_rows { rows } else { 0 }, commit))
 }
 
-/// Leaves the rows as they are. `None`: the engine cannot, and nothing has changed.
+/// Changes the table in place. `None`: the engine cannot, and nothing has changed.
 fn change_in_place(
     session: &mut Session,
     table: &Arc<Table>,

@@ -148,7 +148,7 @@ fn exchange_rows(
     }
     let new = Arc::new(new);
     let commit = publish_altered(session, other, new.clone())?;
-    // Neither table gives out a value that the other gave out for the rows it has now.
+    // Neither table generates a value that the other generated for the rows it has now.
     set_next_auto_increment(session, table, Some(counter))?;
     set_next_auto_increment(session, &new, Some(counter))?;
     Ok(Some(commit))
@@ -164,7 +164,7 @@ fn move_rows(
 ) -> Result<()> {
     let place = |column: &Column| from.column(&column.name);
     let origins: Vec<Option<usize>> = to.columns.iter().map(place).collect();
-    // Under this name no trigger is found, and no statement can write it.
+    // No trigger is found under this name, and no statement can contain it.
     let mut target = to.clone();
     target.name = format!("#exchange-{}", to.id.0).into();
     let target = Arc::new(target);

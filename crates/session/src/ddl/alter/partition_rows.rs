@@ -1,4 +1,4 @@
-//! DROP and TRUNCATE PARTITION: the rows that go are deleted, or the others copied, whichever are fewer. EXCHANGE PARTITION deletes them.
+//! DROP and TRUNCATE PARTITION: the dropped rows are deleted, or the others copied, whichever are fewer. EXCHANGE PARTITION deletes them.
 
 use catalog::Table;
 use engine_api::{
@@ -11,7 +11,7 @@ use types::Value;
 
 use crate::session::Session;
 
-/// Rows that are looked for together.
+/// Rows that are deleted in one batch.
 const FETCH_ROWS: usize = 256;
 
 /// Whether more rows are deleted than stay, by the engine's estimate.
@@ -57,7 +57,7 @@ pub(super) fn empty_partitions(
     })
 }
 
-/// Where the rows of a partition are in the clustered index. `None`: they are not together.
+/// Where the rows of a partition are in the clustered index. `None`: they are not contiguous.
 fn range_of(table: &Table, number: u16) -> Option<KeyRange> {
     let column = &table.columns[table.partition_column()?];
     let first = table.definition.primary()?.parts.first()?;
@@ -70,7 +70,7 @@ fn range_of(table: &Table, number: u16) -> Option<KeyRange> {
     Some(KeyRange::prefix(key))
 }
 
-/// Whether a record is of a partition, where those of one are not together.
+/// Whether a record belongs to a partition whose rows are not contiguous.
 fn in_partition(table: &Table, number: u16) -> impl Fn(&[u8]) -> bool + '_ {
     let columns = &table.definition.columns;
     let types: Vec<_> = columns.iter().map(|column| column.ty.clone()).collect();

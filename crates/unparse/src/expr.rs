@@ -83,6 +83,11 @@ impl Printer<'_> {
             Concat(items) if self.options.canonical => self.list_call("concat", items),
             Concat(items) => self.chain(items, " || ", false),
             Xor(left, right) => self.xor(left, right),
+            NotSign(inner) if !self.options.canonical => {
+                self.s("(!");
+                self.operand(inner);
+                self.s(")");
+            }
             Not(inner) | NotSign(inner) => self.not(inner),
             Assign { variable, value } => self.assign(variable, value),
             Row(items) => self.list_call(if self.options.canonical { "" } else { "row" }, items),
@@ -344,6 +349,18 @@ impl Printer<'_> {
             }
             Literal::Hex(binary) => self.binary(binary, false),
             Literal::Bit(binary) => self.binary(binary, !self.options.canonical),
+            // The reference writes a literal in braces as one without.
+            Literal::Temporal { kind, text, in_braces }
+                if *in_braces && !self.options.canonical =>
+            {
+                self.s(match kind {
+                    TemporalKind::Date => "{d ",
+                    TemporalKind::Time => "{t ",
+                    TemporalKind::Timestamp => "{ts ",
+                });
+                self.string(text);
+                self.s("}");
+            }
             Literal::Temporal { kind, text, .. } => {
                 self.s(match kind {
                     TemporalKind::Date => "DATE",

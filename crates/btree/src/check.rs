@@ -10,7 +10,7 @@ use crate::tree::Tree;
 /// The result of a walk.
 #[derive(Clone, Debug, Default)]
 pub struct TreeShape {
-    /// Pages, root included, when they were asked for.
+    /// Pages, root included, if requested.
     pub pages: Vec<PageNo>,
     /// Leaves among them.
     pub leaves: u64,
@@ -159,7 +159,7 @@ pub fn estimate_tree(pool: &Pool, tree: Tree) -> io::Result<TreeEstimate> {
     Ok(TreeEstimate { pages: inner + leaves, records })
 }
 
-/// Which part of a tree's records lies below `key`, from one descent.
+/// The share of a tree's records below `key`, from one descent.
 ///
 /// # Errors
 /// I/O.

@@ -8,7 +8,7 @@ use page::Fences;
 use crate::mtr::{KIND_PAGES, Mtr};
 use crate::tree::{Tree, damaged};
 
-/// Frees every page but the root, which becomes an empty leaf. `visit` sees each leaf before it goes. Nobody else uses the tree.
+/// Frees every page but the root, which becomes an empty leaf. `visit` sees each leaf before it is freed. No other thread uses the tree.
 ///
 /// # Errors
 /// I/O; the rest is a valid tree and the call can be repeated.

@@ -17,7 +17,7 @@ const PLACES_MAX: usize = 64;
 /// Pages of most.
 const PLACES_USUAL: usize = 4;
 
-/// Bytes of a record in front of its operations: number of pages, their numbers, length of the operations.
+/// Bytes of a record before its operations: number of pages, their numbers, length of the operations.
 const fn head_bytes(pages: usize) -> usize {
     1 + 4 * pages + 4
 }

@@ -90,7 +90,7 @@ fn split(pool: &Pool, tree: Tree, key: &[u8], level: u8) -> io::Result<()> {
     }
 }
 
-/// A page with nothing to divide: others removed its records since the caller looked, so there is room now for any record that is not too large.
+/// A page with nothing to divide: others removed its records since the caller looked, so it now has room for any record that is not too large.
 fn room_was_made(pool: &Pool, page: PageRef<'_>) -> io::Result<()> {
     if page.free_bytes() >= record_bytes_max(pool.page_bytes()) + RECORD_OVERHEAD_BYTES {
         return Ok(());

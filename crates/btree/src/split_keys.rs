@@ -51,7 +51,7 @@ fn children_of(
 ) -> io::Result<()> {
     let latched = pool.shared(node)?;
     let page = latched.page();
-    // The page may have another use by now: then it gives no keys.
+    // The page may have another use by now: then it yields no keys.
     if page.kind() != Kind::Node || page.tree() != tree.id || page.level() != level {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use crate::mtr::{KIND_PAGES, Mtr};
 
 /// More levels than any tree can have: 2^64 rows at four a page need 32.
 const LEVELS_MAX: usize = 64;
-/// Failed attempts after which a descent gives way to other threads.
+/// Failed attempts after which a descent yields to other threads.
 const RESTARTS_BEFORE_YIELD: usize = 8;
 
 /// Largest key plus value that a leaf takes, so that two records and two fences always fit a page.
@@ -208,8 +208,8 @@ impl Tree {
         }
     }
 
-    /// Asks for the leaves that cover some keys, each once when keys come in order. Waits for inner nodes only, and for those only when there is
-    /// somebody to read ahead.
+    /// Requests the leaves that cover some keys, each once if keys come in order. Waits for inner nodes only, and for those only if
+    /// threads for reading ahead exist.
     pub fn read_ahead<'k>(self, pool: &Pool, keys: impl Iterator<Item = &'k [u8]>) {
         if !pool.reads_ahead() {
             return;
@@ -452,7 +452,7 @@ enum Waiting {
     Forbidden,
 }
 
-/// Leaves that a scan asks for before it gets there.
+/// Leaves that a scan reads ahead.
 const AHEAD_LEAVES: usize = 32;
 
 /// A private copy of a leaf, for scans.
@@ -540,7 +540,7 @@ impl LeafCopy {
         }
     }
 
-    /// Whether there is a copy and the leaf has not changed since.
+    /// Whether a copy exists and the leaf has not changed since.
     ///
     /// # Errors
     /// I/O.

@@ -280,7 +280,7 @@ impl Pool {
         self.marks.each(|frame| self.descriptor(frame).oldest_change(), visit);
     }
 
-    /// Puts back the pages of the last doublewrite batch that are torn in place (B8). Returns how many.
+    /// Restores the pages of the last doublewrite batch that are torn in place (B8). Returns how many.
     ///
     /// # Errors
     /// I/O.

@@ -14,7 +14,7 @@ use sys::sync::{Condvar, Mutex};
 use crate::flush::BATCH_PAGES;
 use crate::pool::{NO_FRAME, Pool};
 
-/// Rounds of an allocation before it gives up: each writes dirty pages, so only latched frames are left.
+/// Rounds of an allocation before it fails: each writes dirty pages, so only latched frames are left.
 const ROUNDS_MAX: usize = 1000;
 /// Frames below which a pool is not divided further.
 const PARTITION_FRAMES_MIN: usize = 512;
@@ -210,7 +210,7 @@ impl Pool {
         }
     }
 
-    /// Whether there are threads that read ahead.
+    /// Whether threads for reading ahead exist.
     pub fn reads_ahead(&self) -> bool {
         self.service.reads_ahead.load(Ordering::Relaxed)
     }

@@ -28,7 +28,7 @@ impl<'p> Optimistic<'p> {
         self.number
     }
 
-    /// Version of the page; never comes back with other bytes (B2).
+    /// Version of the page; never recurs with other bytes (B2).
     pub fn version(&self) -> u64 {
         self.version
     }

@@ -1,6 +1,6 @@
 //! The version latch: one word that readers check and writers count up. Boehm's seqlock with a shared mode.
 //!
-//! Bits: 0 exclusive, 1-14 number of shared holders, 15 somebody is parked, 16-63 version.
+//! Bits: 0 exclusive, 1-14 number of shared holders, 15 a thread is parked, 16-63 version.
 
 use sys::model::{breaks, sized};
 use sys::sync::atomic::{AtomicU64, Ordering, fence};

@@ -262,7 +262,7 @@ impl Pool {
         self.entry(no).is_ok_and(|entry| entry.frame.load(Ordering::Relaxed) != NO_FRAME)
     }
 
-    /// Reads a page in, unless it is there or somebody does.
+    /// Reads a page in, unless it is present or another thread is reading it.
     pub(crate) fn read_in_cold(&self, no: PageNo) -> io::Result<()> {
         let entry = self.entry(no)?;
         if entry.frame.load(Ordering::Relaxed) != NO_FRAME || !entry.latch.try_lock_exclusive() {
@@ -383,7 +383,7 @@ impl Pool {
         sys::threads::yield_now();
     }
 
-    /// How long reading a page took, and writing a batch of them with its syncs.
+    /// Durations of reading a page, and of writing a batch of pages with its syncs.
     pub fn io_times(&self) -> (Summary, Summary) {
         (self.read_times.summary(), self.write_times.summary())
     }

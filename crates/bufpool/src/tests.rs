@@ -75,7 +75,7 @@ mod model {
         assert!(is_caught("tests::model::a_change_below_the_ceiling_is_seen", "look again"));
     }
 
-    /// A frame with a mark left over gets a change beside two looks: the one whose ceiling is above its ticket sees it.
+    /// A frame with a mark left over gets a change concurrent with two scans: the one with a ceiling above its ticket sees it.
     #[test]
     fn a_change_below_the_ceiling_is_seen() {
         check(|| {
@@ -97,7 +97,7 @@ mod model {
         });
     }
 
-    /// Two writers and a reader that all wait: nobody may sleep for ever, and the reader sees whole changes.
+    /// Two writers and a reader that all wait: no thread may sleep for ever, and the reader sees whole changes.
     #[test]
     fn whoever_parks_is_woken() {
         check(|| {

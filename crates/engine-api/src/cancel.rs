@@ -48,7 +48,7 @@ const TIMED_OUT: u8 = 2;
 const CONNECTION_KILLED: u8 = 3;
 
 impl CancelToken {
-    /// A token that nobody cancelled.
+    /// A token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::default()
     }

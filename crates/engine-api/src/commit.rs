@@ -16,7 +16,7 @@ pub trait CommitWait: Send + Sync {
     fn wait(&self) -> EngineResult<()>;
     /// Calls `wake` once, from any thread, when `is_durable` has become true; at once when it already is.
     fn notify(&self, wake: Box<dyn FnOnce() + Send>);
-    /// For a thread with nothing else to do: makes the commit durable on this thread, when nobody is at it and that took no longer
+    /// For a thread with no other work: makes the commit durable on this thread, if no other thread is doing so and that took no longer
     /// than `patience` lately. `Ok(false)`: not now; `wake` is called once, from any thread, when it is time to look again.
     ///
     /// # Errors

@@ -69,7 +69,7 @@ pub struct TableDef {
     pub name: String,
     /// Stored columns, in record order.
     pub columns: Vec<ColumnDef>,
-    /// All indexes, the clustered one first when there is one.
+    /// All indexes, the clustered one first if it exists.
     pub indexes: Vec<IndexDef>,
 }
 

@@ -17,7 +17,7 @@ pub enum IsolationLevel {
     /// Snapshot at the first read; next-key locks for locking reads and writes.
     #[default]
     RepeatableRead,
-    /// As repeatable read, and plain reads lock in shared mode (the SQL layer asks for it).
+    /// As repeatable read, and plain reads lock in shared mode (the SQL layer requests it).
     Serializable,
 }
 
@@ -109,7 +109,7 @@ pub enum Direction {
 pub struct ScanSpec {
     /// The table.
     pub table: TableId,
-    /// The index that gives order and range.
+    /// The index that defines order and range.
     pub index: IndexId,
     /// The range.
     pub range: KeyRange,
@@ -314,7 +314,7 @@ pub trait Engine: Send + Sync {
     /// Undoes the transaction that is prepared under this name. Does nothing if none exists.
     ///
     /// # Errors
-    /// I/O; nobody can decide otherwise any more, and the next start undoes the rest.
+    /// I/O; the decision is final, and the next start undoes the rest.
     fn rollback_prepared(&self, _name: &[u8]) -> EngineResult<()> {
         Ok(())
     }

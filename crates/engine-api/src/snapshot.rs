@@ -35,7 +35,7 @@ impl RecordBlock {
     /// Bytes from `start` to `end` of the buffer are the next record.
     ///
     /// # Panics
-    /// When they lie outside the buffer.
+    /// If they are outside the buffer.
     pub fn push_place(&mut self, start: usize, end: usize) {
         assert!(start <= end && end <= self.bytes.len());
         self.places.push((start, end));

@@ -22,7 +22,7 @@ use crate::identity;
 
 /// Time between two updates of the archive.
 pub(crate) const ROUND: Duration = Duration::from_millis(500);
-/// Log that is kept for an archive that cannot be written, when nobody says otherwise.
+/// Default limit of the log that is kept while its archive cannot be written.
 const BACKLOG_MAX_BYTES: u64 = 10 << 30;
 
 /// Where the log begins in a data directory that is new.
@@ -33,7 +33,7 @@ fn refused(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("the log's archive: {text}"))
 }
 
-/// The archive's files, and how far they reach.
+/// The archive's files and its end.
 struct Copy {
     archive: Arc<dyn Disk>,
     follower: Follower,

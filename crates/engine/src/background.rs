@@ -13,7 +13,7 @@ use wal::{Durability, FailurePolicy};
 use crate::checkpointer::{Checkpointer, Round};
 use crate::shared::Shared;
 
-/// Pause between rounds when there is little to do.
+/// Pause between rounds when little work is waiting.
 const ROUND: Duration = Duration::from_millis(10);
 /// Pause of the page writer: each round scans all dirty pages.
 const WRITE_ROUND: Duration = Duration::from_millis(50);

@@ -43,7 +43,7 @@ pub(crate) enum Expected {
 /// Trees that are being made.
 pub(crate) struct Bulk {
     table: Arc<Table>,
-    /// The entry that the rows name as their undo: there was nothing before.
+    /// The entry that the rows name as their undo: no earlier version exists.
     undo: u64,
     builder: TreeBuilder,
     /// One for each index of the table.
@@ -219,7 +219,7 @@ impl Txn {
         Ok(true)
     }
 
-    /// Starts new trees with the rows that are there, if they are this transaction's and nobody else is at the table.
+    /// Starts new trees with the present rows, if they are this transaction's and no other transaction uses the table.
     #[cold]
     fn begin_bulk(&mut self, table: &Arc<Table>) -> EngineResult<()> {
         self.expected = Expected::Nothing;
@@ -340,7 +340,7 @@ impl Txn {
         }
     }
 
-    /// Gives an empty tree its records, once nobody else has locked a span of it.
+    /// Installs an empty tree's records, once no other transaction has locked a span of it.
     pub(crate) fn fill_root(&mut self, tree: Tree, root: &Root) -> EngineResult<()> {
         let (core, shared, owner) = (self.core(), self.shared.clone(), self.owner());
         let payload = UndoEntry::TreeFilled { root: tree.root.0, tree: tree.id }.encode();
@@ -366,7 +366,7 @@ impl Txn {
         }
     }
 
-    /// Before undo up to `mark`; true when there is nothing to undo.
+    /// Runs before undo down to `mark`; true if nothing is left to undo.
     pub(crate) fn drop_bulk_behind(&mut self, mark: u64) -> bool {
         let undone = self.undo_mark() > mark;
         match &mut self.expected {

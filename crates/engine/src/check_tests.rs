@@ -1,4 +1,4 @@
-//! A check beside purge, which merges leaves behind and under it.
+//! A check concurrent with purge, which merges leaves that the check has passed or is at.
 
 use std::sync::Arc;
 

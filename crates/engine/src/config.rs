@@ -67,7 +67,7 @@ impl Default for EngineConfig {
 /// Settings that may change while the engine runs.
 #[derive(Debug)]
 pub struct Settings {
-    /// How long a restart after a crash may take, as far as pages and log decide it, seconds.
+    /// Target time of a restart after a crash, as far as pages and log determine it, in seconds.
     recovery_seconds: AtomicU64,
 }
 

@@ -88,7 +88,7 @@ impl Txn {
         Ok(())
     }
 
-    /// Puts a new definition with these trees in force for everybody; its metadata lock is held.
+    /// Publishes a new definition with these trees to all transactions; the caller holds the metadata lock.
     pub(crate) fn put_definition(
         &mut self,
         table: &Table,

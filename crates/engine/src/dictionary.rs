@@ -31,7 +31,7 @@ const COUNTER: u8 = 2;
 struct Slot {
     /// `None`: not looked at since the start, or closed.
     table: Option<Arc<Table>>,
-    /// Somebody asked for it since tables were closed last.
+    /// It was requested since tables were last closed.
     is_used: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ impl Slot {
     }
 }
 
-/// The tables that a session asked for last, valid while the dictionary has `version`.
+/// The tables that a session requested last, valid while the dictionary has `version`.
 #[derive(Default)]
 pub(crate) struct RecentTables {
     version: u64,
@@ -125,7 +125,7 @@ fn counter_key(table: TableId) -> Vec<u8> {
 }
 
 impl Dictionary {
-    /// Finds out which tables there are. Definitions are read when they are needed.
+    /// Lists the existing tables. Definitions are read when they are needed.
     pub fn load(pool: &Arc<Pool>, open_bytes_max: usize) -> EngineResult<Dictionary> {
         let root = space_field(pool, FIELD_ROOT).map_err(io_error)?;
         let dictionary = Dictionary {
@@ -247,7 +247,7 @@ impl Dictionary {
         })
     }
 
-    /// Closes tables that nobody uses when the open ones have their memory, and that nobody asked for since the last time before others.
+    /// Closes unused tables when open tables have used up their memory, those not requested since the last call first.
     /// Definitions that cannot be read back from the files stay in memory.
     pub fn close_some(&self) -> EngineResult<()> {
         let _one = self.opening.lock();
@@ -292,7 +292,7 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Open tables that nobody holds. Unless `with_used`, only those not asked for since the last call; the others lose their mark.
+    /// Unused open tables. Unless `with_used`, only those not requested since the last call; the others lose their mark.
     fn idle(&self, with_used: bool) -> Vec<Arc<Table>> {
         let tables = self.tables.read();
         let idle = tables
@@ -340,7 +340,7 @@ impl Dictionary {
         let before = self.tables.write().insert(table.id, new);
         let was_closed = before.as_ref().is_some_and(|slot| slot.table.is_none());
         self.open_bytes.fetch_sub(before.map_or(0, |slot| slot.bytes()), Ordering::Relaxed);
-        // Nobody has a closed table in a list.
+        // No list holds a closed table.
         if !was_closed {
             self.version.fetch_add(1, Ordering::Release);
         }

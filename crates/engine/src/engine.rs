@@ -105,7 +105,7 @@ impl DurableEngine {
         let threads = match shared.config.background {
             true => crate::background::start(&shared).map_err(io_error)?,
             false => {
-                // Nobody has a snapshot: nothing holds purge back.
+                // No snapshot exists, so nothing holds purge back.
                 while shared.purge(usize::MAX)? > 0 {}
                 Vec::new()
             }

@@ -55,7 +55,7 @@ impl EntryReader {
         let settled = self.rows.view.sees_entries(image.max_txn());
         let mut scratch = Scratch::default();
         for slot in leaf.slots.clone() {
-            // The page's copy stays in front of the records.
+            // The page's copy stays before the records.
             let image = PageImage::new(&block.bytes()[..page_end]);
             let (start, _) = image.value_place(slot);
             let (length, marked) = read_entry(image.word_at(start));

@@ -116,7 +116,7 @@ impl IndexBuild {
         Ok(())
     }
 
-    /// How far it is.
+    /// The progress of the build.
     pub fn progress(&self) -> [(&'static str, u64); 4] {
         [
             ("rows_read", self.read.load(Ordering::Relaxed)),

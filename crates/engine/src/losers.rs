@@ -28,7 +28,7 @@ struct Loser {
     left_bytes: u64,
 }
 
-/// The losers of the last crash that are left, newest first, and how far their rollback is.
+/// The remaining losers of the last crash, newest first, and the progress of their rollback.
 pub(crate) struct Losers {
     left: Mutex<Vec<Loser>>,
     /// One thread rolls back.
@@ -60,7 +60,7 @@ impl Losers {
         }
     }
 
-    /// How far recovery is.
+    /// The progress of recovery.
     pub(crate) fn report(&self) -> Recovery {
         self.told.lock().0
     }

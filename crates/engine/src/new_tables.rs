@@ -21,7 +21,7 @@ pub(crate) struct NewTables {
 #[derive(Default)]
 struct Created {
     tickets: HashMap<TableId, u64>,
-    /// Size of the map at which those are dropped that everybody sees.
+    /// Size of the map at which tables that all snapshots see are dropped from it.
     sweep_at: usize,
 }
 

@@ -30,7 +30,7 @@ const TREE: std::ops::Range<usize> = 56..64;
 /// Messages of the check while it runs.
 #[derive(Debug)]
 pub enum CheckNews<'a> {
-    /// How far a step is.
+    /// The progress of a step.
     Progress {
         /// The current step.
         step: &'static str,
@@ -300,7 +300,7 @@ impl Check<'_> {
             let images = &mut chunk[..count as usize * page_bytes];
             file.read_at(images, next * page_bytes as u64).map_err(io_error)?;
             for (image, no) in images.chunks_exact(page_bytes).zip(next..) {
-                // Room that the file grew by and nobody used.
+                // Unused space at the file's end.
                 if verify(image, PageNo(no as u32)) || image.iter().all(|byte| *byte == 0) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Transactions in doubt: prepared, and waiting for somebody to decide, across restarts (E23).
+//! Transactions in doubt: prepared, and waiting for a decision, across restarts (E23).
 
 mod decide;
 

@@ -22,7 +22,7 @@ use crate::table::{Index, Table};
 /// number takes a second.
 const CHANGES_AT_STOP: usize = 4096;
 
-/// How far the purge of a transaction came.
+/// The outcome of the purge of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purged {
     Whole,
@@ -169,7 +169,7 @@ impl Shared {
         }
     }
 
-    /// Asks for the pages that purging changes will need: where rows and their entries lie far apart, they are read side by side.
+    /// Requests the pages that purging changes will need: if rows and their entries are far apart, their pages are read in parallel.
     fn ask_for_purge(&self, core: &TxnState, entries: &[UndoPointer]) -> EngineResult<()> {
         let pool = &*self.system.pool;
         if entries.is_empty() || !pool.reads_ahead() {

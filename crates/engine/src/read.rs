@@ -50,7 +50,7 @@ pub(crate) fn visible(system: &TxnSystem, view: &View, value: &mut Vec<u8>) -> E
     }
 }
 
-/// Replaces `value`, the newest version, with the one committed last. Whether there is one that is not deleted, and the ticket of its commit
+/// Replaces `value`, the newest version, with the one committed last. Returns whether one exists that is not deleted, and the ticket of its commit
 /// unless that is long ago.
 pub(crate) fn committed_version(
     system: &TxnSystem,

@@ -67,7 +67,7 @@ impl Header {
     }
 }
 
-/// Where a version's record is.
+/// The place of a version's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Inline,

@@ -1,4 +1,4 @@
-//! Consistent reads of a clustered index by any thread: whole leaves are copied, and records used where they lie in the copy.
+//! Consistent reads of a clustered index by any thread: whole leaves are copied, and records used in place in the copy.
 
 use std::sync::Arc;
 

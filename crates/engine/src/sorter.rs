@@ -33,7 +33,7 @@ pub(crate) struct Sorter {
     arena: Vec<u8>,
     items: Vec<Item>,
     file: Option<Arc<dyn File>>,
-    /// Where each run ends; it starts where the one before ends.
+    /// The end of each run; a run starts at the end of the previous one.
     runs: Vec<u64>,
 }
 

@@ -150,7 +150,7 @@ fn guess_distinct(
     Ok(shares.iter().map(of_share).collect())
 }
 
-/// Entries of a span: counted when they lie in one leaf, else guessed of `rows`.
+/// Entries of a span: counted if they are in one leaf, otherwise estimated from `rows`.
 fn rows_of(shared: &Shared, tree: Tree, span: &Span, rows: u64) -> EngineResult<f64> {
     if let Some(rows) = count_in_leaf(shared, tree, span)? {
         return Ok(rows as f64);

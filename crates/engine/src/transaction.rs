@@ -222,7 +222,7 @@ impl Txn {
         Ok(snapshot)
     }
 
-    /// Holds purge back from here on, whatever the isolation level.
+    /// Holds purge back from here on, at any isolation level.
     pub(crate) fn pin_snapshot(&mut self) -> EngineResult<()> {
         match self.snapshot {
             Some(_) => Ok(()),

@@ -36,7 +36,7 @@ pub(crate) enum EntryUndo {
     Mark,
     /// No version has it.
     Remove,
-    /// The version that comes back has it.
+    /// The restored version has it.
     Put,
 }
 
@@ -250,7 +250,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether `before` is a deleted row that purge has passed, or will not find: nothing has to come back in its place (E17).
+    /// Whether `before` is a deleted row that purge has passed, or will not find: nothing must be restored in its place (E17).
     fn is_passed(&self, before: &[u8]) -> bool {
         let header = Header::of(before);
         header.is_deleted()

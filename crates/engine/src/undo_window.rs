@@ -78,7 +78,7 @@ impl Sorters<'_> {
     }
 }
 
-/// Rows that are asked for before they are needed.
+/// Rows that are read ahead.
 struct Ahead {
     /// The place to continue at.
     next: UndoPointer,

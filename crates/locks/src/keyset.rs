@@ -11,7 +11,7 @@ const COARSE_ENTRIES: usize = 8;
 pub(crate) enum Membership {
     /// Put in as such.
     Exact,
-    /// It lies in a range that covers keys put in.
+    /// It is in a range that covers inserted keys.
     Covered,
 }
 

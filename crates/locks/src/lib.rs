@@ -1,7 +1,7 @@
 //! Locks of transactions: records by name, ranges by span, waiting, deadlocks.
 //!
 //! Knows nothing of pages or rows: a name is a space (an index) and key bytes, so page splits never move a lock. A row written by an
-//! active transaction is locked by that fact alone; it gets an entry only when somebody wants to wait (`make_explicit`).
+//! active transaction is locked by that fact alone; it gets an entry only when another transaction has to wait (`make_explicit`).
 //!
 //! Gaps are locked as spans of keys. A scan registers its span before it latches the pages it reads; an inserter checks spans
 //! while it holds the leaf exclusively. So either the inserter sees the span, or the scan sees the new row.

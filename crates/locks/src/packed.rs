@@ -27,7 +27,7 @@ struct Set {
 pub(crate) struct Hit {
     pub owner: Arc<Owner>,
     pub mode: Mode,
-    /// Whether it was locked; else it lies among others that were.
+    /// Whether it was locked itself; otherwise it is between keys that were.
     pub is_exact: bool,
 }
 
@@ -39,7 +39,7 @@ struct Shard {
 /// All packed locks.
 pub(crate) struct Packed {
     shards: Vec<Shard>,
-    /// Sets there are: without any, nobody looks further.
+    /// Number of sets: without any, a search ends here.
     count: AtomicUsize,
 }
 

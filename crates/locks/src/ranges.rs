@@ -82,7 +82,7 @@ impl Ranges {
         }
     }
 
-    /// Locks all of a space in which nobody, the owner included, has a span; false when somebody has.
+    /// Locks a whole space in which no transaction, the owner included, has a span; false if one has.
     pub fn add_alone(&self, owner: &Arc<Owner>, space: u64) -> bool {
         let shard = self.shard(space);
         {
@@ -109,7 +109,7 @@ impl Ranges {
         others.map(|span| span.owner.clone()).collect()
     }
 
-    /// All there are.
+    /// All of them.
     pub fn count(&self) -> usize {
         self.0.iter().map(|shard| shard.count.load(Ordering::Relaxed)).sum()
     }
@@ -159,7 +159,7 @@ impl Ranges {
     }
 }
 
-/// Makes one span of each two neighbours of a transaction that has too many. Returns how many went.
+/// Merges each two neighbouring spans of a transaction that has too many. Returns the number removed.
 fn thin_out(list: &mut Vec<Span>, owner: &Owner) -> usize {
     let before = list.len();
     let (mut own, others): (Vec<Span>, Vec<Span>) =

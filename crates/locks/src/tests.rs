@@ -46,7 +46,7 @@ fn a_cycle_has_one_victim() {
     assert_eq!(table.events().deadlocks, 1);
 }
 
-/// Waits on a thread of its own until it stands in the queue.
+/// Waits on a separate thread until it is in the queue.
 fn queue(table: &Arc<LockTable>, owner: &Arc<Owner>, name: &'static [u8], mode: Mode) -> Waiter {
     let waits = table.events().waits;
     let waiter = {
@@ -70,7 +70,7 @@ fn a_cycle_is_found_through_one_who_passed_the_queue() {
     let _between = queue(&table, &b, b"1", Mode::Exclusive);
     let last = queue(&table, &d, b"1", Mode::Shared);
     let upgrade = queue(&table, &c, b"1", Mode::Exclusive);
-    // The one between goes; the last now waits for somebody who was not before it when it came.
+    // The one between leaves; the last now waits for a transaction that was not before it when it came.
     b.resolve_wait(crate::owner::WaitState::Victim);
     table.release_all(&a);
     assert_eq!(upgrade.join().unwrap(), Ok(()));
@@ -90,7 +90,7 @@ fn a_cycle_is_found_beside_one_who_is_leaving() {
     let last = queue(&table, &d, b"1", Mode::Shared);
     a.add_weight();
     c.add_weight();
-    // `b` is a victim already, but stands in the queue still.
+    // `b` is a victim already, but still in the queue.
     table.forget_wait(&b);
     let behind = queue(&table, &a, b"2", Mode::Shared);
     assert_eq!(table.wait_lock(&c, b"1", Mode::Exclusive, &SHORT), Err(WaitError::Timeout));

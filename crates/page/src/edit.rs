@@ -199,7 +199,7 @@ impl<'a> PageMut<'a> {
     /// Formats a tree page that covers `fences`.
     ///
     /// # Panics
-    /// When no key lies between the fences.
+    /// If no key fits between the fences.
     pub fn format_node(&mut self, no: PageNo, level: u8, tree: u64, fences: &Fences) {
         if let (Some(lower), Some(upper)) = (&fences.lower, &fences.upper) {
             assert!(lower < upper, "a node covers a range of keys");
@@ -282,7 +282,7 @@ impl<'a> PageMut<'a> {
         store_bytes(self.words, offset, &self.ops[start..]);
     }
 
-    /// Inserts a record at `slot`, the place that `PageRef::search` gives. False, and nothing changed, when it does not fit.
+    /// Inserts a record at `slot`, the place that `PageRef::search` returns. False, without a change, if it does not fit.
     ///
     /// # Panics
     /// When `slot` is beyond the last record.

@@ -1,4 +1,4 @@
-//! Reading a private copy of a tree page as plain bytes, so that records can be used where they lie.
+//! Reading a private copy of a tree page as plain bytes, so that records can be used in place.
 
 use crate::layout::{HEADER_BYTES, W_FENCES, W_SPACE, W_TXN, padded};
 
@@ -55,7 +55,7 @@ impl<'a> PageImage<'a> {
         self.word_at(W_TXN * 8)
     }
 
-    /// Total. Where the value in a slot lies: start and end, inside the page.
+    /// Total. Start and end of the value in a slot, inside the page.
     #[inline]
     pub fn value_place(self, slot: usize) -> (usize, usize) {
         let word = self.word_at(HEADER_BYTES + slot * 8);

@@ -84,7 +84,7 @@ impl NodeBuilder {
     /// Index at which to split so that both halves hold about the same bytes. At least one record on each side.
     ///
     /// # Panics
-    /// When there are fewer than two records.
+    /// If it has fewer than two records.
     pub fn middle(&self) -> usize {
         assert!(self.len() >= 2, "one record cannot be divided");
         let total: usize = (0..self.len()).map(|index| self.weight(index)).sum();

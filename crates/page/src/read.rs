@@ -1,4 +1,4 @@
-//! Reading a page word by word. Every function here is total: on torn bytes it gives a wrong answer, never a panic or a long loop.
+//! Reading a page word by word. Every function here is total: on torn bytes it returns a wrong answer, but never panics or loops for long.
 
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,7 +21,7 @@ pub fn key_head(suffix: &[u8]) -> u32 {
     }
 }
 
-/// A zeroed page of its own memory.
+/// A zeroed page in its own memory.
 pub fn private_page(page_bytes: usize) -> Box<[AtomicU64]> {
     (0..page_bytes / 8).map(|_| AtomicU64::new(0)).collect()
 }

@@ -144,7 +144,7 @@ fn a_shorter_value_stays_in_its_place() {
     assert_eq!(edit.page().slot(1).offset, offset);
     assert_eq!(edit.page().free_bytes(), free + 104 - 16);
     assert_eq!(edit.page().check_node(), Vec::<String>::new());
-    // All room there is: what the shorter value left behind is used again.
+    // All the room: the space left behind by the shorter value is used again.
     let room = edit.page().free_bytes() - 8 - 8 - 8;
     assert!(edit.insert(4, &[4], &vec![1; room]));
     assert!(!edit.replace_value(1, &[7; 17]));
@@ -171,7 +171,7 @@ fn a_value_grows_into_the_garbage_behind_it() {
         assert_eq!((edit.page().slot(slot).offset, edit.page().free_bytes()), (offset, free));
         assert_eq!(edit.page().check_node(), Vec::<String>::new());
     }
-    // What lies behind is a record: the value has to move.
+    // A record follows: the value has to move.
     let (offset, free) = (edit.page().slot(3).offset, edit.page().free_bytes());
     assert!(edit.replace_value(3, &[3; 105]));
     assert_ne!(edit.page().slot(3).offset, offset);

@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::sync::{Condvar, Mutex, MutexGuard, Waited};
 use crate::threads::Thread;
 
-/// How long a standby waits for work before it ends, if there are more than [`STANDBY_MIN`].
+/// The time that a standby waits for work before it ends, if there are more than [`STANDBY_MIN`].
 const STANDBY_IDLE_MAX: Duration = Duration::from_secs(10);
 /// Standby threads that stay.
 const STANDBY_MIN: usize = 2;
@@ -37,7 +37,7 @@ const WORKER_STACK_BYTES: usize = 8 << 20;
 pub enum Turn<T> {
     /// Run this.
     Run(T),
-    /// Run this on a thread of its own until it gives itself up; as [`Turn::Run`] if no thread can be had.
+    /// Run this on a separate thread until it returns; as [`Turn::Run`] if no thread is available.
     Detach(T),
     /// Nothing to do yet (a wait was interrupted or only housekeeping happened).
     Again,
@@ -336,7 +336,7 @@ impl<R: Reactor> Lead<R> {
     /// Leaves the reactor and serves one task.
     fn detach(&self, slot: &Slot<R>, mut task: R::Task, scratch: &mut R::Scratch) {
         self.leads.set(false);
-        // Nobody else changes the word while no task runs.
+        // No other thread changes the word while no task runs.
         if leave(&slot.word, self.word.get()) {
             self.pool.orphan(self.slot);
         }
@@ -380,7 +380,7 @@ impl<R: Reactor> Lead<R> {
 trait HandOff {
     /// Gives the reactor away. False if this thread does not lead (any more), or runs no task.
     fn give_up(&self) -> bool;
-    /// Takes the reactor back if nobody has it yet.
+    /// Takes the reactor back if no thread has it yet.
     fn reclaim(&self);
 }
 

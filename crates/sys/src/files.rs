@@ -116,7 +116,7 @@ pub fn about(path: &Path) -> Option<About> {
     Some(About { is_file: about.is_file(), is_directory: about.is_dir(), size_bytes: about.len() })
 }
 
-/// Whether there is something at `path`.
+/// Whether anything exists at `path`.
 pub fn exists(path: &Path) -> bool {
     about(path).is_some()
 }

@@ -52,7 +52,7 @@ impl Histogram {
         }
     }
 
-    /// Runs `body` and counts how long it took.
+    /// Runs `body` and counts its duration.
     pub fn time<T>(&self, body: impl FnOnce() -> T) -> T {
         self.measure(body).0
     }

@@ -30,7 +30,7 @@ fn install() {
         // SAFETY: an all-zero `sigaction` is a valid one: no flags, so interrupted calls are not begun again.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = handler as libc::sighandler_t;
-        // SAFETY: `action` is initialised, the handler does nothing and thus is safe at any point, and nobody asks for the old one.
+        // SAFETY: `action` is initialised, the handler does nothing and thus is safe at any point, and the old one is not requested.
         unsafe { libc::sigaction(SIGNAL, &action, std::ptr::null_mut()) };
     });
 }

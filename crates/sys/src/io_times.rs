@@ -52,7 +52,7 @@ pub struct IoBucket {
     pub call: &'static str,
     /// The calls took less than this.
     pub below_micros: u64,
-    /// How many.
+    /// The number of calls.
     pub count: u64,
     /// Their time in all.
     pub total_micros: u64,

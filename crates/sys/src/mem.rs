@@ -30,7 +30,7 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 pub struct Allocator<A>(pub A);
 
 impl<A> Allocator<A> {
-    /// Advises the huge pages that lie wholly in the block.
+    /// Advises the huge pages that are entirely in the block.
     #[inline]
     fn advise(start: *mut u8, size_bytes: usize) {
         if size_bytes >= HUGE_FROM_BYTES && !start.is_null() {

@@ -50,7 +50,7 @@ mod modelled {
         BROKEN.get_or_init(|| std::env::var(BREAKS).ok()).as_deref() == Some(rule)
     }
 
-    /// Whether the test `name` of this program fails when the code under test breaks `rule`. In a process of its own: a model that finds a
+    /// Whether the test `name` of this program fails when the code under test breaks `rule`. In a separate process: a model that finds a
     /// deadlock may end it.
     pub fn is_caught(name: &str, rule: &str) -> bool {
         let Ok(program) = std::env::current_exe() else { return false };
@@ -104,7 +104,7 @@ mod random {
     use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
     use shuttle::{Config, Runner};
 
-    /// Where the schedules begin; `SHUTTLE_RANDOM_SEED` gives another.
+    /// Seed of the first schedule; `SHUTTLE_RANDOM_SEED` sets another.
     const SEED: u64 = 0x5eed;
     /// Switches of a schedule with few of them.
     const FEW: usize = 3;

@@ -25,7 +25,7 @@ use crate::simulation::{self, VirtualListener, VirtualPoller, VirtualSocket, Vir
 
 /// Events taken from the kernel at once.
 const EVENTS_PER_WAIT: usize = 256;
-/// Connections that wait to be accepted; the kernel has a limit of its own.
+/// Connections that wait to be accepted; the kernel has its own limit.
 const BACKLOG: i32 = 4096;
 
 /// A socket that accepts connections.
@@ -53,7 +53,7 @@ impl Listener {
         Ok(Listener::Tcp(listener))
     }
 
-    /// Binds a UNIX socket; a socket file that nobody answers on is replaced.
+    /// Binds a UNIX socket; a socket file without a listener is replaced.
     ///
     /// # Errors
     /// Another process answers there, or the path cannot be made.
@@ -142,7 +142,7 @@ impl Stream {
     /// Connects to a UNIX socket.
     ///
     /// # Errors
-    /// Nobody listens.
+    /// If no listener exists.
     pub fn connect_unix(path: &Path) -> io::Result<Stream> {
         if let Some(here) = simulation::current() {
             let address = Address::Unix(path.to_owned());
@@ -408,7 +408,7 @@ impl Poller {
         }
     }
 
-    /// Reports of a registered stream only that its peer closed: somebody else waits for its bytes.
+    /// Reports of a registered stream only that its peer closed: another thread waits for its bytes.
     ///
     /// # Errors
     /// Not registered.
@@ -520,7 +520,7 @@ impl Waker {
             Wake::Event(event) => event,
             Wake::Virtual(waker) => return waker.wake(),
         };
-        // Every write is an event of its own, so the counter is read only when it is full: then the poller is awake anyway.
+        // Every write is a separate event, so the counter is read only when it is full: then the poller is awake anyway.
         if rustix::io::write(event, &1_u64.to_ne_bytes()).is_err() {
             let _ = rustix::io::read(event, &mut [0; 8]);
         }

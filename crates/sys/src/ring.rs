@@ -20,7 +20,7 @@ const ATTEMPTS: u32 = 100;
 /// Bytes for a place in a file.
 pub(crate) type Part<'b> = (u64, &'b [u8]);
 
-/// A ring of its own for one writer at a time. Without one, which the kernel may refuse at any time, writes go out one after another.
+/// A separate ring for one writer at a time. Without one, which the kernel may refuse at any time, writes go out one after another.
 #[derive(Default)]
 pub(crate) struct WriteRing {
     state: State,
@@ -45,7 +45,7 @@ enum End {
 /// Parts that are still to be written.
 struct Pending<'p, 'b> {
     parts: &'p [Part<'b>],
-    /// How much of each part is written.
+    /// The number of bytes written of each part.
     written: Vec<usize>,
     /// Parts to hand over, the first one last.
     waiting: Vec<usize>,

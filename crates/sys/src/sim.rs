@@ -2,7 +2,7 @@
 //!
 //! Per file it keeps a durable image and the ordered list of writes since the last sync. Creation, removal and renaming are kept
 //! in order until `sync_dir`; a crash keeps a prefix of them, as a journalled filesystem does. After `crash_after` operations
-//! every call fails, as for a process that is gone; `after_crash` then gives the disk that the next process finds.
+//! every call fails, as for a dead process; `after_crash` then returns the disk that the next process finds.
 
 use std::collections::HashMap;
 use std::io;

@@ -195,7 +195,7 @@ impl Condvar {
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let MutexGuard { mutex, guard } = guard;
         if let Some(here) = simulation::current() {
-            // Nobody else runs between the two.
+            // No other thread runs between the two.
             drop(guard);
             here.wait(self.key(), None);
             return mutex.lock();
@@ -268,7 +268,7 @@ pub fn spin_hint() {
 #[cfg(not(any(loom, shuttle)))]
 pub fn park(address: usize, still_needed: impl FnOnce() -> bool) {
     if let Some(here) = simulation::current() {
-        // Nobody else runs between the two.
+        // No other thread runs between the two.
         if still_needed() {
             here.wait(Key::Parked(address), None);
         }

@@ -37,7 +37,7 @@ impl TemporaryFiles {
     }
 }
 
-/// A file that nobody else can open.
+/// A file that no other process can open.
 pub struct UnnamedFile {
     file: Unnamed,
     times: Arc<IoTimes>,

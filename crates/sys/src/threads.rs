@@ -95,7 +95,7 @@ pub fn number() -> usize {
     shuttle::current::me().into()
 }
 
-/// Ends the process when the calling thread unwinds: for state that a bug left half changed and that nobody may see. A restart recovers.
+/// Ends the process when the calling thread unwinds: for state that a bug left half changed and that no other thread may see. A restart recovers.
 pub fn abort_if_panicking(why: &str) {
     if is_panicking() {
         crate::process::abort(why);
@@ -118,7 +118,7 @@ pub fn yield_now() {
     }
 }
 
-/// Sleeps; under a model only gives way.
+/// Sleeps; under a model only yields.
 pub fn sleep(time: Duration) {
     if cfg!(any(loom, shuttle)) {
         yield_now();
@@ -213,7 +213,7 @@ pub fn together<T: Send>(name: &str, count: usize, work: impl Fn(usize) -> T + S
     })
 }
 
-/// Steps of niceness that a helper gives way by.
+/// Steps of niceness by which a helper lowers its priority.
 const HELPER_NICENESS: i32 = 5;
 
 /// Lowers the calling thread's priority; where that is refused it stays as it is.
@@ -225,7 +225,7 @@ fn lower_priority() {
 /// How the pieces of one job are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crew {
-    /// Each on a thread of its own.
+    /// Each on a separate thread.
     Threads,
     /// One after another on the caller's thread, so that a test sees the same order each time.
     InTurn,

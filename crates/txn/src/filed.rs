@@ -40,7 +40,7 @@ impl SharedFile {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// True when nobody is left.
+    /// True when no user is left.
     pub fn leave(&self) -> bool {
         self.users.fetch_sub(1, Ordering::AcqRel) == 1
     }

@@ -130,7 +130,7 @@ fn purge_that_forgets_the_snapshots_is_caught() {
     assert!(is_caught(COMMIT, "pins hold purge back"));
 }
 
-/// A transaction draws its id while the low mark moves up: nobody may take its rows for settled.
+/// A transaction draws its id while the low mark moves up: no reader may take its rows for settled.
 #[test]
 fn the_low_mark_passes_nobody_who_begins() {
     check(|| {

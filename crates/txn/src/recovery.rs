@@ -99,7 +99,7 @@ impl Recovery {
     }
 }
 
-/// Tells the listener how far recovery is, not more often than is of use.
+/// Reports the progress of recovery to the listener, at a limited rate.
 pub struct Progress {
     listener: Box<dyn Fn(&Recovery) + Send + Sync>,
     clock: RealClock,

@@ -88,7 +88,7 @@ impl<'d> Segments<'d> {
         self.arrived.notify_all();
     }
 
-    /// Gives the reader the segment that it needs next, once it is there. One that nobody reads ahead is left to the reader.
+    /// Passes the reader the segment that it needs next, once it has been read. A segment that is not read ahead is left to the reader.
     pub fn deliver(&self, reader: &mut LogReader<'_>) -> io::Result<()> {
         let wanted = reader.segment();
         let mut state = self.state.lock();
@@ -207,7 +207,7 @@ impl<S> Line<S> {
         let mut number = 0;
         while let Some(stretch) = self.stretch(number) {
             let done = apply(&stretch);
-            // Before the count: the last one gives the stretch back.
+            // Before the count: the last worker returns the stretch.
             drop(stretch);
             self.finish(number, done);
             number += 1;

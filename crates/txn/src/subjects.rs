@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A set of numbers. The first takes no memory of its own: most transactions have no other.
+/// A set of numbers. The first takes no separate memory: most transactions have no other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Subjects {
     /// The first, and the last noted; 0 means none.

@@ -59,7 +59,7 @@ struct Part {
     unseen: Vec<Arc<TxnState>>,
 }
 
-/// On cache lines of its own: transactions of two connections meet in it only when their ids do.
+/// On separate cache lines: transactions of two connections contend for it only if their ids do.
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard(Mutex<Part>);
@@ -99,7 +99,7 @@ pub struct TxnSystem {
     pub(crate) undo_space: UndoSpace,
     /// Undo files of transactions that are settled; the last checkpoint may still name them.
     pub(crate) unused_files: Mutex<Vec<String>>,
-    /// Held while a checkpoint is taken; how many keep the files that one names.
+    /// Held while a checkpoint is taken; the number of `FilePin`s.
     pub(crate) checkpointing: Mutex<u64>,
     /// Bytes of log that a recovery replays in a second, as measured; 0 unknown.
     redo_rate: AtomicU64,
@@ -288,7 +288,7 @@ impl TxnSystem {
         self.enqueue(core);
     }
 
-    /// Commits below it are seen by everybody. It never goes back: a snapshot that is being taken may hold less in its slot than it sees.
+    /// All snapshots see commits below it. It never goes back: a snapshot that is being taken may hold less in its slot than it sees.
     pub fn horizon(&self) -> u64 {
         let horizon = self.slots.horizon(self.log.visible());
         self.horizon.fetch_max(horizon, Ordering::AcqRel).max(horizon)
@@ -318,17 +318,17 @@ impl TxnSystem {
         self.queue.is_behind(limit, self.horizon.load(Ordering::Relaxed))
     }
 
-    /// The part of the purge queue that the calling thread fills, unless somebody purges it.
+    /// The lane of the purge queue that the calling thread fills, unless another thread holds it.
     pub fn own_purge_lane(&self) -> Option<PurgeLane<'_>> {
         self.queue.own_lane()
     }
 
-    /// The parts of the purge queue that nobody purges.
+    /// The lanes of the purge queue that no thread holds.
     pub fn purge_lanes(&self) -> impl Iterator<Item = PurgeLane<'_>> {
         self.queue.free_lanes()
     }
 
-    /// Takes the oldest ended transaction of a lane that everybody sees. After its index work the caller calls `retire`.
+    /// Takes the oldest ended transaction of a lane that all snapshots see. After its index work the caller calls `retire`.
     pub fn next_to_purge(&self, lane: &PurgeLane<'_>, horizon: u64) -> Option<Arc<TxnState>> {
         self.find(lane.take(horizon)?)
     }

@@ -133,7 +133,7 @@ fn entries_come_oldest_first_however_few_are_known_at_a_time() {
         change(system, &core, &[number; 7]);
         pointers.push(core.last_undo());
         if number % 5 == 4 {
-            // Undone: nobody hears of it again.
+            // Undone: it does not appear again.
             let left = pointers[pointers.len() - 2];
             system.log_undone(&core, Mtr::new(&system.pool), left);
             pointers.pop();
@@ -237,7 +237,7 @@ fn a_prepared_transaction_is_no_loser_until_somebody_decides() {
         system.commit(&other);
         checkpoint();
         assert_eq!(after_a_crash(&disk, system), (vec![b"name".to_vec()], 0));
-        // To be rolled back: from the first step on nobody can commit it any more.
+        // To be rolled back: from the first step on it cannot be committed any more.
         system.unprepare(&core);
         checkpoint();
         system.log_undone(&core, Mtr::new(&system.pool), UndoPointer(1));

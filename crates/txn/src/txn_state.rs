@@ -27,7 +27,7 @@ pub struct TxnState {
     /// First ticket at which no reader can still have a row copied before its rollback ended.
     pub(crate) ended: AtomicU64,
     pub(crate) undo: Mutex<UndoLog>,
-    /// How far purge got: entries up to this pointer need no more work.
+    /// Progress of purge: entries up to this pointer need no more work.
     pub(crate) purged: AtomicU64,
     /// Whether any entry may have left something to purge.
     pub(crate) garbage: AtomicBool,
@@ -97,7 +97,7 @@ impl TxnState {
         UndoEntries::new(self, ENTRIES_AT_ONCE)
     }
 
-    /// How far purge got.
+    /// The progress of purge.
     pub fn purged(&self) -> UndoPointer {
         UndoPointer(self.purged.load(Ordering::Acquire))
     }

@@ -28,7 +28,7 @@ pub(crate) fn file_name(id: u64) -> String {
 }
 
 impl UndoLog {
-    /// Name of the file with the older part, if there is one.
+    /// Name of the file with the older part, if it exists.
     pub fn file_name(&self) -> Option<String> {
         self.file.as_ref()?;
         Some(match &self.shared {
@@ -87,7 +87,7 @@ pub(crate) struct UndoLog {
     pub last: u64,
     /// The subjects of all entries; `None` when an earlier version wrote some of them.
     pub subjects: Option<Subjects>,
-    /// Part of the file read last, and where it lies: rolling back and purging go one way.
+    /// Part of the file read last, and its place: rolling back and purging read in one direction.
     window: Vec<u8>,
     window_start: u64,
     window_bytes: u64,
@@ -151,7 +151,7 @@ impl UndoLog {
         }
     }
 
-    /// `space` is the same in every call, here and below: each transaction holding a reference of its own would be a count that all of them change.
+    /// `space` is the same in every call, here and below: a reference in each transaction would be a count that all of them change.
     pub fn push(&mut self, payload: &[u8], space: &UndoSpace) -> u64 {
         let pointer = self.next();
         assert!(pointer > self.last, "an entry comes after the one that it names (X2)");

@@ -7,7 +7,7 @@ pub(crate) const HEADER_BYTES: usize = 64;
 /// Those of them that mean something.
 const FIELDS_BYTES: usize = 52;
 const MAGIC: u32 = 0x4C57_5153; // "SQWL"
-/// Bytes in front of a record's body: length of the body:32, kind:8, unused:24, ticket:64.
+/// Bytes before a record's body: length of the body:32, kind:8, unused:24, ticket:64.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 
 // The format on disk. A change of any of these changes docs/format/wal.md.

@@ -99,7 +99,7 @@ impl CheckpointFile {
     /// Opens the file and reads the newest whole checkpoint; `None` for a disk that was never set up. Setting one up stores two checkpoints.
     ///
     /// # Errors
-    /// I/O; `InvalidData` when there were checkpoints and none is whole.
+    /// I/O; `InvalidData` if the file had checkpoints and none is whole.
     pub fn open(disk: &dyn Disk) -> io::Result<(CheckpointFile, Option<Checkpoint>)> {
         let file = disk.open(FILE_NAME, OpenMode::OrCreate)?;
         disk.sync_dir()?;

@@ -25,7 +25,7 @@ pub struct LogPlace {
 /// Whole batches of one segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Batches<'a> {
-    /// Where they lie.
+    /// Their place.
     pub place: LogPlace,
     /// Their bytes, padding included.
     pub bytes: &'a [u8],
@@ -42,7 +42,7 @@ struct Open {
     file: Arc<dyn File>,
 }
 
-/// Reads batches from a position on. Can be asked again when there is more. A clone goes its own way.
+/// Reads batches from a position on. Can be called again when the log has grown. A clone reads independently.
 #[derive(Clone)]
 pub struct Follower {
     disk: Arc<dyn Disk>,

@@ -382,7 +382,7 @@ impl<'d> LogReader<'d> {
         self.loaded.push_back(loaded);
     }
 
-    /// Memory that a segment read ahead had and nobody needs any more.
+    /// Unused memory of a segment that was read ahead.
     pub fn spare(&mut self) -> Option<BlockBuffer> {
         self.spare.pop()
     }

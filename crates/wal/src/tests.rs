@@ -124,7 +124,7 @@ fn acknowledged_records_survive_crashes_in_order() {
         assert!(records.len() >= acknowledged, "seed {seed}: {} {acknowledged}", records.len());
         assert_eq!(records, written[..records.len()], "seed {seed}");
         assert!(end.next_ticket > records.last().map_or(0, |record| record.0));
-        // A second run appends in a new epoch; nothing of the first run beyond the cut comes back.
+        // A second run appends in a new epoch; nothing of the first run beyond the cut reappears.
         let disk: Arc<dyn Disk> = Arc::new(next.clone());
         let log = Log::start(disk, config(), end.next, end.next_ticket).unwrap();
         let ticket = log.append(1, &[b"second"], |_| {});
@@ -285,7 +285,7 @@ fn a_flipped_bit_before_what_is_known_to_be_durable_is_damage() {
     let all = batches(&disk);
     assert_eq!((all.len() as u64 + 1, end_of(&disk, durable).damage), (durable, None));
     for (number, (name, offset)) in (1..).zip(&all) {
-        // Magic, checksum, number, epoch, length, the checksum of the one before, durable, a record.
+        // Magic, checksum, number, epoch, length, the checksum of the previous one, durable, a record.
         for at in [1, 5, 9, 33, 37, 38, 41, 45, 70] {
             if number == 1 && at == 70 {
                 continue; // It has no bytes there.

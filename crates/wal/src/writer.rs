@@ -258,7 +258,7 @@ impl Writer {
     ) -> io::Result<()> {
         let limit = config.segment_bytes as usize - HEADER_BYTES;
         let block = config.block_bytes;
-        // Each batch but the last fills a segment up; the memory for all is asked for at once.
+        // Each batch except the last fills a segment; the memory for all is reserved at once.
         let batches = 2 + records.len() / (limit / 2).max(1);
         let room = records.len() + batches * (HEADER_BYTES + block);
         flight.buffer.reset(room.max(flight.used));

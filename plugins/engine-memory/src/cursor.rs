@@ -34,7 +34,7 @@ pub(crate) struct Cursor {
     pub(crate) skipped: bool,
 }
 
-/// The record lock that a read asks for.
+/// The record lock that a read requests.
 pub(crate) fn mode_of(lock: RowLock) -> Option<Mode> {
     match lock {
         RowLock::None => None,

@@ -103,7 +103,7 @@ impl Clock {
         stamp
     }
 
-    /// Versions older than the newest one at or below this stamp are seen by nobody.
+    /// No snapshot sees versions older than the newest one at or below this stamp.
     pub(crate) fn horizon(&self) -> u64 {
         let mut horizon = self.now.load(Ordering::SeqCst);
         for slot in self.slots.lock().iter() {

@@ -74,7 +74,7 @@ impl Row {
 pub(crate) struct Index {
     pub(crate) def: IndexDef,
     pub(crate) keys: IndexKeys,
-    /// Value: how many bytes of the key are SQL columns.
+    /// Value: the number of key bytes that are SQL columns.
     pub(crate) entries: BTreeMap<Key, u32>,
 }
 

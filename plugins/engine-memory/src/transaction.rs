@@ -86,7 +86,7 @@ impl MemoryTransaction {
         }
     }
 
-    /// The table, through a cache of its own so that transactions do not meet in the table map.
+    /// The table, through its own cache so that transactions do not contend for the table map.
     pub(crate) fn table(&mut self, id: TableId) -> EngineResult<Arc<Table>> {
         let version = self.shared.tables_version();
         if version != self.tables_version {
@@ -128,7 +128,7 @@ impl MemoryTransaction {
         if self.read_only { Err(EngineError::ReadOnly) } else { Ok(()) }
     }
 
-    /// Locks a row that was just found, under the table's latch. False: somebody is in the way.
+    /// Locks a row that was just found, under the table's latch. False if another transaction blocks it.
     pub(crate) fn try_lock_row(
         &mut self,
         table: TableId,
@@ -221,7 +221,7 @@ impl MemoryTransaction {
         }
     }
 
-    /// A locking read found nothing: nobody may insert it before this transaction ends. The caller holds the latch.
+    /// A locking read found no row: no other transaction may insert it before this one ends. The caller holds the latch.
     pub(crate) fn lock_missing(&mut self, table: &Arc<Table>, index: IndexId, key: &[u8]) {
         if self.locks_gaps() {
             self.lock_gap(table, index, &Span::prefix(key));

@@ -164,7 +164,7 @@ impl MemoryTransaction {
         Ok(())
     }
 
-    /// Whether nobody else locks the gap that a key would go into. The caller holds the latch exclusively.
+    /// Whether no other transaction locks the gap into which a key would go. The caller holds the latch exclusively.
     fn check_gaps(&mut self, table: &Table, index: IndexId, key: &[u8]) -> Result<(), Obstacle> {
         let status = self.status();
         let space = table.gap_space(index);

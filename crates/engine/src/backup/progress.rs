@@ -1,4 +1,4 @@
-//! How far a backup is.
+//! The progress of a backup.
 
 use engine_api::EngineStat;
 use sys::sync::Mutex;
@@ -11,7 +11,7 @@ pub(crate) struct Backups {
     pub(super) progress: Mutex<Progress>,
 }
 
-/// How far it is.
+/// The progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     pub state: &'static str,

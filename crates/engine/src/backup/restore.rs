@@ -21,10 +21,10 @@ use crate::identity;
 /// Bytes copied at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// How far the log is rolled forward.
+/// The point to which the log is rolled forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreUntil {
-    /// As far as there is log.
+    /// To the end of the log.
     End,
     /// Commits with this position and before it.
     Position(u64),

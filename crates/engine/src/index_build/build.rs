@@ -79,7 +79,7 @@ impl Txn {
         Ok(())
     }
 
-    /// Applies the last notes and stores the definition. Nobody changes the table any more.
+    /// Applies the last notes and stores the definition. No other transaction changes the table any more.
     pub(crate) fn finish_builds(&mut self, id: TableId) -> EngineResult<()> {
         let table = self.table(id)?;
         let mut def = TableDef::clone(&table.def);
@@ -240,7 +240,7 @@ impl Txn {
                 read_change(&mut reader).ok_or_else(|| Error::internal("a damaged side log"))?;
             match change {
                 Change::Put => {
-                    // Nobody reads the tree yet, so no range of it is locked.
+                    // No transaction reads the tree yet, so no range of it is locked.
                     let _always = put_entry(pool, tree, &entry, 0, || Ok(()))?;
                     self.look_for_equal(build, &entry)?;
                 }

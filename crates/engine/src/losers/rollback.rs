@@ -34,7 +34,7 @@ impl Shared {
         Ok(())
     }
 
-    /// E5 asks for locks on the unique keys that a writer took away: all keys of those indexes, as which ones they were would have to be
+    /// E5 requires locks on the unique keys that a writer took away: all keys of those indexes, as which ones they were would have to be
     /// computed from every row.
     fn lock_unique_keys(&self, core: &TxnState, tables: &BTreeSet<u64>) {
         let tables = tables.iter().filter_map(|id| self.dictionary.get(TableId(*id)).ok());

@@ -95,7 +95,7 @@ impl Shared {
     fn lock_freed_key(&self, core: &TxnState, space: u64, sql: &[u8]) {
         let mut name = Vec::new();
         lock_name(space, sql, &mut name);
-        // Nobody else is here yet.
+        // No other transaction runs yet.
         self.system.locks.try_lock(&core.owner, &name, Mode::Exclusive);
         if core.owner.lock_count() >= PACK_AT {
             self.system.locks.pack(&core.owner, PACK_KEEP, 0);

@@ -35,7 +35,7 @@ pub trait File: Send + Sync {
     /// Writes all of `buf` at `offset`, growing the file when needed.
     ///
     /// # Errors
-    /// I/O; how much was written is then unknown.
+    /// I/O; the number of bytes written is then unknown.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
     /// Writes each part, an offset and its bytes, as `write_at` does, in no order. Side by side where the file can do that.
     ///

@@ -47,7 +47,7 @@ impl RealDisk {
     }
 }
 
-/// How long a write of a block and its sync take on `disk`: the median of a few.
+/// The duration of a write of a block with its sync on `disk`: the median of a few.
 ///
 /// # Errors
 /// I/O.
@@ -101,11 +101,11 @@ pub fn open_read_only(root: &Path) -> io::Result<Arc<dyn Disk>> {
     Ok(Arc::new(ReadOnlyDisk::open(root)?))
 }
 
-/// Files in a directory that are only read. Nothing is made or locked there, so that it may lie on a medium that cannot be written.
+/// Files in a directory that are only read. Nothing is made or locked there, so that it may be on a read-only medium.
 pub struct ReadOnlyDisk {
     root: PathBuf,
     times: Arc<IoTimes>,
-    /// Held for the life of the value, when there was one to hold.
+    /// The lock file, held until it is dropped, if one was taken.
     _lock: Option<std::fs::File>,
 }
 

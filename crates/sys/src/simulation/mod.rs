@@ -64,7 +64,7 @@ fn enter(here: &Here) {
     HERE.with(|current| *current.borrow_mut() = Some(here.clone()));
 }
 
-/// How long the calling thread's simulated machine has been up.
+/// The uptime of the calling thread's simulated machine.
 #[inline]
 pub(crate) fn monotonic() -> Option<Duration> {
     current().map(|here| here.now())

@@ -13,9 +13,9 @@ use crate::readiness::Ready;
 
 /// Bytes that a pipe holds before its writer has to wait.
 const PIPE_BYTES: usize = 256 * 1024;
-/// How long a packet travels at least.
+/// The least travel time of a packet.
 const TRAVEL: Duration = Duration::from_micros(30);
-/// First port that is given where none is asked for.
+/// First port assigned when none is requested.
 const FIRST_FREE_PORT: u16 = 40_000;
 
 /// Where a listener can be found.
@@ -195,7 +195,7 @@ impl State {
 }
 
 fn here() -> io::Result<Here> {
-    // A socket that left its machine has nobody to talk to.
+    // A socket that left its machine has no peer.
     super::current().ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
 

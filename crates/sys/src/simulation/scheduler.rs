@@ -1,6 +1,6 @@
 //! Turns of threads and the passing of time on a simulated machine.
 //!
-//! Threads are real ones. One of them has the turn; the others wait, each on a condition of its own, until it is given to them.
+//! Threads are real ones. One of them has the turn; the others wait, each on its own condition, until they get it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -534,7 +534,7 @@ impl Here {
     }
 }
 
-/// Threads that must have ended before those of the real machine are waited for: else nobody would have the turn.
+/// Threads that must have ended before those of the real machine are waited for: otherwise no thread would have the turn.
 struct Ends(Vec<VirtualThread>);
 
 impl Drop for Ends {

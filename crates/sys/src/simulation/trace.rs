@@ -14,7 +14,7 @@ pub enum Event {
         file: String,
         /// Where in the file.
         offset: u64,
-        /// How many bytes; 0 where they are hidden.
+        /// The number of bytes; 0 if they are hidden.
         length: u64,
         /// Hash of the bytes.
         hash: u64,
@@ -23,7 +23,7 @@ pub enum Event {
     Packet {
         /// Number of the direction of a connection, in the order in which they were made.
         pipe: u64,
-        /// How many bytes.
+        /// The number of bytes.
         length: u64,
         /// Hash of the bytes.
         hash: u64,

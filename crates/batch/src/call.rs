@@ -18,7 +18,7 @@ pub(super) fn convert(
     let operand = operand.eval(batch, env)?;
     let (source, step) = (operand.source(), operand.step());
     let mut services = env.services.borrow_mut();
-    // It takes on the kind of the first value.
+    // It adopts the kind of the first value.
     let mut out = Column::new(Data::Int(Vec::new()));
     for row in 0..batch.rows {
         match source.value(row * step)? {

@@ -70,7 +70,7 @@ impl Data {
         each!(self, values => values.len(), texts => texts.ends.len())
     }
 
-    /// An empty column that can hold `value`; NULL fits any.
+    /// An empty column that can hold `value`; a NULL fits any column.
     fn like(value: &Value) -> Data {
         match value {
             Value::Null | Value::Int(_) => Data::Int(Vec::new()),
@@ -98,7 +98,7 @@ impl Data {
         }
     }
 
-    /// Whether values of both are of one kind.
+    /// Whether both hold values of one kind.
     pub(crate) fn is_like(&self, other: &Data) -> bool {
         match (self, other) {
             (Data::Decimal(_, scale), Data::Decimal(_, other)) => scale == other,
@@ -180,7 +180,7 @@ impl Column {
         }
     }
 
-    /// Appends a value; a column that holds only NULLs takes on its kind.
+    /// Appends a value; a column that holds only NULLs adopts its kind.
     pub(crate) fn push(&mut self, value: &Value) -> Fit<()> {
         if value.is_null() {
             self.push_null();

@@ -44,7 +44,7 @@ impl<'e> Facts<'e> {
 pub struct Env<'e> {
     pub(crate) constants: &'e [Column],
     pub(crate) services: RefCell<Services<'e>>,
-    /// By the place of its first constant: a list of IN made ready for look-ups, where that is of use.
+    /// By the place of its first constant: a list of IN prepared for look-ups, where that is useful.
     pub(crate) sets: RefCell<HashMap<usize, Option<Rc<InSet>>>>,
 }
 
@@ -84,7 +84,7 @@ impl Services<'_> {
         }
     }
 
-    /// A value converted; an error or a warning is for the row program.
+    /// Converts a value; the row program handles an error or a warning.
     pub(crate) fn convert(&mut self, value: Value, conversion: &Conversion) -> Fit<Value> {
         let facts = self.facts;
         let mut ctx = CastContext {
@@ -114,7 +114,7 @@ impl Services<'_> {
 
 /// A conversion of values before use.
 pub enum Conversion {
-    /// Values of the type as a function wants them.
+    /// Values of the type in the form that a function requires.
     Argument(DataType, Coercion),
     /// Values of the first type as the second.
     Cast(DataType, DataType),

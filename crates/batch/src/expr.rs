@@ -368,7 +368,7 @@ pub enum Operand<'a> {
 }
 
 impl Operand<'_> {
-    /// The column that it is, or that a constant is kept in.
+    /// The column itself, or the column that a constant is kept in.
     pub fn source(&self) -> &Column {
         match self {
             Operand::Column(column) => column,

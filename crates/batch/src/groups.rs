@@ -23,9 +23,9 @@ pub struct Grouped {
     /// By key: its group.
     key_groups: Vec<u32>,
     null_group: Option<u32>,
-    /// By group: where in the scan its first row was.
+    /// By group: the position in the scan of its first row.
     pub first: Vec<u64>,
-    /// By group: where `kept` has its first row.
+    /// By group: the position in `kept` of its first row.
     kept_at: Vec<u32>,
     /// The key columns and the carried columns of first rows.
     kept: Vec<Column>,
@@ -202,7 +202,7 @@ impl Grouped {
             let group = group as usize;
             (other.first[group], other.kept_at[group] as usize)
         };
-        // By group of the other its group here. Without keys each has one group, or none that is to be taken in.
+        // By group of the other, its group here. Without keys each has one group, or none to merge.
         let mut into = vec![0; other.first.len()];
         for (key, group) in other.by_key.iter().zip(&other.key_groups) {
             let (first, row) = place(*group);

@@ -23,7 +23,7 @@ enum Values {
     Texts(Set<Box<[u8]>>, &'static Collation),
 }
 
-/// A list that was made ready for look-ups.
+/// A list that was prepared for look-ups.
 pub(crate) struct InSet {
     values: Values,
     has_null: bool,

@@ -16,7 +16,7 @@ pub(crate) struct PartWriter {
     collation: &'static Collation,
     /// An empty column of the values' kind.
     kind: Option<Data>,
-    /// Weights of texts that were met, where they are dear.
+    /// Weights of the texts seen, where they are expensive.
     known: HashMap<Box<[u8]>, Box<[u8]>, foldhash::fast::FixedState>,
 }
 
@@ -29,7 +29,7 @@ impl PartWriter {
         }
     }
 
-    /// Before a batch: parts are for values of one kind, and decimals of one scale.
+    /// Called before a batch: parts are for values of one kind, and decimals of one scale.
     pub(crate) fn admit(&mut self, column: &Column) -> Fit<()> {
         let kind = self.kind.get_or_insert_with(|| column.data.empty_like());
         match kind.is_like(&column.data) {
@@ -38,7 +38,7 @@ impl PartWriter {
         }
     }
 
-    /// Before the parts of another writer are taken in.
+    /// Called before the parts of another writer are merged.
     pub(crate) fn admit_parts(&mut self, other: &PartWriter) -> Fit<()> {
         other.kind.iter().try_for_each(|kind| self.admit(&Column::new(kind.empty_like())))
     }

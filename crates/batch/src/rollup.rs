@@ -10,7 +10,7 @@ use crate::{Fit, Unfit};
 /// A row of the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// The group that has its keys and carried values; of a higher level the last one in it.
+    /// The group that has its keys and carried values; for a higher level the last one in it.
     pub group: u32,
     /// The place in its level's states.
     pub at: u32,

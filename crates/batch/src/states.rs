@@ -88,7 +88,7 @@ pub struct Distinct {
 pub struct Extremes {
     values: Best,
     kind: Option<Data>,
-    /// By group: where in the scan the best text was. Of texts that are equal but not the same the first one counts.
+    /// By group: the position in the scan of the best text. Among equal texts that are not identical, the first one counts.
     at: Vec<u64>,
 }
 
@@ -192,7 +192,7 @@ impl States {
         Ok(())
     }
 
-    /// Takes in other states; `into`: for each of their groups the one here.
+    /// Merges other states; `into`: for each of their groups the one here.
     pub(crate) fn take_in(&mut self, other: &States, into: &[u32]) -> Fit<()> {
         self.take_in_ranked(other, into, |from| match other {
             States::Extreme { best, .. } => best.at.get(from).copied().unwrap_or(0),
@@ -200,7 +200,7 @@ impl States {
         })
     }
 
-    /// As `take_in`; of best values that are equal the one of the group with the lowest rank stays.
+    /// As `take_in`; among equal best values that of the group with the lowest rank stays.
     pub(crate) fn take_in_ranked(
         &mut self,
         other: &States,

@@ -535,7 +535,7 @@ fn member_constant(ty: &DataType, constant: Expr) -> Expr {
     }
 }
 
-/// ENUM and SET compare as text with text, as numbers with numbers, and as they are with their own type.
+/// ENUM and SET compare as text with text, as numbers with numbers, and unchanged with their own type.
 fn plain_member(expr: Expr, ty: &DataType, other: &DataType) -> Expr {
     if !matches!(ty.kind, TypeKind::Enum | TypeKind::Set) {
         return expr;

@@ -24,7 +24,7 @@ impl Binder<'_> {
             Literal::Float(text) => float(text),
             Literal::String(text) => self.bind_string(text),
             Literal::Hex(binary) | Literal::Bit(binary) => self.bind_binary(binary),
-            // In ODBC's braces a text of another kind is a text.
+            // In ODBC's braces an invalid text remains a text.
             Literal::Temporal { kind, text, in_braces: true } if !is_of_kind(*kind, text) => {
                 self.bind_string(&ast::StringLiteral { value: text.clone(), ..Default::default() })
             }
@@ -136,7 +136,7 @@ impl Binder<'_> {
         Expr::Parameter { index, ty: ty.unwrap_or_else(|| self.default_parameter_type()) }
     }
 
-    /// Gives a parameter without a type the one of its neighbour.
+    /// Gives a parameter without a type the type of its neighbour.
     pub(crate) fn infer(&mut self, expr: &mut Expr, neighbour: &DataType) {
         if let Expr::Parameter { index, ty } = expr
             && self.input.parameter_types.is_none()

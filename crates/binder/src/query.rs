@@ -169,7 +169,7 @@ impl Binder<'_> {
                     parts.push(right);
                     operation = Some(next);
                 }
-                // A later UNION DISTINCT makes all before it distinct.
+                // A later UNION DISTINCT makes all previous ones distinct.
                 (Some(SetOperation::UnionAll), SetOperation::UnionDistinct) => {
                     parts.push(right);
                     operation = Some(next);
@@ -461,7 +461,7 @@ impl Binder<'_> {
     ) -> Result<BoundQuery> {
         let id = self.new_cte();
         let first = self.bind_set_expr(&chain.first).map_err(|error| match error.code().0 {
-            // The expression itself, looked for as a table; not any other that is missing.
+            // The expression itself, searched as a table; not another missing table.
             1146 if !error.message().contains(&format!(".{}'", cte.name)) => error,
             1146 | 1046 => errors::err!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name),
             _ => error,
@@ -544,7 +544,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Whether a bound query reads registers of blocks around it.
+    /// Whether a bound query reads registers of enclosing blocks.
     fn reads_outside(&self, bound: &BoundQuery) -> bool {
         let outputs: Vec<&Expr> = bound.outputs.iter().map(|output| &output.expr).collect();
         !self.outer_registers(&bound.plan, &outputs).is_empty()

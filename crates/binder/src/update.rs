@@ -16,7 +16,7 @@ use crate::scope::{Clause, ScopeSource, ShownView};
 use crate::table_write::WriteKind;
 use crate::view_check::ViewWrite;
 
-/// The table that a statement writes, for telling whether it reads it too.
+/// The table that a statement writes, to check whether the statement also reads it.
 pub(crate) struct Written<'a> {
     pub(crate) table: &'a Table,
     /// The name that it, or the view that it is written through, has in the statement.

@@ -104,7 +104,7 @@ impl Binder<'_> {
         view.written.iter().find_map(found)
     }
 
-    /// The table that an INSERT into a view goes to, and the columns of the view that are its.
+    /// The table that an INSERT into a view writes, and the view's columns that belong to it.
     ///
     /// # Errors
     /// 1471, 1394, 1393, 1348.

@@ -64,7 +64,7 @@ pub trait Host: TransactionSource {
     /// # Errors
     /// Any error of the program.
     fn fire(&mut self, _trigger: u32, _rows: TriggerRows<'_>) -> Result<()> {
-        Err(Error::internal("a trigger without anybody to run it"))
+        Err(Error::internal("a trigger without a host that runs programs"))
     }
 
     /// Calls a function.
@@ -72,7 +72,7 @@ pub trait Host: TransactionSource {
     /// # Errors
     /// Any error of the program.
     fn call(&mut self, _function: u32, _args: Vec<Value>) -> Result<Value> {
-        Err(Error::internal("a stored function without anybody to run it"))
+        Err(Error::internal("a stored function without a host that runs programs"))
     }
 }
 

@@ -228,7 +228,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether it is worth a look, when the values are known, how many rows the ranges really hold. A look costs a plan that is
+    /// Whether the real number of rows in the ranges should be measured once the values are known. Measuring costs a plan that is
     /// surely good more than it helps.
     fn may_read_all(&self, id: InstanceId, index: &Index, pinned: &Pinned, total: f64) -> bool {
         let instance = self.instance(id);

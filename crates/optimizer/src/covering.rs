@@ -1,4 +1,4 @@
-//! Which indexes hold all that a statement reads of a table, so that rows need not be looked at.
+//! Which indexes hold everything that a statement reads of a table, so that the rows need not be read.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ pub(crate) fn entries(
 }
 
 impl Planner<'_> {
-    /// Whether an index holds all that the statement reads of an instance.
+    /// Whether an index holds everything that the statement reads of an instance.
     pub(crate) fn covers(&self, id: InstanceId, index: &Index) -> bool {
         let (instance, table) = (self.instance(id), self.table(id));
         let Some(read) = &self.read else { return false };

@@ -19,7 +19,7 @@ const KEY_BYTES: usize = 8;
 struct Spread<'h> {
     histogram: &'h Histogram,
     ty: &'h DataType,
-    /// Of the comparison; texts of another than the column's are not in the histogram's order.
+    /// Collation of the comparison; texts of another than the column's are not in the histogram's order.
     collation: Option<CollationId>,
 }
 
@@ -97,7 +97,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The histogram of the column that an expression is.
+    /// The histogram of the column that an expression reads.
     fn spread(&self, expr: &Expr, collation: Option<CollationId>) -> Option<Spread<'_>> {
         let register = match expr {
             // Its number identifies it as well as its text.
@@ -148,7 +148,7 @@ impl Spread<'_> {
         if negated { 1.0 - self.histogram.nulls - share } else { share }
     }
 
-    /// A constant as it compares with the histogram's values.
+    /// A constant in the form in which the histogram's values are compared.
     fn constant(&self, expr: &Expr, wanted: &mut bool) -> Option<(Value, ComparisonKind)> {
         match constant(expr, self.ty)? {
             Constant::Parameter => {
@@ -213,7 +213,7 @@ impl Spread<'_> {
         )
     }
 
-    /// The share of the rows below a value; `or_equal`: and those that have it.
+    /// The share of the rows below a value; `or_equal`: including those that have it.
     fn below(&self, value: &(Value, ComparisonKind), or_equal: bool) -> Option<f64> {
         if self.ty.is_enum_or_set() {
             // Their texts are ordered by the alphabet, the histogram by their numbers.

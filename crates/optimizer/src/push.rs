@@ -90,7 +90,7 @@ impl Planner<'_> {
         Logical::Project { input: Box::new(self.push(input, predicate)), columns }
     }
 
-    /// Whether of the input's registers the predicate reads keys only (other columns depend on the group's first row).
+    /// Whether the predicate reads only keys of the input's registers (other columns depend on the group's first row).
     fn only_keys(&self, input: &Logical, keys: &[(Register, Expr)], reads: &RegisterSet) -> bool {
         let mut inner = RegisterSet::new();
         input.add_definitions(&self.instances, &mut inner);
@@ -108,7 +108,7 @@ impl Planner<'_> {
         predicate: Expr,
     ) -> Logical {
         let reads = self.reads(&predicate);
-        // A column that is converted on its way out compares differently before.
+        // A column that is converted on output compares differently before.
         let same = columns.iter().enumerate().all(|(index, (register, ty))| {
             !reads.contains(*register)
                 || inputs.iter().all(|(_, outputs)| {

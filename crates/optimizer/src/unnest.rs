@@ -64,7 +64,7 @@ impl Planner<'_> {
             return false;
         }
         let is_in = matches!(kind, SubqueryKind::In(_));
-        // NOT IN is an anti join only where no NULL can make the answer unknown.
+        // NOT IN is an anti join only where no NULL can make the result unknown.
         if negated && is_in && left.iter().chain(&subquery.outputs).any(|expr| expr.ty().nullable) {
             return false;
         }
@@ -76,7 +76,7 @@ impl Planner<'_> {
         if subquery.outputs.iter().any(|output| has_subquery(output) || output.is_volatile()) {
             return false;
         }
-        // Kept: a part of the statement may be planned more than once, and not all plans take it in.
+        // Kept: a part of the statement may be planned more than once, and not all plans absorb it.
         let root = self.subqueries[index].root.clone();
         let outputs = self.subqueries[index].outputs.clone();
         self.absorbed[index] = true;
@@ -254,7 +254,7 @@ fn comparison_collation(left: &Expr, right: &Expr) -> types::CollationId {
     }
 }
 
-/// Only joins, filters and projections: the conditions can be taken out.
+/// Only joins, filters and projections: the conditions can be extracted.
 fn is_simple(node: &Logical) -> bool {
     match node {
         Logical::Get(_)

@@ -1,4 +1,4 @@
-//! Conversions at run time: `types` does them, this gives them the session's facts and picks the way.
+//! Conversions at run time: `types` performs them; this module gives them the session's facts and picks the kind of conversion.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -272,7 +272,7 @@ fn year(value: Value) -> Value {
     }
 }
 
-/// The same value in the representation of another type; texts are never cut.
+/// The same value in the representation of another type; texts are never truncated.
 pub fn unify(
     value: Value,
     from: &DataType,

@@ -61,7 +61,7 @@ impl KeySet {
         found.map(|entry| entry.number)
     }
 
-    /// The number of a key, and whether it was put in now.
+    /// The number of a key, and whether it was inserted now.
     ///
     /// # Panics
     ///
@@ -100,7 +100,7 @@ impl KeySet {
         self.bytes.len() + self.table.len() * (KEY_OVERHEAD - LENGTH)
     }
 
-    /// Forgets all keys, and gives their memory back.
+    /// Removes all keys and frees their memory.
     pub fn clear(&mut self) {
         *self = KeySet::default();
     }

@@ -23,7 +23,7 @@ pub enum ParseErrorKind {
     },
     /// Nested deeper than [`crate::ParseOptions::max_depth`] allows.
     TooDeep,
-    /// Valid, but this server cannot do it (error 1235).
+    /// Valid, but this server does not support it (error 1235).
     NotSupported(&'static str),
     /// Another error of the reference's parser.
     Other {

@@ -25,7 +25,7 @@ pub enum Hint {
     Order {
         /// Which.
         kind: JoinOrderName,
-        /// The block that they are about, when it is named.
+        /// The block that they apply to, when it is named.
         block: Option<Box<str>>,
         /// Tables in order; none for `JOIN_FIXED_ORDER`.
         tables: Vec<HintTable>,

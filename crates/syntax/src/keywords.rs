@@ -126,7 +126,7 @@ impl Kw {
         self as usize > RESERVED + PLAIN
     }
 
-    /// Is it a word of MariaDB's grammar only, or of the reference's old ones?
+    /// Whether it is a keyword of MariaDB's grammar only, or of old versions of the reference.
     pub fn is_extension(self) -> bool {
         matches!(
             self,
@@ -161,7 +161,7 @@ impl Kw {
         NAMES[self as usize]
     }
 
-    /// The word `text` is, case ignored, or [`Kw::NO_WORD`].
+    /// The keyword that `text` is, ignoring case, or [`Kw::NO_WORD`].
     pub fn find(text: &[u8]) -> Kw {
         if text.len() > LONGEST || text.len() < 2 {
             return Kw::NO_WORD;
@@ -186,7 +186,7 @@ pub fn keywords() -> impl Iterator<Item = (&'static str, bool)> {
     words.map(|kw| (kw.name(), kw.is_reserved()))
 }
 
-/// May `word` not be an identifier without quotes?
+/// Whether `word` cannot be an identifier without quotes.
 pub fn is_reserved_word(word: &str) -> bool {
     Kw::find(word.as_bytes()).is_reserved()
 }

@@ -82,7 +82,7 @@ pub struct Token {
     pub end: u32,
 }
 
-/// The flags of [`ParseOptions`] that the lexer heeds.
+/// The flags of [`ParseOptions`] that the lexer uses.
 #[derive(Clone, Copy, Debug)]
 pub struct LexOptions {
     pub ansi_quotes: bool,
@@ -279,7 +279,7 @@ impl<'a> Lexer<'a> {
         self.skip_comment(start, false)
     }
 
-    /// Skips a comment; `nested`: it may hold comments itself.
+    /// Skips a comment; `nested`: it may contain comments itself.
     fn skip_comment(&mut self, start: usize, nested: bool) -> Option<Token> {
         let mut at = start + 2;
         let mut depth = 1;
@@ -540,7 +540,7 @@ impl<'a> Lexer<'a> {
             (b'<', b'=') => self.take(2, Tok::LtEq),
             (b'<', b'>') | (b'!', b'=') => self.take(2, Tok::NotEq),
             (b'<', b'<') => self.take(2, Tok::ShiftLeft),
-            // The reference takes two comparison signs as one, known or not.
+            // The reference reads two comparison signs as one, known or not.
             (b'<' | b'>' | b'=', b'!') | (b'=', b'=' | b'<' | b'>') | (b'!', b'<' | b'>') => {
                 self.take(2, Tok::Bad)
             }

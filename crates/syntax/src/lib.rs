@@ -19,7 +19,7 @@ pub use hints::{Hint, HintTable, Hints, IndexHintName, JoinOrderName, parse_hint
 pub use keywords::{is_reserved_word, keywords};
 pub use options::{DEFAULT_MAX_DEPTH, ParseOptions};
 
-/// Parses the first statement of `sql`. Returns it and how many bytes it took, its `;` included.
+/// Parses the first statement of `sql`. Returns it and how many bytes it has, its `;` included.
 pub fn parse_one(sql: &str, options: &ParseOptions<'_>) -> Result<(Statement, usize), ParseError> {
     parse_bytes(sql.as_bytes(), options)
 }

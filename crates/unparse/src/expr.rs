@@ -451,7 +451,7 @@ impl Printer<'_> {
         self.s(")");
     }
 
-    /// A name that was quoted stays so: without quotes it may be a word of the grammar, like MIN.
+    /// A quoted name stays quoted: without quotes it may be a keyword, like MIN.
     fn function_name(&mut self, name: &Ident) {
         if is_plain_name(&name.text) && !name.quoted {
             self.s(&name.text);
@@ -795,7 +795,7 @@ fn not(negated: bool) -> &'static str {
     if negated { " not" } else { "" }
 }
 
-/// Does it always yield 0, 1 or NULL, as the reference's own rule sees it?
+/// Whether it always yields 0, 1 or NULL, by the reference's own rule.
 fn is_truth_value(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Binary { op, .. } => op.is_comparison(),

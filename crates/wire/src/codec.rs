@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
     /// A length-encoded integer. 0xFB (NULL) and 0xFF are malformed here.
     ///
     /// # Errors
-    /// Fewer bytes are left, or the first byte starts no integer.
+    /// Fewer bytes are left, or the first byte does not start an integer.
     pub fn lenenc_int(&mut self) -> Result<u64, Malformed> {
         match self.u8()? {
             small @ 0..=0xfa => Ok(u64::from(small)),

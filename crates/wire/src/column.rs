@@ -125,7 +125,7 @@ impl TypeOnWire {
     }
 }
 
-/// Long strings that were made have the types of their lengths; those of columns are all BLOBs.
+/// Long computed strings have the types of their lengths; those of columns are all BLOBs.
 fn made_type(ty: &DataType, origin: ColumnOrigin) -> Option<ColumnType> {
     match (ty.kind, origin) {
         (TypeKind::MediumText | TypeKind::MediumBlob, ColumnOrigin::Call) => {

@@ -8,7 +8,7 @@ use crate::{FRAME_PAYLOAD_MAX, Malformed, Reader, put_u24};
 pub const MIN_COMPRESS_BYTES: usize = 50;
 /// Compressed length, sequence number, uncompressed length.
 const COMPRESSED_HEADER_BYTES: usize = 7;
-/// Output is cut into frames of this many bytes, so that a peer can start early.
+/// Output is split into frames of this many bytes, so that a peer can start early.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Which algorithm.
@@ -20,7 +20,7 @@ pub enum CompressionKind {
     Zstd(u8),
 }
 
-/// A level that zstd takes: 1 to 22, 3 when the client gave nonsense.
+/// A level that zstd accepts: 1 to 22; 3 when the client's level is invalid.
 pub fn zstd_level_clamped(level: u8) -> u8 {
     if (1..=22).contains(&level) { level } else { 3 }
 }

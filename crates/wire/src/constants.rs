@@ -132,7 +132,7 @@ flags! {
         SESSION_TRACK = 1 << 23;
         /// An OK packet ends a result set instead of EOF.
         DEPRECATE_EOF = 1 << 24;
-        /// The client can do without column definitions.
+        /// The client does not need column definitions.
         OPTIONAL_RESULTSET_METADATA = 1 << 25;
         /// The compressed protocol with zstd.
         ZSTD_COMPRESSION = 1 << 26;

@@ -31,7 +31,7 @@ pub enum ScanError {
     OutOfOrder,
 }
 
-/// Looks for a complete packet at the start of `buf`. `first_sequence` is the number its first frame must
+/// Searches for a complete packet at the start of `buf`. `first_sequence` is the number its first frame must
 /// have. A packet that announces more than `payload_max` bytes is refused before its bytes arrive.
 ///
 /// # Errors
@@ -94,7 +94,7 @@ impl FrameStart {
         self.0 + FRAME_HEADER_BYTES
     }
 
-    /// Takes the packet back: `out` is as it was before `begin_packet`.
+    /// Removes the packet: `out` is as it was before `begin_packet`.
     pub fn abandon(self, out: &mut Vec<u8>) {
         out.truncate(self.0);
     }

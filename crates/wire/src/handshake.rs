@@ -22,7 +22,7 @@ pub struct Greeting {
     pub nonce: [u8; NONCE_BYTES],
     /// The server's capabilities.
     pub capabilities: Capabilities,
-    /// Default collation; only the low byte travels.
+    /// Default collation; only the low byte is sent.
     pub collation: u16,
     /// Status flags.
     pub status: StatusFlags,
@@ -121,7 +121,7 @@ pub struct HandshakeResponse<'a> {
     pub auth_response: &'a [u8],
     /// Schema, if one is given.
     pub database: Option<&'a [u8]>,
-    /// Method the auth response was made with.
+    /// Method for which the auth response was made.
     pub auth_plugin: Option<&'a [u8]>,
     /// Connection attributes.
     pub attributes: Vec<(&'a [u8], &'a [u8])>,
@@ -219,7 +219,7 @@ fn read_attributes<'a>(
     let block = reader.lenenc_bytes()?;
     let mut pairs = Reader::new(&block[..block.len().min(ATTRIBUTES_BYTES_MAX)]);
     while !pairs.is_empty() {
-        // A pair cut by the limit ends the list instead of refusing the log-in.
+        // A pair truncated by the limit ends the list instead of refusing the log-in.
         let (Ok(name), Ok(value)) = (pairs.lenenc_bytes(), pairs.lenenc_bytes()) else { break };
         attributes.push((name, value));
     }
@@ -318,7 +318,7 @@ pub struct ChangeUser<'a> {
     pub database: Option<&'a [u8]>,
     /// Collation id, when sent.
     pub collation: Option<u16>,
-    /// Method the auth response was made with.
+    /// Method for which the auth response was made.
     pub auth_plugin: Option<&'a [u8]>,
     /// Connection attributes.
     pub attributes: Vec<(&'a [u8], &'a [u8])>,

@@ -64,7 +64,7 @@ pub fn decode_query_attributes(reader: &mut Reader<'_>) -> Result<Vec<Parameter>
 /// once. `long_data` gives parameters that were sent in pieces.
 ///
 /// # Errors
-/// Cut short, an impossible type, types never sent, or fewer parameters than the statement has.
+/// Truncated, an invalid type, types never sent, or fewer parameters than the statement has.
 pub fn decode_parameters<'a>(
     reader: &mut Reader<'_>,
     in_force: Capabilities,

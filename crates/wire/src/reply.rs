@@ -148,7 +148,7 @@ fn read_changes(block: &[u8]) -> Result<Vec<Change<'_>>, Malformed> {
     Ok(changes)
 }
 
-/// The EOF packet of clients that did not ask for its removal.
+/// The EOF packet for clients without CLIENT_DEPRECATE_EOF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Eof {
     /// Number of warnings.
@@ -239,7 +239,7 @@ impl<'a> ErrPacket<'a> {
     }
 }
 
-/// First packet of the answer to COM_STMT_PREPARE.
+/// First packet of the reply to COM_STMT_PREPARE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrepareOk {
     /// Id for later commands.

@@ -67,7 +67,7 @@ pub fn collation_character_sets(
     })
 }
 
-/// `INNODB_FT_DEFAULT_STOPWORD`: words that FULLTEXT indexes leave out.
+/// `INNODB_FT_DEFAULT_STOPWORD`: words that FULLTEXT indexes ignore.
 pub fn stopwords(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     types::fulltext::STOPWORDS.iter().try_for_each(|word| emit(&[Value::text(word)]))
 }
@@ -87,7 +87,7 @@ pub fn engines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
     Ok(())
 }
 
-/// `PLUGINS`: one row for each thing that a plugin brought, functions left out.
+/// `PLUGINS`: one row for each registration of a plugin, except functions.
 pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     for PluginView { info, items } in ctx.plugins() {
         for PluginItemView { slot, name } in items.iter().filter(|item| is_plugin_slot(item.slot)) {

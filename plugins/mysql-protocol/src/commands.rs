@@ -1,4 +1,4 @@
-//! The command phase: each command is decoded, given to the session, and answered.
+//! The command phase: each command is decoded, passed to the session, and answered.
 
 use errors::{Error, Result, err};
 use plugin_api::{

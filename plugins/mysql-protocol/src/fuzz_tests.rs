@@ -18,7 +18,7 @@ use crate::connection::{Connection, Phase, Scratch, Server};
 
 const PACKETS_DEFAULT: u64 = 20_000;
 const SEED: u64 = 0x5eed_0001;
-/// Resident memory may grow by this after the first tenth of the packets: what other tests of the process need, and fragments.
+/// Resident memory may grow by this after the first tenth of the packets: the needs of other tests in the process, and fragments.
 const GROWTH_MAX_KIB: usize = 32 * 1024;
 
 const CAPS: Capabilities = Capabilities(

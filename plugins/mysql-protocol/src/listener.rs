@@ -22,7 +22,7 @@ use crate::tls;
 
 /// Threads that may wait inside statements, in addition to one for each allowed connection.
 const SPARE_THREADS: usize = 64;
-/// How long the acceptor rests when the system has no descriptors left.
+/// How long the acceptor pauses when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The MySQL protocol.
@@ -78,7 +78,7 @@ fn bind(ctx: &ListenerContext) -> Result<Vec<sys::net::Listener>> {
     for address in &ctx.bind_addresses {
         let listener = sys::net::Listener::tcp(SocketAddr::new(*address, port))
             .map_err(|error| bind_error(*address, port, &error))?;
-        // With port 0 the first address picks, and the others follow.
+        // With port 0 the first address picks the port, and the others use the same.
         port = listener.local_address().map_or(port, |bound| bound.port());
         listeners.push(listener);
     }
@@ -179,14 +179,14 @@ impl Acceptor {
     }
 }
 
-/// Error 1040 in place of a greeting; no SQLSTATE, as no capability is agreed on.
+/// Error 1040 in place of a greeting; no SQLSTATE, because no capability is agreed on.
 fn refuse(stream: &mut Stream) {
     let mut out = Vec::new();
     let mut sequence = 0;
     let start = begin_packet(&mut out);
     ErrPacket::of(&err!(CON_COUNT_ERROR)).encode(&mut out, Capabilities::default());
     finish_packet(&mut out, start, &mut sequence);
-    // A new socket has room; if not, the peer sees a closed connection.
+    // A new socket has buffer space; if not, the peer sees a closed connection.
     let _ = stream.write(&out);
 }
 

@@ -91,7 +91,7 @@ impl Scope<'_> {
     }
 }
 
-/// The schemas of information tables are found without regard to case.
+/// The schemas of information tables are found case-insensitively.
 fn is_system(name: &str, schema: &str) -> bool {
     const SYSTEM: [&str; 2] = ["information_schema", "performance_schema"];
     SYSTEM.contains(&schema) && name.eq_ignore_ascii_case(schema)

@@ -124,7 +124,7 @@ pub fn indexes(name: &ObjectName, scope: &Scope<'_>) -> Result<Select> {
         .equal("TABLE_NAME", &table))
 }
 
-/// SHOW CREATE TABLE; for a view the answer has the view's shape.
+/// SHOW CREATE TABLE; for a view the result has the view's columns.
 pub fn create_table(name: &ObjectName, scope: &Scope<'_>) -> Result<Select> {
     let named = name.schema.as_ref().map(|schema| &*schema.text);
     let (schema, table, kind) = scope.table(named, &name.name.text)?;
@@ -166,7 +166,7 @@ pub fn create_database(schema: &str, if_not_exists: bool) -> Select {
         .equal("SCHEMA_NAME", schema)
 }
 
-/// SHOW TRIGGERS. LIKE matches the names of tables: dump programs ask so for each table's triggers.
+/// SHOW TRIGGERS. LIKE matches the names of tables: dump programs request each table's triggers this way.
 pub fn triggers(schema: &str) -> Select {
     Select::from("information_schema.TRIGGERS")
         .items(&[

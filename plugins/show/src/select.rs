@@ -11,7 +11,7 @@ pub struct Select {
     filter: Option<Filter>,
     order: &'static str,
     limit: Option<(u32, u32, Option<(u32, u32)>)>,
-    /// Caption that LIKE is about: the first one unless said otherwise.
+    /// Caption that LIKE applies to: the first one by default.
     subject: String,
     nothing: bool,
 }
@@ -54,7 +54,7 @@ impl Select {
         self
     }
 
-    /// LIKE is about the column with this caption, not about the first.
+    /// LIKE applies to the column with this caption, not to the first.
     pub fn about(mut self, caption: &str) -> Select {
         self.subject = identifier(caption);
         self
@@ -144,7 +144,7 @@ pub fn identifier(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// A string literal that no SQL mode reads differently.
+/// A string literal that has one meaning in all SQL modes.
 pub fn literal(text: &str) -> String {
     bytes_literal(text.as_bytes())
 }

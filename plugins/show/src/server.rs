@@ -46,7 +46,7 @@ pub fn engines() -> Select {
 
 /// SHOW ENGINE x STATUS: the engine's counters as one text, a line each.
 pub fn engine_status(engine: Option<&str>) -> Select {
-    /// The engine that answers to the reference's name.
+    /// The engine for the reference's name.
     const OWN: &str = "Squall";
     const REFERENCE: &str = "InnoDB";
     let select = Select::from("data_dictionary.ENGINE_STATUS");
@@ -208,7 +208,7 @@ pub fn replica_status() -> Select {
     Select::empty(&columns)
 }
 
-/// HELP 'topic': the topic, or a list when the word does not name exactly one.
+/// HELP 'topic': the topic, or a list when the word does not match exactly one.
 pub fn help(topic: &str, facts: &dyn InformationContext) -> Select {
     let is_word = |function: &&FunctionView| function.name.eq_ignore_ascii_case(topic);
     if facts.functions().iter().filter(is_word).count() != 1 {

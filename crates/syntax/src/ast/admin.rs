@@ -95,7 +95,7 @@ pub struct UserName {
     pub user: Box<str>,
     /// None: not written (means `%`).
     pub host: Option<Box<str>>,
-    /// `CURRENT_USER`, `USER()`: then the rest is empty.
+    /// `CURRENT_USER`, `USER()`: then all other fields are empty.
     pub current: bool,
 }
 
@@ -193,7 +193,7 @@ pub enum FactorAction {
 #[allow(missing_docs)]
 pub struct AccountOptions {
     pub require: Option<Require>,
-    /// `MAX_QUERIES_PER_HOUR n` and kin: word and number.
+    /// `MAX_QUERIES_PER_HOUR n` and similar: word and number.
     pub limits: Vec<(Ident, u64)>,
     pub password: Vec<PasswordOption>,
     /// `ACCOUNT LOCK` is true.
@@ -302,7 +302,7 @@ pub enum Privileges {
 #[allow(missing_docs)]
 pub struct Privilege {
     pub name: Box<str>,
-    /// Not one of the words of the grammar: dynamic, or a role.
+    /// Not a keyword: a dynamic privilege, or a role.
     pub dynamic: bool,
     pub columns: Vec<Ident>,
 }

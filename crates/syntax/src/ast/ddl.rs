@@ -238,7 +238,7 @@ pub enum ColumnAttribute {
     },
     /// `[CONSTRAINT [name]] CHECK (expr) [[NOT] ENFORCED]`.
     Check(CheckDef),
-    /// `REFERENCES ...`; InnoDB of the reference heeds it since 9.0.
+    /// `REFERENCES ...`; the reference's InnoDB enforces it since 9.0.
     References(References),
     /// MariaDB's `GENERATED ALWAYS AS ROW START|END`; true is `START`.
     RowPeriod(bool),

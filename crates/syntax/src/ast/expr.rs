@@ -116,7 +116,7 @@ pub enum ExprKind {
     Aggregate(Box<AggregateCall>),
     /// A function that exists only over windows.
     Window(Box<WindowCall>),
-    /// `a + INTERVAL b unit`, `DATE_ADD(a, INTERVAL b unit)` and their kin.
+    /// `a + INTERVAL b unit`, `DATE_ADD(a, INTERVAL b unit)` and similar.
     DateArith(Box<DateArith>),
     /// `EXTRACT(unit FROM a)`.
     Extract {
@@ -443,7 +443,7 @@ pub struct Cast {
 pub struct FunctionCall {
     /// `schema.name(...)`: stored functions only.
     pub schema: Option<Ident>,
-    /// The name as written (`CURRENT_TIMESTAMP` and kin also without parentheses).
+    /// The name as written (`CURRENT_TIMESTAMP` and similar ones also without parentheses).
     pub name: Ident,
     /// Its arguments.
     pub args: Vec<Expr>,
@@ -511,7 +511,7 @@ impl AggregateFunc {
     }
 }
 
-/// An aggregate call, windowed when `over` is there.
+/// An aggregate call, windowed when `over` is present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregateCall {
     /// Which.

@@ -1,4 +1,4 @@
-//! Stored programs: routines, triggers, events, and the statements only they may hold.
+//! Stored programs: routines, triggers, events, and the statements that only they may contain.
 
 use super::{
     CreateFlags, DataType, Expr, Ident, IntervalUnit, ObjectName, Span, SqlSecurity, Statement,

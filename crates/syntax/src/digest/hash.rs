@@ -30,7 +30,7 @@ impl TextHash {
         self.b = fold(self.b ^ y ^ K2, x.wrapping_add(K3) | 1).rotate_left(23) ^ self.a;
     }
 
-    /// Takes a text; its length counts, so that texts do not run into each other.
+    /// Adds a text; its length counts, so that the boundaries of texts matter.
     #[inline]
     pub fn text(&mut self, bytes: &[u8]) {
         let mut chunks = bytes.chunks_exact(16);

@@ -1,6 +1,6 @@
 //! Keys of the plan cache: one pass over the tokens lifts the literals that a plan need not know.
 //!
-//! Lifted are integers and plain strings in WHERE, ON, VALUES, SET and LIMIT, and nowhere where the
+//! It lifts integers and plain strings in WHERE, ON, VALUES, SET and LIMIT, and nowhere where the
 //! value could show: not in select lists (captions and types), not in GROUP BY and ORDER BY
 //! (ordinals), not in arguments of functions (their types may depend on it), not after LIKE
 //! (ranges are planned from the pattern), not in VALUES ROW(..) (types again), and only in SELECT, INSERT, REPLACE, UPDATE and DELETE.
@@ -33,7 +33,7 @@ struct Frame {
     lift: bool,
     /// Blanks here show in captions.
     raw: bool,
-    /// The frame around shows in captions, so everything in here does.
+    /// The enclosing frame shows in captions, so everything in this one does.
     shown: bool,
     /// Arguments of a function: words in here are not clauses.
     call: bool,

@@ -198,7 +198,7 @@ impl Writer<'_> {
     }
 }
 
-/// May `token` follow a whole item of ORDER BY or GROUP BY?
+/// Whether `token` may follow a whole item of ORDER BY or GROUP BY.
 fn ends_item(token: Token) -> bool {
     match token.kind {
         Tok::Comma | Tok::Eof | Tok::Semi | Tok::RParen => true,

@@ -296,7 +296,7 @@ impl<'a> Parser<'a> {
         Ok(expr)
     }
 
-    /// The value of DEFAULT and whether it stood in parentheses.
+    /// The value of DEFAULT and whether it was in parentheses.
     pub(super) fn default_value(&mut self) -> PResult<(Expr, bool)> {
         if self.at_tok(Tok::LParen) {
             return Ok((self.paren_expr()?, true));

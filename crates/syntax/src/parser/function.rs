@@ -793,7 +793,7 @@ fn window_func_of(kw: Kw) -> Option<WindowFunc> {
     })
 }
 
-/// How many arguments the grammar gives a function that is one of its words.
+/// How many arguments the grammar requires for a function that is a keyword.
 fn arity_of(kw: Kw) -> (usize, usize) {
     match kw {
         Kw::DATABASE
@@ -839,7 +839,7 @@ fn arity_of(kw: Kw) -> (usize, usize) {
     }
 }
 
-/// Is a word that is not reserved the name of a function, too?
+/// Whether a word that is not reserved is also the name of a function.
 fn callable(kw: Kw) -> bool {
     kw.is_function()
         || matches!(
@@ -853,11 +853,11 @@ fn callable(kw: Kw) -> bool {
                 | Kw::SQL_TSI_QUARTER | Kw::SQL_TSI_SECOND | Kw::SQL_TSI_WEEK | Kw::SQL_TSI_YEAR
                 | Kw::TIME | Kw::TIMESTAMP | Kw::TRUNCATE | Kw::USER | Kw::WEEK | Kw::YEAR
         )
-        // Words that only MariaDB's grammar has are plain names to the reference.
+        // Keywords of MariaDB's grammar alone are plain names in the reference.
         || kw.is_extension()
 }
 
-/// Is it the name of a character set, so that `_name'..'` is one literal?
+/// Whether it is the name of a character set, so that `_name'..'` is one literal.
 pub(crate) fn is_charset(name: &[u8]) -> bool {
     const NAMES: &[&str] = &[
         "utf8mb4", "utf8mb3", "utf8", "binary", "latin1", "ascii", "ucs2", "utf16", "utf16le",

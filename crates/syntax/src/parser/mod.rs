@@ -343,7 +343,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// The tree just built got one level on top without a deeper call.
+    /// The tree just built has grown by one level without a deeper call.
     #[inline]
     fn grow(&mut self) -> PResult<()> {
         self.height += 1;
@@ -615,7 +615,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// Takes the word `word`, case ignored, that is not one of the grammar's.
+    /// Takes the word `word`, ignoring case, which is not a keyword.
     fn eat_name(&mut self, word: &str) -> bool {
         let found = self.tok() == Tok::Word
             && self.text_of(self.cur.tok).eq_ignore_ascii_case(word.as_bytes());

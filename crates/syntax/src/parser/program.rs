@@ -317,7 +317,7 @@ impl<'a> Parser<'a> {
         Ok(Statement::AlterEvent(Box::new(event)))
     }
 
-    /// A body that a program may not give to an event.
+    /// A body that an event must not have.
     fn event_body(&mut self) -> PResult<Body> {
         if self.in_program {
             let text = "Recursion of EVENT DDL statements is forbidden when body is present";

@@ -14,13 +14,13 @@ struct Names {
     handled: Vec<ConditionValue>,
 }
 
-/// A label that LEAVE, and of a loop ITERATE, may name.
+/// A label that LEAVE, and in a loop ITERATE, may name.
 struct Label {
     name: Box<str>,
     is_loop: bool,
 }
 
-/// Everything that is in scope at one place of a program.
+/// All names in scope at one place of a program.
 #[derive(Default)]
 pub(super) struct ProgramScope {
     blocks: Vec<Names>,
@@ -71,7 +71,7 @@ impl ProgramScope {
     }
 }
 
-/// Names of programs compare without regard to case.
+/// Names of programs compare case-insensitively.
 fn same(a: &str, b: &str) -> bool {
     a == b || a.to_lowercase() == b.to_lowercase()
 }
@@ -112,7 +112,7 @@ impl Parser<'_> {
         self.enter_block();
     }
 
-    /// Whether a qualified name is one of a trigger's row: then whether of NEW.
+    /// Whether a qualified name is a column of a trigger's row, and whether of NEW.
     pub(super) fn row_of_trigger(&self, qualifier: &str) -> Option<bool> {
         let scope = self.program.as_deref()?;
         let is_new = qualifier.eq_ignore_ascii_case("NEW");
@@ -159,7 +159,7 @@ impl Parser<'_> {
         Ok(LocalVariable { name: name.clone(), slot })
     }
 
-    /// A procedure may write to a column of NEW that it is given.
+    /// A procedure may write to a column of NEW that is passed to it.
     fn note_call(&mut self, call: &Call) {
         let Some(scope) = self.program.as_deref_mut() else { return };
         let is_before = matches!(scope.kind, Some(ProgramKind::Trigger { before: true, .. }));
@@ -192,7 +192,7 @@ impl Parser<'_> {
         self.scope().blocks.pop();
     }
 
-    /// The number of a new variable of the innermost block; none when the block has one of that name.
+    /// The number of a new variable of the innermost block; `None` when the block already has one of that name.
     fn declare_variable(&mut self, name: &Ident) -> Option<u32> {
         if find(&self.names().variables, &name.text).is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! Which statement it is, and the statements of transactions and prepared statements.
+//! The kind of a statement, and the statements of transactions and prepared statements.
 
 use super::{PResult, Parser};
 use crate::ast::*;

@@ -23,7 +23,7 @@ struct Level {
     lower: Option<Vec<u8>>,
     /// Bytes of the records if no prefix is shared.
     bytes: usize,
-    /// `bytes` at which to look again whether the node is full.
+    /// `bytes` at which to check again whether the node is full.
     look_at: usize,
     has_nodes: bool,
 }

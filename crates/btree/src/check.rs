@@ -1,4 +1,4 @@
-//! Verifying a whole tree. The nodes above the one that is looked at stay latched, so merges and splits elsewhere do not disturb it.
+//! Verifying a whole tree. The nodes above the current one stay latched, so merges and splits elsewhere do not disturb it.
 
 use std::io;
 
@@ -119,7 +119,7 @@ pub struct TreeEstimate {
     pub records: u64,
 }
 
-/// Leaves looked at for the average number of records.
+/// Leaves read for the average number of records.
 const SAMPLE_LEAVES: usize = 8;
 
 /// Estimates the size of a tree from its inner nodes and a few leaves; exact for one leaf.

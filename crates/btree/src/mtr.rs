@@ -115,7 +115,7 @@ impl<'p> Mtr<'p> {
         self.latch_meta().map(drop)
     }
 
-    /// Puts the page at `place` on the free list. `prepare_free` came before.
+    /// Puts the page at `place` on the free list. The caller has called `prepare_free`.
     ///
     /// # Panics
     /// When it is on the free list already: two owners would get it.

@@ -1,6 +1,6 @@
 //! Replaying the page edits of records: page by page, so that pages may be shared out among threads.
 //!
-//! Knows nothing of where records come from. A page's pieces are given in ticket order; pages do not depend on each other.
+//! Independent of the origin of records. A page's pieces are given in ticket order; pages do not depend on each other.
 
 use std::io;
 

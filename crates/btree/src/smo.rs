@@ -198,7 +198,7 @@ fn split_root<'p>(pool: &'p Pool, tree: Tree, root: Exclusive<'p>, key: &[u8]) -
     Ok(())
 }
 
-/// Merges the leaf that covers `key` with a neighbour when it is small and the result leaves room; upwards as far as that goes.
+/// Merges the leaf that covers `key` with a neighbour if it is small and the result leaves room; continues upwards while that holds.
 ///
 /// # Errors
 /// I/O.

@@ -108,7 +108,7 @@ impl Tree {
         Err(damaged(self))
     }
 
-    /// The node at `level` and its parent, both only looked at.
+    /// The node at `level` and its parent, both unlatched.
     ///
     /// # Errors
     /// I/O.
@@ -447,7 +447,7 @@ impl Default for NearLeaf {
 #[derive(Clone, Copy)]
 enum Waiting {
     Allowed,
-    /// Like `Allowed`, for a leaf that is looked at once: scans do not push other pages out.
+    /// Like `Allowed`, for a leaf that is read once: scans do not push other pages out.
     Passing,
     Forbidden,
 }

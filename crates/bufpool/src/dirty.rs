@@ -1,6 +1,6 @@
 //! Which frames may hold changes that are not on disk: a bit each, so that looking through the dirty ones does not pass all frames.
 //!
-//! Knows nothing of pages. Rule B14 of the README.
+//! Independent of pages. Rule B14 of the README.
 
 use sys::model::breaks;
 use sys::sync::Mutex;
@@ -22,7 +22,7 @@ impl DirtySet {
         DirtySet { words, look: Mutex::new(()) }
     }
 
-    /// A frame got its first change; that was stored before. Always a read-modify-write: it and the one of a look have an order.
+    /// A frame got its first change; that was stored before. Always a read-modify-write, so that it is ordered with the one of a scan.
     pub fn mark(&self, frame: u32) {
         let frame = frame as usize;
         self.words[frame / BITS].fetch_or(1 << (frame % BITS), Ordering::AcqRel);

@@ -203,7 +203,7 @@ impl Pool {
                 }
                 *needed = false;
             }
-            // A failed write is met again, and answered for, by the page writer.
+            // The page writer meets and reports a failed write again.
             if !is_over() && self.free_ahead().is_err() {
                 sys::threads::sleep(Duration::from_millis(50));
             }

@@ -1,4 +1,4 @@
-//! Ways to hold a page: look without a latch, share it, own it.
+//! Ways to hold a page: optimistic without a latch, shared, exclusive.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

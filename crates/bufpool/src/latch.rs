@@ -147,7 +147,7 @@ impl Latch {
     pub fn unlock_exclusive(&self) {
         let word = self.0.load(Ordering::Relaxed);
         debug_assert!(word & EXCLUSIVE != 0, "only the holder gives the exclusive mode back");
-        debug_assert!(word & SHARED == 0, "nobody shares what is held exclusively");
+        debug_assert!(word & SHARED == 0, "an exclusive latch is not shared");
         let old = self.0.swap((word & VERSION) + VERSION_ONE, Ordering::Release);
         if old & PARKED != 0 {
             unpark_all(self.address());

@@ -1,6 +1,6 @@
 //! The buffer pool: page number to frame, version latches, reading in, eviction, writing back through the doublewrite file.
 //!
-//! Knows nothing of records or trees. The README holds the rules (B1..B14).
+//! Independent of records and trees. The README holds the rules (B1..B15).
 #![allow(unsafe_code)]
 
 mod latch;

@@ -240,7 +240,7 @@ impl Pool {
         Ok(look)
     }
 
-    /// Like `optimistic`, for a page that is looked at once and not soon again: it may be evicted before others.
+    /// Like `optimistic`, for a page that is read once and not soon again: it may be evicted before others.
     ///
     /// # Errors
     /// As `optimistic`.

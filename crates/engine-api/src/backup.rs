@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Where a backup goes: a flat set of files, each written front to back, so that a stream can be one.
+/// The target of a backup: a flat set of files, each written front to back, so that a stream can be one.
 pub trait BackupTarget: Send + Sync {
     /// Begins a file.
     ///

@@ -17,7 +17,7 @@ pub trait CommitWait: Send + Sync {
     /// Calls `wake` once, from any thread, when `is_durable` has become true; at once when it already is.
     fn notify(&self, wake: Box<dyn FnOnce() + Send>);
     /// For a thread with no other work: makes the commit durable on this thread, if no other thread is doing so and that took no longer
-    /// than `patience` lately. `Ok(false)`: not now; `wake` is called once, from any thread, when it is time to look again.
+    /// than `patience` lately. `Ok(false)`: not now; `wake` is called once, from any thread, when the caller should check again.
     ///
     /// # Errors
     /// As for `wait`.

@@ -135,7 +135,7 @@ fn roll_back_rounds(shared: &Shared) {
             return;
         }
         sys::process::warn(&format!(
-            "rolling back what a crash left failed: {error:?}; trying again"
+            "rolling back transactions that a crash left failed: {error:?}; trying again"
         ));
         pause(shared, RELAXED_SYNC);
     }

@@ -1,7 +1,7 @@
 //! Rows that come in the order of their keys into an empty table: put into its trees bottom up, page by page (E14).
 //!
-//! The first rows go the usual way; when there are enough of them and nobody else has anything in the table, they and those that follow
-//! make new trees, which become the table's at the end. Until then the rows are nowhere to be found, and all other uses of the table by the
+//! The first rows are inserted as usual; when there are enough of them and no other transaction uses the table, they and those that follow
+//! make new trees, which become the table's at the end. Until then no reader can find the rows, and all other uses of the table by the
 //! same transaction come after that end.
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(crate) struct Bulk {
     /// The last key.
     last: Vec<u8>,
     rows: u64,
-    /// Of `rows`, those that were not in the table before.
+    /// The number of `rows` that were not in the table before.
     new_rows: i64,
     rows_at_savepoint: u64,
     /// Some of the rows were to be taken back, which cannot be.

@@ -65,7 +65,7 @@ pub(crate) struct Checkpointer<'s> {
     /// The last ticket seen, and the time since which no later one was drawn.
     ticket: u64,
     quiet_since: Duration,
-    /// Every change before this ticket was on disk when it was last looked at.
+    /// Every change before this ticket was on disk at the last scan.
     clean_before: Option<u64>,
 }
 

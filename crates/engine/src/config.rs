@@ -17,7 +17,7 @@ pub struct EngineConfig {
     pub pool_bytes: usize,
     /// Largest number of pages of the space.
     pub pages_max: usize,
-    /// Undo that one transaction keeps in memory; more goes to a file.
+    /// Bytes of undo that one transaction keeps in memory; older undo moves to a file.
     pub undo_memory_bytes: usize,
     /// Changes of secondary entries that a statement makes one by one before it defers the rest.
     pub direct_changes: u64,

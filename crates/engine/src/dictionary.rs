@@ -29,7 +29,7 @@ const COUNTER: u8 = 2;
 /// A table that there is.
 #[derive(Default)]
 struct Slot {
-    /// `None`: not looked at since the start, or closed.
+    /// `None`: not read since the start, or closed.
     table: Option<Arc<Table>>,
     /// It was requested since tables were last closed.
     is_used: AtomicBool,

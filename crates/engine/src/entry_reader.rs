@@ -1,5 +1,5 @@
-//! Consistent reads of a secondary index by any thread: from the entries alone where all of a leaf are settled (E15), else with a look
-//! at each row.
+//! Consistent reads of a secondary index by any thread: from the entries alone where all of a leaf are settled (E15), otherwise by reading
+//! each row.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Secondary entries in their trees: put, marked, removed, looked for. Every step may be repeated (E2).
+//! Secondary entries in their trees: inserted, marked, removed, searched. Every step may be repeated (E2).
 
 use std::io;
 

@@ -20,7 +20,7 @@ use crate::side_log::{Change, SideLog};
 
 /// Flag next to the length of an entry's columns while it is sorted.
 const HAS_NULL: u16 = 1 << 15;
-/// Equal keys of a unique index that are looked at again in the end; more are duplicates at once.
+/// The most equal keys of a unique index that are checked again at the end; beyond that number they are duplicates at once.
 const SUSPECTS_MAX: usize = 1000;
 /// Keys between two checks for cancellation.
 const CANCEL_EVERY: u64 = 4096;

@@ -7,7 +7,7 @@ use sys::sync::atomic::{AtomicU64, Ordering};
 
 use engine_api::TableId;
 
-/// Entries before old ones are looked for the first time.
+/// Entries at which old ones are first searched for.
 const FIRST_SWEEP: usize = 64;
 
 /// The tables that were created lately, with the tickets of the commits that made them.
@@ -62,7 +62,7 @@ mod tests {
             tables.add(TableId(id), 10 + id, || 10 + id.saturating_sub(5));
         }
         assert!(tables.created.lock().tickets.len() < 2 * FIRST_SWEEP);
-        assert!(tables.is_newer(TableId(999), 1009), "a snapshot sees what is below it");
+        assert!(tables.is_newer(TableId(999), 1009), "a snapshot sees commits below it");
         assert!(!tables.is_newer(TableId(999), 1010));
         assert!(!tables.is_newer(TableId(5000), 0), "older than the list");
     }

@@ -23,7 +23,7 @@ pub(crate) enum Absent {
     Locked,
 }
 
-/// A row that a locking read looked at.
+/// A row that a locking read has read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locked {
     /// It is locked; its value is in the scratch buffer.

@@ -29,7 +29,7 @@ fn damaged() -> EngineError {
     EngineError::Other(Error::internal("an undo entry is missing"))
 }
 
-/// Whether `view` sees the newest version, which is a record in place, by comparing numbers only. False: look closer.
+/// Whether `view` sees the newest version, which is a record in place, by comparing numbers only. False if that does not decide it.
 #[inline]
 pub(crate) fn sees_inline(system: &TxnSystem, view: &View, header: Header) -> bool {
     if header.is_deleted() || header.is_out_of_line() {

@@ -1,6 +1,6 @@
 //! Changes of an index's entries that happen while the index is built, in order, to be applied to it afterwards.
 //!
-//! In memory up to a bound, then in a file that is of no use after a crash; the next open removes it. Knows nothing of tables.
+//! In memory up to a bound, then in a file that is of no use after a crash; the next open removes it. Independent of tables.
 
 use std::io;
 use std::sync::Arc;

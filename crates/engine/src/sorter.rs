@@ -1,6 +1,6 @@
 //! Sorting index entries that need not fit memory: runs in a file, merged in one pass.
 //!
-//! The file is of no use after a crash; it is removed at the next open. Knows nothing of tables.
+//! The file is of no use after a crash; it is removed at the next open. Independent of tables.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ const WINDOW_BYTES: usize = 64 << 10;
 /// In front of a key in a run: length:16, tag:16.
 const RECORD_HEADER_BYTES: usize = 4;
 
-/// A key in the arena. The head decides most comparisons without a look there.
+/// A key in the arena. The head decides most comparisons without reading the arena.
 #[derive(Clone, Copy)]
 struct Item {
     head: u64,
@@ -25,7 +25,7 @@ struct Item {
     tag: u16,
 }
 
-/// Collects keys, each with a tag that goes along.
+/// Collects keys, each with a tag.
 pub(crate) struct Sorter {
     disk: Arc<dyn Disk>,
     name: String,
@@ -111,7 +111,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Hands all keys over in order, equal ones in the order in which they came.
+    /// Passes all keys on in order, equal ones in the order in which they were added.
     ///
     /// # Errors
     /// I/O, and errors of `each`.

@@ -14,7 +14,7 @@ use crate::row::{Header, append_record};
 use crate::shared::Shared;
 use crate::table::Table;
 
-/// Leaves of the clustered index looked at for distinct counts.
+/// Leaves of the clustered index read for distinct counts.
 const SAMPLE_LEAVES: usize = 20;
 /// Records taken of each, where the table has more.
 const LEAF_RECORDS: usize = 2;

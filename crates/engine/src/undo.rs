@@ -273,7 +273,7 @@ impl Shared {
             let mut mtr = Mtr::new(pool);
             let place = mtr.add(table.clustered.exclusive_leaf(pool, key).map_err(io_error)?);
             let (slot, found) = mtr.page(place).search(key);
-            // Under the latch: purge has looked at the row by now, or comes after.
+            // Under the latch: purge has either handled the row already, or will do so later.
             let before = before.filter(|before| !self.is_passed(before));
             let mut edit = mtr.edit(place);
             let done = match (found, before) {
@@ -322,7 +322,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Frees a tree; the last step, which frees the root, goes through `log`. Nothing but `log` when the tree is gone already (E8).
+    /// Frees a tree; the last step, which frees the root, goes through `log`. Only calls `log` if the tree is freed already (E8).
     pub(crate) fn free_tree(&self, tree: Tree, log: impl FnOnce(Mtr<'_>)) -> EngineResult<()> {
         let pool = &*self.system.pool;
         let exists = {

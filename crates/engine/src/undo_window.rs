@@ -1,7 +1,7 @@
 //! Undoing many changes: first their effects on secondary entries, in the order of the indexes, then the rows (E21).
 //!
 //! Row by row, each change would cost a read and a write of a leaf of each index, where those do not fit the pool. A window is as much of a
-//! transaction's undo as can be looked at without undoing any of it: up to a row that it changed before. Leaves are read ahead in
+//! transaction's undo as can be examined without undoing any of it: up to a row that it changed before. Leaves are read ahead in
 //! both passes.
 
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
 //! A set of keys in little memory: sorted, beginnings that neighbours share left out, and beyond a size as ranges that hold more than
-//! was put in. Knows nothing of locks.
+//! was put in. Independent of locks.
 
 /// Entries from one full key to the next: a search decodes at most this many.
 const BLOCK_ENTRIES: usize = 64;
@@ -144,7 +144,7 @@ impl Run {
     }
 }
 
-/// Builds a run of the entries of others; those that meet become one.
+/// Builds a run from the entries of others; adjoining ones are merged.
 #[derive(Default)]
 struct Builder {
     run: Run,

@@ -1,13 +1,13 @@
 //! Locks of transactions: records by name, ranges by span, waiting, deadlocks.
 //!
-//! Knows nothing of pages or rows: a name is a space (an index) and key bytes, so page splits never move a lock. A row written by an
-//! active transaction is locked by that fact alone; it gets an entry only when another transaction has to wait (`make_explicit`).
+//! Independent of pages and rows: a name is a space (an index) and key bytes, so page splits never move a lock. A row written by an
+//! active transaction is locked by its id alone; it gets an entry only when another transaction has to wait (`make_explicit`).
 //!
 //! Gaps are locked as spans of keys. A scan registers its span before it latches the pages it reads; an inserter checks spans
 //! while it holds the leaf exclusively. So either the inserter sees the span, or the scan sees the new row.
 //!
-//! A transaction that holds very many record locks has the older ones packed (`LockTable::pack`): they have no entries, until somebody is
-//! in conflict with one of them.
+//! A transaction that holds very many record locks has the older ones packed (`LockTable::pack`): they have no entries until another transaction's
+//! request conflicts with one of them.
 //!
 //! Lock order: `Waits` < shard < packed locks of a space < `Owner::held` < `Owner::wait`. Nothing waits for a lock while it holds a latch or any of
 //! these.

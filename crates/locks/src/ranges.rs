@@ -36,7 +36,7 @@ impl Span {
 #[derive(Default)]
 struct Shard {
     spans: Mutex<HashMap<u64, Vec<Span>>>,
-    /// Spans in the shard: inserters of spaces without spans look no further.
+    /// Spans in the shard: inserters into spaces without spans stop here.
     count: AtomicUsize,
 }
 

@@ -288,7 +288,7 @@ impl<'a> PageMut<'a> {
     /// When `slot` is beyond the last record.
     pub fn insert(&mut self, slot: usize, key: &[u8], value: &[u8]) -> bool {
         assert!(slot <= self.page().count(), "a record goes between others or after the last");
-        debug_assert!(self.page().covers(key), "a key lies within the node's fences");
+        debug_assert!(self.page().covers(key), "a key is within the node's fences");
         debug_assert_eq!(self.page().search(key), (slot, false), "keys are unique and in order");
         if !self.fits(key.len(), value.len()) {
             return false;
@@ -301,7 +301,7 @@ impl<'a> PageMut<'a> {
         self.move_slots(slot + 1, slot, count - slot);
         self.set_slot(slot, offset, suffix);
         self.update_space(count + 1, offset, garbage);
-        debug_assert_eq!(self.page().search(key), (slot, true), "what was inserted is found");
+        debug_assert_eq!(self.page().search(key), (slot, true), "the inserted key is found");
         true
     }
 

@@ -1,8 +1,8 @@
 //! Page layouts: the places of records, fences and slots in a page, and the edit operations that change one and are replayed from the log.
 //!
-//! Pure: no I/O, no latches. Knows nothing of transactions; a record is a key and an opaque value. `docs/format/page.md` describes
-//! the bytes. Invariant: page memory is `[AtomicU64]` and every access is an aligned relaxed word access, so that readers may look at
-//! a page while it changes and throw the result away. Functions marked *total* return some answer for any bytes.
+//! Pure: no I/O, no latches. Independent of transactions; a record is a key and an opaque value. `docs/format/page.md` describes
+//! the bytes. Invariant: page memory is `[AtomicU64]` and every access is an aligned relaxed word access, so that readers may read
+//! a page while it changes and discard the result. Functions marked *total* return some answer for any bytes.
 //!
 //! Invariant: a change goes through `PageMut`, which appends the same change to the redo operations.
 

@@ -5,7 +5,7 @@
 //! ways: the task says that it will block ([`blocking`]), or the watchdog sees one task run for too long. In
 //! both cases a standby thread takes the reactor; the first thread finishes its task, gives it back from
 //! outside, and becomes a standby. A task may also ask for a thread of its own ([`Turn::Detach`]): the leader
-//! leaves with it at once. Knows nothing of sockets and protocols.
+//! leaves with it at once. Independent of sockets and protocols.
 //!
 //! Ownership of a reactor is one word per slot: an epoch, and whether its leader runs a task. Every change of
 //! hands is a compare-and-swap on that word, so two threads never believe to lead the same reactor.

@@ -1,6 +1,6 @@
 //! Making another thread abandon a wait inside a system call that has no time limit.
 //!
-//! Knows no sockets. A limit on every wait would cost a kernel timer each time; this costs two stores.
+//! Independent of sockets. A limit on every wait would cost a kernel timer each time; this costs two stores.
 
 use std::io;
 use std::sync::Once;

@@ -2,7 +2,7 @@
 //!
 //! `simulation` is the other side of the door: a machine that lives in memory and repeats itself under a seed.
 //!
-//! Knows nothing of pages, rows or protocols. Everything nondeterministic in the project comes through here.
+//! Independent of pages, rows and protocols. Everything nondeterministic in the project comes through here.
 #![allow(unsafe_code)]
 
 pub mod blocking;

@@ -546,16 +546,16 @@ mod tests {
         assert_eq!(tokens(&mut poller), []);
         peer.write(b"a").expect("room");
         assert_eq!(tokens(&mut poller), [(7, false)]);
-        assert_eq!(tokens(&mut poller), [], "edges are told once");
+        assert_eq!(tokens(&mut poller), [], "edges are reported once");
         assert_eq!(stream.read(&mut [0; 8]).expect("a byte"), 1);
         poller.leave_reading(&stream, 7).expect("registered");
         peer.write(b"b").expect("room");
-        assert_eq!(tokens(&mut poller), [], "the bytes are somebody else's");
+        assert_eq!(tokens(&mut poller), [], "another thread waits for the bytes");
         poller.resume_reading(&stream, 7).expect("registered");
         assert_eq!(tokens(&mut poller), [(7, false)]);
         poller.leave_reading(&stream, 7).expect("registered");
         drop(peer);
-        assert_eq!(tokens(&mut poller), [(7, true)], "that the peer closed is told all the same");
+        assert_eq!(tokens(&mut poller), [(7, true)], "the peer's close is reported anyway");
     }
 
     #[test]

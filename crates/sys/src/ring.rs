@@ -38,7 +38,7 @@ enum State {
 /// How a ring's writes ended.
 enum End {
     Written,
-    /// The kernel took some of them, or none, and has none any more.
+    /// The kernel took some of them, or none, and holds none any more.
     Refused,
 }
 

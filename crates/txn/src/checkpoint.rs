@@ -91,7 +91,7 @@ fn store(
     let page_bytes = system.pool.page_bytes() as u32;
     let redo_rate = system.redo_rate();
     let durable_batch = system.log.durable_batch();
-    assert!(system.log.durable() >= next_ticket, "a checkpoint names only what is durable (X7)");
+    assert!(system.log.durable() >= next_ticket, "a checkpoint names only durable tickets (X7)");
     assert!(redo_from <= next_ticket, "redo starts among tickets that were drawn");
     let checkpoint = Checkpoint {
         number,

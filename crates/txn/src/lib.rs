@@ -1,6 +1,6 @@
 //! Transactions below rows: ids and commit times from the ticket counter, snapshots, undo, the purge queue, recovery.
 //!
-//! Knows nothing of tables: an undo payload is the engine's. The README holds the rules (X1..X8).
+//! Independent of tables: an undo payload is the engine's. The README holds the rules (X1..X18).
 
 mod checkpoint;
 mod commits;

@@ -127,7 +127,7 @@ impl<'d> Segments<'d> {
 pub(crate) struct Line<S> {
     state: Mutex<LineState<S>>,
     workers: usize,
-    /// A stretch came, for workers and the writer.
+    /// Signals a new stretch to workers and the writer.
     came: Condvar,
     /// One is through.
     went: Condvar,

@@ -294,7 +294,7 @@ impl TxnSystem {
         self.horizon.fetch_max(horizon, Ordering::AcqRel).max(horizon)
     }
 
-    /// The horizon when it was last looked for, or a later one: purge works below it, or will.
+    /// The last computed horizon, or a later one: purge works below it, or will.
     pub fn known_horizon(&self) -> u64 {
         self.horizon.load(Ordering::Acquire)
     }
@@ -313,7 +313,7 @@ impl TxnSystem {
             + backlog.filed * size_of::<(u64, Slot)>()
     }
 
-    /// Whether more than `limit` of those that the calling thread, and others like it, ended wait, and not for an old snapshot.
+    /// Whether more than `limit` ended transactions wait in the calling thread's lane, and not for an old snapshot.
     pub fn purge_is_behind(&self, limit: usize) -> bool {
         self.queue.is_behind(limit, self.horizon.load(Ordering::Relaxed))
     }

@@ -38,7 +38,7 @@ impl UndoLog {
     }
 }
 
-/// Where undo goes that does not fit memory.
+/// The place of undo that does not fit memory.
 #[derive(Clone)]
 pub(crate) struct UndoSpace {
     pub disk: Arc<dyn Disk>,

@@ -316,7 +316,7 @@ impl Writer {
         flight.pieces.push(Piece { file, offset: self.offset, bytes: at..end });
         assert!(
             self.offset + length as u64 <= config.segment_bytes,
-            "a batch lies in one segment (W5)"
+            "a batch is in one segment (W5)"
         );
         assert!(self.low <= low && low <= high, "`low` never goes back (W3)");
         assert!(self.high <= high, "`high` never goes back");

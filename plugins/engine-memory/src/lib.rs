@@ -1,6 +1,6 @@
 //! A transactional engine whose tables live in memory only: multi-version rows in ordered maps, row and gap locks.
 //!
-//! Used for temporary tables and where durability is not wanted. Knows nothing of SQL: keys are bytes that `types::key` makes.
+//! Used for temporary tables and where durability is not wanted. Independent of SQL: keys are bytes that `types::key` makes.
 //!
 //! Row and gap locks are those of `locks`, as in the durable engine. Lock order: `Table::data` before any mutex of `locks`. Nothing
 //! waits for a row while it holds either.

@@ -28,7 +28,7 @@ const PURGE_TRANSACTIONS_MAX: usize = 64;
 impl PurgeQueue {
     pub(crate) fn push(&self, garbage: Garbage) {
         let mut queue = self.queue.lock();
-        // Commits reach here nearly in order; a late one goes to its place.
+        // Commits arrive nearly in order; a late one is inserted at its place.
         let at = queue.partition_point(|other| other.stamp <= garbage.stamp);
         queue.insert(at, garbage);
         self.length.store(queue.len(), Ordering::Release);

@@ -15,7 +15,7 @@ pub(crate) struct CachedStats {
     distinct: Vec<Vec<u64>>,
 }
 
-/// Index entries looked at for distinct counts.
+/// Index entries read for distinct counts.
 const SAMPLE_ENTRIES: usize = 20_000;
 /// Entries of a range that are counted; longer ranges are guessed.
 const COUNT_MAX: usize = 512;

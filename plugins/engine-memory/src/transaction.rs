@@ -410,7 +410,7 @@ impl Transaction for MemoryTransaction {
             status.set_aborted();
         }
         self.end();
-        // The snapshot that went may have been the last to see something.
+        // The released snapshot may have been the last to see a version.
         self.shared.purge.run(&self.shared.clock);
         Ok(())
     }

@@ -145,7 +145,7 @@ pub(crate) fn verify_files(backup: &dyn Disk) -> io::Result<()> {
 
 fn check_archive(archive: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
     match identity::read(archive)? {
-        None => Err(refused("the archive is none: it has no file `identity`".into())),
+        None => Err(refused("this is not an archive: it has no file `identity`".into())),
         Some(identity) if identity != manifest.identity => Err(refused(
             "the archive holds the log of another data directory than the one that the backup is of; \
              name the archive that belongs to it"

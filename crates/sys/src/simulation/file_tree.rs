@@ -21,7 +21,7 @@ const SYNC: Duration = Duration::from_micros(150);
 pub(crate) struct FileTree {
     directories: BTreeMap<PathBuf, SimDisk>,
     locked: BTreeSet<PathBuf>,
-    /// Makes names of files that have none.
+    /// Generates names for unnamed files.
     unnamed: u64,
 }
 
@@ -283,7 +283,7 @@ impl Write for VirtualFile {
     }
 }
 
-/// A file that goes with its handle.
+/// A file that is removed with its handle.
 pub(crate) fn unnamed_file(here: &Here, directory: &Path) -> io::Result<Arc<dyn File>> {
     let disk = disk_at(here, absolute(directory), SyncPolicy::Never)?;
     let number = here.with(|state| {

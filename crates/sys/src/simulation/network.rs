@@ -124,7 +124,7 @@ impl State {
         match arrival {
             Arrival::Bytes { pipe, bytes } => {
                 let to = self.network.find(pipe);
-                assert!(to.under_way >= bytes.len(), "what arrives was under way");
+                assert!(to.under_way >= bytes.len(), "arriving bytes were under way");
                 to.under_way -= bytes.len();
                 if to.reader_is_gone {
                     return;

@@ -116,7 +116,7 @@ impl<'b> Binder<'b> {
             ExprKind::NextValue(_) | ExprKind::PreviousValue(_) => {
                 Err(Error::not_supported("sequences"))
             }
-            _ => Err(Error::internal("an expression without a meaning")),
+            _ => Err(Error::internal("an expression without a binding")),
         }
     }
 

@@ -387,7 +387,7 @@ impl Binder<'_> {
         }
         let Expr::Case { branches, otherwise, ty, .. } = self.case(values, otherwise, "case")?
         else {
-            return Err(Error::internal("CASE became something else"));
+            return Err(Error::internal("CASE was bound to another expression"));
         };
         Ok(Expr::Case { operand: Some(Box::new(operand)), branches, otherwise, collation, ty })
     }

@@ -195,7 +195,7 @@ fn bounded(expr: Expr) -> Result<Expr> {
         terms += 1;
         terms > VIRTUAL_TERMS_MAX
     }) {
-        return Err(Error::not_supported("virtual columns built on each other so many times"));
+        return Err(Error::not_supported("virtual columns that expand to this many terms"));
     }
     Ok(expr)
 }

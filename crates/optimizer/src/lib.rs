@@ -167,7 +167,7 @@ impl Planner<'_> {
             }
             LogicalStatement::Explain { statement, format, analyze } => {
                 if analyze {
-                    return Err(errors::Error::internal("ANALYZE is planned apart"));
+                    return Err(errors::Error::internal("ANALYZE is planned separately"));
                 }
                 let (plan, rows) = self.statement(*statement, ctes)?;
                 Ok((self.explain(&plan, format), rows))

@@ -59,7 +59,7 @@ pub(crate) fn factor(predicate: Expr, into: &mut Vec<Expr>) {
         alternative.retain(|conjunct| !common.contains(conjunct));
     }
     into.extend(common);
-    // An alternative without other conditions is true wherever another is.
+    // An alternative without further conditions makes the rest of the OR true.
     let rest = alternatives.into_iter().map(conjunction).collect::<Option<Vec<_>>>();
     into.extend(rest.and_then(|rest| Expr::balanced(BinaryOp::Or, rest)));
 }

@@ -194,7 +194,7 @@ pub(crate) struct Connection {
     pub(crate) timeouts_stale: bool,
     /// Its place in a reactor, and how others wake that.
     pub(crate) wake_up: Option<WakeUp>,
-    /// Parked, and no other connection has work: this turn may write the log, when that takes no longer than this.
+    /// Parked, and no other connection has work: this turn may write the log, if that recently took no longer than this.
     pub(crate) may_lead: Option<Duration>,
     /// Parked, and has asked for the reactor to be woken when the commits need another check.
     pub(crate) awaits_wake: bool,
@@ -511,7 +511,8 @@ impl Connection {
         true
     }
 
-    /// Whether the commit is durable: waits for it on the connection's own thread; a reactor may write the log for at most `may_lead`.
+    /// Whether the commit is durable. Waits for it on the connection's own thread. Elsewhere writes the log itself if that recently took at
+    /// most `may_lead`, and otherwise arranges a wake-up; without `may_lead` only checks.
     fn await_commit(
         &mut self,
         commit: &CommitHandle,

@@ -1,4 +1,4 @@
-//! Grouping by the batch program, followed by the row program.
+//! Grouping by the batch program, with the row program as its fallback.
 
 use std::cmp::Ordering;
 

@@ -74,7 +74,7 @@ impl Named {
                 untested = Some(what);
                 match line.starts_with(DIFFERS) {
                     true if what.split(" | ").count() != 4 => {
-                        self.findings.push(format!("{file}: four parts, please: {what}"));
+                        self.findings.push(format!("{file}: a tag needs four parts: {what}"));
                     }
                     true => self.differs.push(what.to_owned()),
                     false => self.not_built.push(what.to_owned()),

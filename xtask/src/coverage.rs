@@ -18,7 +18,7 @@ const TABLE: &str = "docs/coverage.md";
 /// Below the root.
 const COUNTERS: &str = "target/coverage";
 
-/// Lines that could run, and those that did.
+/// Lines that could run, and lines that did.
 #[derive(Clone, Copy, Default)]
 struct Covered {
     lines: u64,

@@ -1,4 +1,4 @@
-//! The arrows between crates: `layers.toml` against `cargo metadata`.
+//! Dependencies between crates: `layers.toml` against `cargo metadata`.
 
 use std::collections::BTreeMap;
 
@@ -55,13 +55,14 @@ impl Layers {
         layers.crate_lines_max = size.and_then(|size| count(size.get("lines_max")?)).unwrap_or(0);
         let oversized = size.and_then(|size| size.get("oversized")?.as_table());
         for (name, lines) in oversized.into_iter().flatten() {
-            let lines = count(lines).ok_or(format!("layers.toml: lines of {name} is no count"))?;
+            let lines =
+                count(lines).ok_or(format!("layers.toml: lines of {name} is not a count"))?;
             layers.oversized.insert(name.clone(), lines);
         }
         Ok(layers)
     }
 
-    /// Every arrow of `crates` that is not allowed, worded for the reader.
+    /// Every dependency of `crates` that is not allowed, as a message.
     pub fn violations(&self, crates: &[Crate]) -> Vec<String> {
         let mut found = Vec::new();
         for krate in crates {

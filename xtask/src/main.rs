@@ -1,6 +1,6 @@
 //! Development tasks: `cargo xtask <task>`.
 //!
-//! Knows the workspace from outside only, through `cargo metadata` and the files.
+//! Uses the workspace from outside only, through `cargo metadata` and the files.
 
 mod ci;
 mod compat;

@@ -22,7 +22,7 @@ pub fn outdated(root: &Path) -> Result<Vec<String>, String> {
                 .iter()
                 .any(|file| std::fs::read_to_string(file).is_ok_and(|code| defines(&code, item)));
             if !found {
-                findings.push(format!("{}: there is no {package}::{item}", path.display()));
+                findings.push(format!("{}: {package}::{item} does not exist", path.display()));
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::id::CollationId;
 use crate::multibyte::{Code, Multibyte};
 use crate::{tables, utf8};
 
-/// How characters are bytes.
+/// The encoding of characters as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// UTF-8 of up to four bytes.
@@ -40,7 +40,7 @@ pub struct Charset {
     pub description: &'static str,
     /// Most bytes of a character.
     pub max_length: u8,
-    /// How characters are bytes.
+    /// The encoding of characters as bytes.
     pub encoding: Encoding,
 }
 
@@ -49,7 +49,7 @@ pub struct Charset {
 pub struct Converted {
     /// Converted bytes; `?` replaces characters that could not be converted.
     pub bytes: Vec<u8>,
-    /// Position in the source of the first character that could not be.
+    /// Position in the source of the first character that could not be converted.
     pub first_bad: Option<usize>,
 }
 
@@ -66,7 +66,7 @@ impl Charset {
         }
     }
 
-    /// Fewest bytes of a character.
+    /// Least bytes of a character.
     pub fn min_length(&self) -> u8 {
         match self.encoding {
             Encoding::Ucs2 | Encoding::Utf16 | Encoding::Utf16Le => 2,

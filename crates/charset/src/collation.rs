@@ -12,16 +12,16 @@ use crate::weights::{
     Bytes, General, Level, PlainUnits, Source, Tailored, Uca400, Uca520, Units, Wide, skip_common,
 };
 
-/// Whether spaces at the end count.
+/// Whether trailing spaces are significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PadAttribute {
-    /// Spaces at the end do not count.
+    /// Trailing spaces are not significant.
     PadSpace,
     /// They do.
     NoPad,
 }
 
-/// How a collation orders.
+/// The ordering rule of a collation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Plain bytes, no padding.
@@ -51,13 +51,13 @@ pub struct Collation {
     pub name: &'static str,
     /// Its character set.
     pub charset: &'static Charset,
-    /// Whether spaces at the end count.
+    /// Whether trailing spaces are significant.
     pub pad: PadAttribute,
     /// Default of its character set.
     pub is_default: bool,
     /// `SORTLEN` of the information schema.
     pub sort_length: u8,
-    /// False when a language's own rules are not applied: it orders as its base.
+    /// False when the language's own rules are not applied: it orders like its base.
     pub tailored: bool,
     pub(crate) rule: Rule,
 }
@@ -108,12 +108,12 @@ macro_rules! with_units {
 }
 
 impl Collation {
-    /// Bytes compare as they are, without padding.
+    /// Bytes compare directly, without padding.
     pub fn is_binary(&self) -> bool {
         self.rule == Rule::Binary
     }
 
-    /// A `_bin` collation or `binary`: equal texts are equal bytes, spaces at the end apart.
+    /// A `_bin` collation or `binary`: equal texts are equal bytes, except for trailing spaces.
     pub fn is_bin(&self) -> bool {
         matches!(self.rule, Rule::Binary | Rule::Bin) || self.name.ends_with("_bin")
     }
@@ -178,7 +178,7 @@ impl Collation {
         );
     }
 
-    /// The start that the key of every text with this beginning shares; for ranges. Spaces at its end are dropped.
+    /// The prefix that the keys of all texts with this beginning share; for ranges. Trailing spaces are dropped.
     pub fn write_key_prefix(&self, text: &[u8], out: &mut Vec<u8>) {
         let text = if self.pad == PadAttribute::PadSpace { trim_spaces(text) } else { text };
         let start = out.len();
@@ -373,7 +373,7 @@ fn same_run<S: Source>(source: S, a: u32, b: u32) -> bool {
     }
 }
 
-/// `text` without spaces at its end.
+/// `text` without trailing spaces.
 pub(crate) fn trim_spaces(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
     &text[..end]

@@ -1,6 +1,6 @@
 //! Character sets and collations: names and ids, weights, comparison, sort keys, patterns, conversion.
 //!
-//! Text inside the server is utf8mb4; other character sets exist at the border only. Knows nothing of
+//! Text inside the server is utf8mb4; other character sets exist at the border only. Independent of
 //! SQL types or sessions.
 
 mod charset;

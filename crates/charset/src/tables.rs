@@ -1,4 +1,4 @@
-//! Generated weight tables and how to read them. Written by `xtask/codegen/collations.py`; all numbers little-endian.
+//! Generated weight tables and their readers. Written by `xtask/codegen/collations.py`; all numbers little-endian.
 //!
 //! `unicode*.bin`: u32 number of pages; 4352 u16 (one per 256 code points) that are a page number, or 0xFFFE (Hangul,
 //! by decomposition), 0xFFFD (every weight FFFD) or 0xFFxx (implicit weights of base FBxx, FBxx being F*B*00 for 0xFF00);
@@ -110,7 +110,7 @@ impl Run {
     }
 }
 
-/// Weights of `point` at `level` (0..=2; the older tables know only level 0).
+/// Weights of `point` at `level` (0..=2; the older tables have only level 0).
 pub(crate) fn unicode(version: Version, point: u32, level: usize) -> Run {
     let table: &'static [u8] = match version {
         Version::V900 => UNICODE_900,
@@ -219,7 +219,7 @@ impl Tailoring {
         None
     }
 
-    /// Weights of the longest sequence that begins `points` (0 after the end), and how many it takes.
+    /// Weights of the longest sequence that begins `points` (0 after the end), and the number of code points it takes.
     pub(crate) fn sequence(
         self,
         points: &[u32; SEQUENCE_MAX],

@@ -141,7 +141,7 @@ impl Source for General {
     }
 }
 
-/// An 8-bit collation: text is UTF-8 here too, each character goes through its byte.
+/// An 8-bit collation: text is UTF-8 here too, each character is converted to its byte.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes {
     pub(crate) charset: u8,
@@ -286,7 +286,7 @@ impl<S: Source> Iterator for Units<'_, S> {
     }
 }
 
-/// Weights of UTF-8 bytes: themselves.
+/// Weights of UTF-8 bytes: the bytes themselves.
 pub(crate) struct PlainUnits<'a>(pub(crate) std::slice::Iter<'a, u8>);
 
 impl Iterator for PlainUnits<'_> {

@@ -1,4 +1,4 @@
-//! Error numbers with their SQLSTATE and message template. Knows no message formatting.
+//! Error numbers with their SQLSTATE and message template. Messages are formatted elsewhere.
 //!
 //! The numbers, names and SQLSTATEs are part of the protocol that clients program against; a number
 //! never changes its meaning. `{}` marks a placeholder in a template.

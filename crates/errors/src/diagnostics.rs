@@ -76,7 +76,7 @@ impl Diagnostics {
         self.notes_enabled = notes_enabled;
     }
 
-    /// Forgets everything, at the start of a statement that does not read the area.
+    /// Clears everything, at the start of a statement that does not read the area.
     pub fn clear(&mut self) {
         self.conditions.clear();
         self.counts = [0; 3];
@@ -154,7 +154,7 @@ impl Diagnostics {
         self.count(Level::Error)
     }
 
-    /// The count as it travels in OK and EOF packets.
+    /// The count as sent in OK and EOF packets.
     pub fn warning_count_on_wire(&self) -> u16 {
         u16::try_from(self.warning_count()).unwrap_or(u16::MAX)
     }

@@ -1,4 +1,4 @@
-//! The error value that every fallible call of the server returns. Knows no SQL and no packets.
+//! The error value that every fallible call of the server returns. Independent of SQL and packets.
 
 use std::fmt::{self, Display, Write};
 
@@ -43,13 +43,13 @@ impl Error {
         Error::new(code, fill_template(code, args))
     }
 
-    /// The statement asks for something that is not built: 1235 naming it.
+    /// The statement needs an unimplemented feature: 1235 with its name.
     #[cold]
     pub fn not_supported(what: impl Display) -> Error {
         Error::with(ErrorCode::NOT_SUPPORTED_YET, &[&what])
     }
 
-    /// A bug was noticed and confined to this statement: 1815.
+    /// A bug was detected and confined to this statement: 1815.
     #[cold]
     pub fn internal(message: impl Display) -> Error {
         Error::with(ErrorCode::INTERNAL_ERROR, &[&message])
@@ -94,7 +94,7 @@ pub fn fill_template(code: ErrorCode, args: &[&dyn Display]) -> String {
     message
 }
 
-/// Cuts `text` to at most `max` bytes without splitting a character.
+/// Truncates `text` to at most `max` bytes without splitting a character.
 fn truncate_utf8(text: &mut String, max: usize) {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max));

@@ -1,6 +1,6 @@
 //! MySQL error numbers, SQLSTATEs, message templates, the server's error type and the diagnostics area.
 //!
-//! Must not know SQL, sessions or packets. Nobody builds messages by hand: an error is a code of the
+//! Independent of SQL, sessions and packets. No code builds messages by hand: an error is a code of the
 //! catalogue plus arguments, `err!(DUP_ENTRY, value, key)`.
 
 mod code;

@@ -1,4 +1,4 @@
-//! Server errors 1740 to 1899 that came late, and the 3000 and 4000 ranges. Data only.
+//! Server errors 1740 to 1899 that were added late, and the 3000 and 4000 ranges. Data only.
 
 use crate::code::catalog;
 

@@ -1,11 +1,11 @@
-//! The type that holds values of several: UNION, CASE, COALESCE; and which collation wins when texts meet.
+//! The common type of several values: UNION, CASE, COALESCE; and the collation that wins when texts are combined.
 
 use charset::{Charset, Encoding, collation_by_name, collation_or_binary};
 use errors::{Error, ErrorCode, Result};
 
 use crate::{CollationId, DataType, NOT_FIXED_DECIMALS, TypeKind};
 
-/// How firmly an expression has its collation: the lower wins.
+/// The coercibility of a collation: the lower wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Coercibility {
     /// A `COLLATE` clause.
@@ -39,7 +39,7 @@ impl Coercibility {
     }
 }
 
-/// The collation of an expression and how firmly it has it.
+/// The collation of an expression and its coercibility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollationOf {
     /// The collation.
@@ -51,7 +51,7 @@ pub struct CollationOf {
 }
 
 impl CollationOf {
-    /// A collation and how firmly an expression has it.
+    /// A collation and its coercibility.
     pub fn new(collation: CollationId, coercibility: Coercibility) -> CollationOf {
         CollationOf { collation, coercibility, ascii: false }
     }
@@ -174,7 +174,7 @@ pub fn display_length(ty: &DataType) -> u32 {
         SmallInt => 5 + u32::from(!ty.unsigned),
         MediumInt => 8 + u32::from(!ty.unsigned),
         Int => 10 + u32::from(!ty.unsigned),
-        // Literals know their own length.
+        // Literals have an exact length.
         BigInt => ty.length.clamp(1, 20),
         Decimal => ty.length + u32::from(ty.decimals > 0) + u32::from(!ty.unsigned),
         Float => 12,

@@ -1,4 +1,4 @@
-//! Comparison: which kind two types are compared as, and comparing and hashing values of that kind.
+//! Comparison: the kind as which two types are compared, and comparing and hashing values of that kind.
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -137,7 +137,7 @@ fn compare_doubles(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or(Ordering::Equal)
 }
 
-/// Order of two values of a kind; `None` when either is NULL. Values of other types are converted without a word: use a
+/// Order of two values of a kind; `None` when either is NULL. Values of other types are converted without warnings: use a
 /// `Comparator` where warnings matter or a type has members.
 pub fn compare_values(kind: ComparisonKind, a: &Value, b: &Value) -> Option<Ordering> {
     if a.is_null() || b.is_null() {
@@ -170,7 +170,7 @@ pub fn compare_values(kind: ComparisonKind, a: &Value, b: &Value) -> Option<Orde
     compare_plain(kind, &a, &b)
 }
 
-/// Both sides already are of the kind.
+/// Both sides are already of the kind.
 fn compare_plain(kind: ComparisonKind, a: &Value, b: &Value) -> Option<Ordering> {
     match (kind, a, b) {
         (_, Value::Int(_) | Value::UInt(_), Value::Int(_) | Value::UInt(_)) => {
@@ -351,7 +351,7 @@ impl Comparator {
         self.side(value, &self.left, &self.right, ctx)
     }
 
-    /// A value of the right side as the kind.
+    /// A value of the right side converted to the kind.
     pub fn right(&self, value: &Value, ctx: &mut CastContext<'_>) -> Result<Value> {
         self.side(value, &self.right, &self.left, ctx)
     }
@@ -377,7 +377,7 @@ impl Comparator {
     }
 }
 
-/// Whether values of a type are of the kind as they are.
+/// Whether values of a type already are of the kind.
 fn is_direct(kind: ComparisonKind, ty: &DataType) -> bool {
     match kind {
         ComparisonKind::String(_) => ty.is_string(),

@@ -77,7 +77,7 @@ pub struct DataType {
     pub length: u32,
     /// Scale of a decimal, fractional-second digits of a temporal type, `NOT_FIXED_DECIMALS` of a float.
     pub decimals: u8,
-    /// Collation of a string; `CollationId::BINARY` for all else.
+    /// Collation of a string; `CollationId::BINARY` for all other types.
     pub collation: CollationId,
     /// Members of an ENUM or SET.
     pub members: Option<Arc<Members>>,

@@ -18,7 +18,7 @@ use crate::{CollationId, DataType, TypeKind, Value};
 pub const WORD_CHARS_MIN: usize = 3;
 /// Characters of the longest (`innodb_ft_max_token_size`).
 pub const WORD_CHARS_MAX: usize = 84;
-/// Bytes of a word's key that count: with a row's locator it must fit the key of an entry.
+/// Significant bytes of a word's key: with a row's locator it must fit the key of an entry.
 const WORD_KEY_BYTES_MAX: usize = 480;
 /// Longest locator of a row that fits the key of an entry, where all its bytes have to be escaped.
 pub const LOCATOR_BYTES_MAX: usize = 1024;
@@ -74,7 +74,7 @@ impl Analyzer {
         }
     }
 
-    /// The key of a token: equal for those that are one word under the collation.
+    /// The key of a token: equal for tokens that are the same word under the collation.
     pub fn key(&self, token: &str) -> Vec<u8> {
         let mut key = Vec::new();
         self.collation.write_key(&self.folded(token), &mut key);
@@ -94,7 +94,7 @@ impl Analyzer {
             && self.stopwords.binary_search_by(|known| known.as_slice().cmp(key)).is_err()
     }
 
-    /// Adds the indexed words of a text, and how often each is in it.
+    /// Adds the indexed words of a text, and the count of each.
     pub fn count_words(&self, text: &[u8], words: &mut BTreeMap<Vec<u8>, u32>) {
         for token in tokens(&String::from_utf8_lossy(text)) {
             let key = self.key(token);
@@ -114,7 +114,7 @@ impl Analyzer {
     }
 }
 
-/// Types of an entry's columns: the word's key, the row's locator, how often the word is in the row.
+/// Types of an entry's columns: the word's key, the row's locator, the count of the word in the row.
 pub fn entry_types() -> [DataType; 3] {
     let bytes = |length| {
         let mut ty = DataType::new(TypeKind::VarBinary, length, 0).with_nullable(false);

@@ -3,14 +3,14 @@
 //!
 //! Independent of functions and plans.
 
-/// When a function gives another value for the same arguments.
+/// Whether a function can return a different value for the same arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Volatility {
-    /// Never: its value may be computed when the statement is planned.
+    /// Never: its value may be computed at planning.
     Immutable,
     /// Only from statement to statement (`NOW()`, `DATABASE()`): evaluated once a statement when its arguments are constant.
     Stable,
-    /// From call to call (`RAND()`, `UUID()`), or it has an effect (`SLEEP()`): a call is neither moved, repeated nor left out.
+    /// From call to call (`RAND()`, `UUID()`), or it has an effect (`SLEEP()`): a call is never moved, repeated or removed.
     Volatile,
 }
 
@@ -33,7 +33,7 @@ pub enum OperatorCall {
     AddDays,
     /// `SUBDATE(date, days)`.
     SubtractDays,
-    /// `FIND_IN_SET(text, set)`: a test of a bit where the set is a column of type SET.
+    /// `FIND_IN_SET(text, set)`: a bit test where the set is a column of type SET.
     FindInSet,
     /// `NAME_CONST(name, value)`.
     NameConst,
@@ -121,9 +121,9 @@ pub enum FunctionRole {
     // Calls that the compiler makes.
     /// The number of a datetime that a function gave as text.
     DatetimeNumber,
-    /// Fills a text up on its right: BINARY(n).
+    /// Pads a text on its right: BINARY(n).
     PadRight,
-    /// Tells the numbers of partitions.
+    /// Computes the numbers of partitions.
     Partition(PartitionQuestion),
     /// `UnixTimestamp` of a datetime in UTC.
     PartitionSeconds,
@@ -156,7 +156,7 @@ pub enum DatetimeText {
     FromDates,
 }
 
-/// Whether a function of one date never falls while its argument grows, so that a range of arguments is a range of values.
+/// Whether a function of one date is monotonic, so that a range of arguments is a range of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     /// Nothing is known.
@@ -186,7 +186,7 @@ pub enum PartitionUse {
     Timestamp,
 }
 
-/// On how many threads at once a function is worth calling.
+/// The number of threads that may usefully call a function at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
     /// On any number.
@@ -237,7 +237,7 @@ impl FunctionRef {
         self.traits.role == Some(role)
     }
 
-    /// Whether a call may be neither moved, repeated nor left out.
+    /// Whether a call must not be moved, repeated or removed.
     pub fn is_volatile(&self) -> bool {
         self.traits.volatility == Volatility::Volatile
     }
@@ -270,6 +270,6 @@ pub enum AggregateRole {
 pub struct AggregateRef {
     /// The registry's name: the executor finds the code by it.
     pub name: &'static str,
-    /// Which of the grammar's it is.
+    /// The role in the grammar.
     pub role: AggregateRole,
 }

@@ -129,7 +129,7 @@ fn encode_value(value: &Value, ty: &DataType, prefix_length: Option<u32>, out: &
     }
 }
 
-/// Appends the beginning that the keys of all texts that begin with `text` share: for ranges of `LIKE 'text%'`. Ascending
+/// Appends the prefix that the keys of all texts that begin with `text` share: for ranges of `LIKE 'text%'`. Ascending
 /// parts only. The range ends before `out` followed by bytes FF.
 pub fn encode_text_prefix(text: &[u8], ty: &DataType, out: &mut Vec<u8>) {
     if ty.nullable {
@@ -225,7 +225,7 @@ impl<'a> KeyReader<'a> {
         Some(((number << unused) as i64) >> unused)
     }
 
-    /// The next part; `None` for garbage or a type that cannot be read back.
+    /// The next part; `None` for corrupt bytes or a type that cannot be read back.
     pub fn read(&mut self, ty: &DataType, descending: bool) -> Option<Value> {
         let flip = if descending { 0xff } else { 0 };
         if ty.nullable {

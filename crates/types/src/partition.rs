@@ -1,5 +1,5 @@
 //! From the values of partition columns to the number of a partition. Numbers of a table's RANGE partitions grow with their bounds,
-//! so that a range of values is a range of numbers. Described in docs/format/partition.md; knows no names and no SQL.
+//! so that a range of values is a range of numbers. Described in docs/format/partition.md; independent of names and SQL.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub const NO_PARTITION: u16 = u16::MAX;
 /// Number of the form in which a router is written.
 const FORMAT: u8 = 1;
 
-/// How a row's partition is found.
+/// How the partition of a row is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Keys of the upper bounds, ascending; `None` is above all. The first bound above the row's key is its partition's.
@@ -27,7 +27,7 @@ pub enum Rule {
     Key(Deal),
 }
 
-/// Dealing out by a number.
+/// Distribution by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deal {
     /// Partitions.
@@ -50,7 +50,7 @@ impl Deal {
     }
 }
 
-/// Whether rows with the very values count for the end of a span.
+/// Whether rows with exactly the end's values belong to the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below {
     /// They do.
@@ -124,7 +124,7 @@ pub type Typed<'v> = (&'v Value, &'v DataType);
 pub fn tuple_key<'v>(values: impl IntoIterator<Item = Typed<'v>>) -> Vec<u8> {
     let mut key = Vec::new();
     for (value, ty) in values {
-        // One kind of key whether the column may be NULL or not.
+        // The same form of key whether the column may be NULL or not.
         encode_part(value, &ty.clone().with_nullable(true), None, false, &mut key);
     }
     key
@@ -164,7 +164,7 @@ impl Rule {
         }
     }
 
-    /// How many numbers it deals out.
+    /// The number of partitions that it yields.
     fn count(&self) -> u16 {
         match self {
             Rule::Hash(deal) | Rule::Key(deal) => deal.count,

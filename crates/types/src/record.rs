@@ -1,6 +1,6 @@
 //! Records: the bytes of a row. The format is described in docs/format/record.md.
 //!
-//! Any column is found in constant time; reading never allocates unless the value itself must. Garbage is an
+//! Any column is found in constant time; reading never allocates unless the value itself must. Corrupt bytes are an
 //! error, never a panic.
 
 use errors::Error;
@@ -16,7 +16,7 @@ const FORMAT: u8 = 1;
 /// Offsets of the variable part take four bytes instead of two.
 const WIDE: u8 = 0x80;
 
-/// Why a record could not be read or written.
+/// The reason why a record could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
     /// The bytes are not a record of this layout.
@@ -44,7 +44,7 @@ impl From<RecordError> for Error {
 pub enum Cell<'a> {
     /// SQL NULL.
     Null,
-    /// The record is older than the column: the caller knows the default.
+    /// The record is older than the column: the caller supplies the default.
     Missing,
     /// The stored bytes.
     Bytes(&'a [u8]),
@@ -59,7 +59,7 @@ enum Slot {
     Var { index: u32 },
 }
 
-/// How the rows of a table are laid out.
+/// The layout of a table's rows.
 #[derive(Clone, Debug)]
 pub struct RecordLayout {
     types: Vec<DataType>,
@@ -216,7 +216,7 @@ impl RecordLayout {
         bytes.map(Cell::Bytes).ok_or(RecordError::Corrupt)
     }
 
-    /// The stored bytes of a column; `None` for NULL, missing and garbage.
+    /// The stored bytes of a column; `None` for NULL, missing and corrupt columns.
     pub fn column_bytes<'a>(&self, record: &'a [u8], column: usize) -> Option<&'a [u8]> {
         match self.cell(record, column) {
             Ok(Cell::Bytes(bytes)) => Some(bytes),
@@ -263,7 +263,7 @@ impl RecordLayout {
         self.encode_from(values.len(), |column| &values[column], out)
     }
 
-    /// As `encode`, of `count` values that lie apart.
+    /// As `encode`, of `count` values that are not contiguous.
     ///
     /// # Errors
     /// As `encode`.
@@ -419,7 +419,7 @@ impl RecordLayout {
     }
 }
 
-/// Finds one column in records: at a place computed beforehand when a record has all columns, as most do.
+/// Finds one column in records: at a precomputed place when a record has all columns, the common case.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnPlace {
     column: usize,
@@ -668,7 +668,7 @@ fn encode_fixed(value: &Value, ty: &DataType, field: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Whether the stored bytes of a column are the text that it is shown as.
+/// Whether the stored bytes of a column are also its text.
 #[inline]
 pub fn is_stored_as_text(kind: TypeKind) -> bool {
     use TypeKind::*;

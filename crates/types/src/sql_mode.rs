@@ -8,7 +8,7 @@ use crate::temporal::TemporalMode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SqlMode(pub u64);
 
-/// Names in the order in which `@@sql_mode` lists them.
+/// Names in the order of `@@sql_mode`.
 const NAMES: [(SqlMode, &str); 21] = [
     (SqlMode::REAL_AS_FLOAT, "REAL_AS_FLOAT"),
     (SqlMode::PIPES_AS_CONCAT, "PIPES_AS_CONCAT"),
@@ -60,9 +60,9 @@ impl SqlMode {
     pub const STRICT_TRANS_TABLES: SqlMode = SqlMode(0x20_0000);
     /// Wrong values are errors in all tables.
     pub const STRICT_ALL_TABLES: SqlMode = SqlMode(0x40_0000);
-    /// Dates with a zero part are wrong.
+    /// Dates with a zero part are invalid.
     pub const NO_ZERO_IN_DATE: SqlMode = SqlMode(0x80_0000);
-    /// The zero date is wrong.
+    /// The zero date is invalid.
     pub const NO_ZERO_DATE: SqlMode = SqlMode(0x100_0000);
     /// Any day up to 31 is accepted in any month.
     pub const ALLOW_INVALID_DATES: SqlMode = SqlMode(0x200_0000);

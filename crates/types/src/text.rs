@@ -1,4 +1,4 @@
-//! Values as the text that clients see.
+//! Values as the text sent to clients.
 
 use crate::{DataType, NOT_FIXED_DECIMALS, TypeKind, Value, json};
 
@@ -16,9 +16,9 @@ pub fn write_u64(number: u64, out: &mut Vec<u8>) {
 
 /// Places of the point, counted from the first digit, at which a float is written without `e`.
 const PLAIN_POINT: std::ops::RangeInclusive<i32> = -14..=15;
-/// Most characters of a DOUBLE that becomes a string.
+/// Most characters of a DOUBLE converted to a string.
 const DOUBLE_WIDTH: usize = 22;
-/// Most characters of a FLOAT that becomes a string.
+/// Most characters of a FLOAT converted to a string.
 const FLOAT_WIDTH: usize = 12;
 
 /// Appends a double: the shortest digits that read back the same.
@@ -158,7 +158,7 @@ fn parse_exponent(text: &[u8]) -> i32 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Appends a float as it becomes a string: at most `width` characters (and 22, 12 for a FLOAT), with as many digits as
+/// Appends a float converted to a string: at most `width` characters (and 22, 12 for a FLOAT), with as many digits as
 /// fit. False when even one digit is too many; the text is then truncated.
 pub fn write_float_within(number: f64, ty: &DataType, width: usize, out: &mut Vec<u8>) -> bool {
     let start = out.len();

@@ -9,7 +9,7 @@ use plugin_api::{
 };
 use types::{DataType, SqlBytes, Value};
 
-/// Longest binary string that these functions take.
+/// Longest binary string that these functions accept.
 const LENGTH_MAX: u32 = 511;
 
 pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
@@ -47,7 +47,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
 
 #[derive(Clone, Copy)]
 struct Operation {
-    /// Each byte of the result without rows.
+    /// Each byte of the result for an empty group.
     neutral: u8,
     apply: fn(u64, u64) -> u64,
 }

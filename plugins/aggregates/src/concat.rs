@@ -1,4 +1,4 @@
-//! GROUP_CONCAT. Order and DISTINCT are the caller's work.
+//! GROUP_CONCAT. The caller handles order and DISTINCT.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use plugin_api::{
 use types::json::JsonObject;
 use types::{DataType, JsonValue, Value};
 
-/// Bytes that a value takes besides its own text, about.
+/// Approximate bytes of a value in addition to its own text.
 const VALUE_BYTES: usize = 64;
 
 pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
@@ -75,7 +75,7 @@ fn check_size(ctx: &FunctionContext<'_>, bytes: usize) -> Result<()> {
 
 struct Array {
     ty: DataType,
-    /// An array, kept as the value that it becomes.
+    /// An array, in the form of the final value.
     elements: Option<JsonValue>,
     bytes: usize,
 }

@@ -11,7 +11,7 @@ impl Authenticator for AuthSocket {
         "auth_socket"
     }
 
-    /// Any client method will do: its answer is not looked at.
+    /// Any client method is accepted: its answer is ignored.
     fn client_plugin(&self) -> &'static str {
         ""
     }

@@ -1,7 +1,7 @@
 //! `caching_sha2_password`: a salted slow hash is stored, a fast one is cached after the first log-in.
 //!
 //! The client first proves knowledge of the password against the cached digest. Without one, it has to send
-//! the password: plainly over TLS or a UNIX socket, else encrypted with the server's RSA key.
+//! the password: in clear over TLS or a UNIX socket, else encrypted with the server's RSA key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const STORED_BYTES: usize = PREFIX_BYTES + SALT_BYTES + ENCODED_BYTES;
 const ROUNDS_DEFAULT: u32 = 5000;
 /// The hash works per byte of password: longer ones are refused before they cost time.
 const PASSWORD_BYTES_MAX: usize = 256;
-/// Cached digests; the cache starts over when it is full.
+/// Cached digests; the cache is cleared when it is full.
 const CACHE_ENTRIES_MAX: usize = 10_000;
 
 /// Server to client: the cached digest matched.
@@ -35,7 +35,7 @@ const REQUEST_PUBLIC_KEY: u8 = 2;
 
 type Sha256Digest = [u8; 32];
 
-/// State that all exchanges share.
+/// State shared by all exchanges.
 #[derive(Default)]
 struct Shared {
     /// SHA256(SHA256(password)) by stored string; the salt makes the string unique to its account.
@@ -158,7 +158,7 @@ impl Exchange for Running {
 }
 
 impl Running {
-    /// The passwords that open the account.
+    /// The passwords that are valid for the account.
     fn stored(&self) -> [&[u8]; 2] {
         [&self.secret.authentication_string, &self.secret.second]
     }

@@ -1,6 +1,6 @@
 //! Authentication methods: `caching_sha2_password`, `mysql_native_password`, `auth_socket`.
 //!
-//! Knows secrets and exchanges only: no packets, no accounts, no sessions.
+//! Contains secrets and exchanges only: no packets, accounts or sessions.
 
 mod auth_socket;
 mod caching_sha2;
@@ -41,7 +41,7 @@ pub fn plugin() -> Box<dyn Plugin> {
     Box::new(Authentication)
 }
 
-/// Compares without telling by its duration where the difference is.
+/// Compares in constant time, so that the duration does not reveal the position of a difference.
 fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (x, y)| differs | (x ^ y)) == 0
 }

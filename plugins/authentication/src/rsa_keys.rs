@@ -1,4 +1,4 @@
-//! The key pair with which clients without TLS encrypt their password. Made at first need, kept in memory.
+//! The key pair with which clients without TLS encrypt their password. Generated on first use, kept in memory.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rsa::{KeySize, OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, PrivateDecryptingKey};
 use errors::{Error, Result};
 
-/// A lazily made key pair.
+/// A lazily generated key pair.
 #[derive(Default)]
 pub(crate) struct RsaKeys(OnceLock<Option<Pair>>);
 
@@ -26,7 +26,7 @@ impl RsaKeys {
         self.pair().map(|pair| &pair.public_pem[..])
     }
 
-    /// The plain text of `cipher`, or `None` if it was not made with our key.
+    /// The plain text of `cipher`, or `None` if it was not encrypted with our key.
     pub(crate) fn decrypt(&self, cipher: &[u8]) -> Result<Option<Vec<u8>>> {
         let private = &self.pair()?.private;
         let mut plain = vec![0; private.min_output_size()];

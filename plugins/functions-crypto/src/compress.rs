@@ -33,7 +33,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
         "UNCOMPRESSED_LENGTH",
         Arity::exactly(1),
-        "UNCOMPRESSED_LENGTH(compressed_string)\nThe length of what COMPRESS was given.",
+        "UNCOMPRESSED_LENGTH(compressed_string)\nThe length of the string before COMPRESS.",
         bind_length,
     ),
 ];

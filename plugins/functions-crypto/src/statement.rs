@@ -41,7 +41,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
         "VALIDATE_PASSWORD_STRENGTH",
         Arity::exactly(1),
-        "VALIDATE_PASSWORD_STRENGTH(password)\nHow strong a password is by the rules for passwords: 0, as there are none.",
+        "VALIDATE_PASSWORD_STRENGTH(password)\nThe strength of a password by the password rules: 0 without such rules.",
         bind_strength,
     ),
 ];
@@ -87,7 +87,7 @@ fn word(error: &ParseError) -> Error {
         ParseErrorKind::TooDeep => Error::with(ErrorCode::STACK_OVERRUN, &[&0, &0, &0]),
         ParseErrorKind::NotSupported(what) => Error::not_supported(what),
         ParseErrorKind::Other { code, message } => Error::new(ErrorCode(*code), message.clone()),
-        ParseErrorKind::LiftMismatch => Error::internal("a lifted literal is no parameter"),
+        ParseErrorKind::LiftMismatch => Error::internal("a lifted literal is not a parameter"),
     }
 }
 

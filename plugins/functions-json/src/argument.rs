@@ -14,7 +14,7 @@ pub(crate) struct Call {
     paths: Vec<Option<JsonPath>>,
 }
 
-/// Whether a path may lead to several values.
+/// Whether a path may match several values.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Wildcards {
     Allowed,

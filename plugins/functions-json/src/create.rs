@@ -45,7 +45,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     .role(FunctionRole::JsonUnquote),
 ];
 
-/// Every argument as it is, names of ENUM and SET members apart.
+/// Every argument unchanged, except for names of ENUM and SET members.
 pub(crate) fn coercions(args: &[ArgInfo]) -> Vec<Coercion> {
     args.iter().map(|arg| kit::json_coercion(&arg.ty)).collect()
 }

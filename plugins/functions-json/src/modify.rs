@@ -25,7 +25,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
         "JSON_INSERT",
         Arity::at_least(3),
-        "JSON_INSERT(json_doc, path, val, ...)\nThe document with values put where there are none.",
+        "JSON_INSERT(json_doc, path, val, ...)\nThe document with values inserted at paths that do not exist.",
         |_, args| {
             bind_pairs(args, "json_insert", |document, path, value| {
                 document.set_path(path, value, SetMode::Insert);

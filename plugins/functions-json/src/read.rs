@@ -11,7 +11,7 @@ use types::{CollationId, DataType, JsonValue, SqlBytes, TypeKind, Value};
 use crate::argument::{Call, Wildcards, no_paths, rest_are_paths};
 use crate::create::coercions;
 
-/// The longest type name, and then some.
+/// More than the longest type name.
 const TYPE_LENGTH: u64 = 17;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -83,7 +83,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
         "JSON_STORAGE_FREE",
         Arity::exactly(1),
-        "JSON_STORAGE_FREE(json_val)\nBytes that updates in place have freed: none.",
+        "JSON_STORAGE_FREE(json_val)\nBytes that in-place updates have freed: always 0.",
         |_, args| {
             of_document(args, "json_storage_free", kit::integer_type(21, false), |_| Value::Int(0))
         },

@@ -1,4 +1,4 @@
-//! JSON_SCHEMA_VALID and JSON_SCHEMA_VALIDATION_REPORT: JSON Schema draft 4 without references and patterns, which answer 1235.
+//! JSON_SCHEMA_VALID and JSON_SCHEMA_VALIDATION_REPORT: JSON Schema draft 4 without references and patterns, which return error 1235.
 
 use std::cmp::Ordering;
 
@@ -73,7 +73,7 @@ fn report(failure: Option<&Failure>) -> JsonValue {
     JsonValue::Object(JsonObject::from_members(members))
 }
 
-/// Keywords that are not built.
+/// Unsupported keywords.
 const MISSING: [&str; 5] = ["$ref", "pattern", "patternProperties", "dependencies", "format"];
 
 fn validate(

@@ -122,7 +122,7 @@ fn cell(index: usize) -> PathLeg {
     PathLeg::Cell(ArrayIndex { index: index as u32, from_end: false })
 }
 
-/// Every place that a path leads to, with its own path.
+/// Every place that a path matches, with its own path.
 fn locate<'a>(
     value: JsonRef<'a>,
     legs: &[PathLeg],

@@ -106,7 +106,7 @@ fn on_clause(args: &[ArgInfo], at: usize, ty: &DataType) -> Result<On> {
     }
 }
 
-/// A DEFAULT as a value of the type; it must fit.
+/// A DEFAULT converted to the type; it must fit.
 fn default(value: &Value, from: &DataType, ty: &DataType) -> Result<Value> {
     let mut text = Vec::new();
     types::text::to_text(value, from, &mut text);
@@ -206,7 +206,7 @@ fn integer(value: JsonRef<'_>, ty: &DataType) -> Option<Value> {
     whole(number, ty)
 }
 
-/// A scalar of a document as the SQL value that it is.
+/// A scalar of a document as an SQL value.
 fn scalar(value: JsonRef<'_>) -> Option<(Value, DataType)> {
     Some(match value.kind() {
         JsonType::String => {
@@ -229,7 +229,7 @@ fn scalar(value: JsonRef<'_>) -> Option<(Value, DataType)> {
     })
 }
 
-/// Converts without loss that would be warned of.
+/// Converts a value if that causes no warning.
 fn silently(
     value: &Value,
     from: &DataType,

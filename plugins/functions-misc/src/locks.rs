@@ -46,7 +46,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
         "IS_FREE_LOCK",
         Arity::exactly(1),
-        "IS_FREE_LOCK(str)\nWhether nobody holds a named lock.",
+        "IS_FREE_LOCK(str)\nWhether a named lock is free.",
         |_, _| {
             Ok(bind(kit::integer_type(1, true), |ctx, args| {
                 let name = lock_name(&args[0])?;

@@ -120,7 +120,7 @@ fn bind_sleep(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
             return wrong_sleep(ctx);
         }
         let duration = std::time::Duration::from_secs_f64(seconds.min(SLEEP_SECONDS_MAX));
-        // Being stopped in its sleep is an answer, not an error; the next call of a stopped statement is one.
+        // An interrupted sleep is a result, not an error; the next call of a cancelled statement is an error.
         ctx.session.check_cancelled()?;
         Ok(Value::bool(!duration.is_zero() && !ctx.session.sleep(duration)))
     });

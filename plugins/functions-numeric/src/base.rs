@@ -10,7 +10,7 @@ use plugin_api::{
 };
 use types::{DataType, TypeKind, Value};
 
-/// Characters that the reference announces: 64 binary digits and a sign.
+/// Announced characters, as in the reference: 64 binary digits and a sign.
 const RESULT_LENGTH: u32 = 65;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[

@@ -42,7 +42,7 @@ fn bind_crc32(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     }))
 }
 
-/// Bytes that a step of CRC32 takes at once.
+/// Bytes per step of CRC32.
 const STEP: usize = 16;
 
 /// Remainders modulo the reflected polynomial of Ethernet: `TABLES[n][byte]` is that of a byte followed by `n` zero bytes.
@@ -91,7 +91,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::crc32;
 
-    /// Bit by bit, as the definition has it.
+    /// Bit by bit, as in the definition.
     fn plain(bytes: &[u8]) -> u32 {
         !bytes.iter().fold(u32::MAX, |crc, byte| {
             (0..8).fold(crc ^ u32::from(*byte), |crc, _| {

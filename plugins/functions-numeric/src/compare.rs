@@ -110,7 +110,7 @@ fn datetime_text(value: &Value, decimals: u8) -> Value {
     Value::Bytes(types::SqlBytes::from(out))
 }
 
-/// The type that all arguments are compared in, which is the result's too.
+/// The type in which all arguments are compared, also that of the result.
 fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> (DataType, Coercion) {
     let nullable = any_nullable(args);
     let known: Vec<&DataType> =

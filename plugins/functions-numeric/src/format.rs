@@ -1,4 +1,4 @@
-//! FORMAT: a number with grouped thousands, in the way of a locale.
+//! FORMAT: a number with grouped thousands, in the style of a locale.
 
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, number_class, scalar};

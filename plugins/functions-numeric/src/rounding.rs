@@ -46,7 +46,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     .numbers(Arguments::ALL),
 ];
 
-/// Towards which integer CEILING and FLOOR go.
+/// Direction of CEILING and FLOOR.
 #[derive(Clone, Copy)]
 enum Towards {
     Up,

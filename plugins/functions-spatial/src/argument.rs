@@ -35,7 +35,7 @@ pub(crate) fn geometry(name: &str, value: &Value) -> Result<Geometry> {
 /// The geometry in an argument, and its reference system.
 ///
 /// # Errors
-/// Those of `geometry`, and 3548 for a reference system that there is not.
+/// Those of `geometry`, and 3548 for an unknown reference system.
 pub(crate) fn placed(name: &str, value: &Value) -> Result<(Geometry, &'static ReferenceSystem)> {
     let geometry = geometry(name, value)?;
     let system = known(geometry.srid)?;

@@ -10,7 +10,7 @@ const LONGITUDES: (f64, f64) = (-180.0, 180.0);
 /// Least and greatest latitude.
 const LATITUDES: (f64, f64) = (-90.0, 90.0);
 
-/// Greatest coordinate that is computed with: the fourth power of a difference fits a double.
+/// Greatest coordinate used in computations: the fourth power of a difference fits a double.
 const COMPUTABLE_MAX: f64 = 1e75;
 
 /// The error to return for a coordinate out of range.
@@ -22,7 +22,7 @@ pub(crate) enum Source {
     Parameter,
 }
 
-/// Whether a longitude is out of range. 180 degrees west is within, although messages deny it.
+/// Whether a longitude is out of range. 180 degrees west is within, although messages say otherwise.
 pub(crate) fn is_longitude(degrees: f64) -> bool {
     (LONGITUDES.0..=LONGITUDES.1).contains(&degrees)
 }
@@ -112,7 +112,7 @@ pub(crate) fn computable(name: &str, shape: &Shape) -> Result<()> {
     if computable { Ok(()) } else { Err(invalid(name)) }
 }
 
-/// The geometry in an argument that something is computed of.
+/// The geometry in an argument for a computation.
 ///
 /// # Errors
 /// Those of `argument` and `computable`.

@@ -17,7 +17,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
         "ST_CENTROID",
         Arity::exactly(1),
-        "ST_CENTROID(geometry)\nThe middle of a geometry, of what has the greatest dimension in it.",
+        "ST_CENTROID(geometry)\nThe centroid of a geometry's parts of the greatest dimension.",
         |_, args| of_plane("st_centroid", args, point_type(), centroid),
     ),
     scalar(

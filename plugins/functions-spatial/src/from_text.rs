@@ -11,7 +11,7 @@ use types::geometry::{
 use crate::argument::invalid;
 use crate::from_wkb::Place;
 
-/// A function for each name, of which each knows its own for messages.
+/// A function for each name; each contains its own name for messages.
 macro_rules! functions {
     ($($name:literal $lower:literal $kind:ident),* $(,)?) => {
         &[$(scalar(
@@ -59,7 +59,7 @@ pub(crate) fn parse(text: &[u8]) -> Option<Shape> {
     parser.rest.is_empty().then_some(shape)
 }
 
-/// Bytes of the number that a text begins with.
+/// Bytes of the number at the start of a text.
 fn number_length(text: &[u8]) -> usize {
     let is_sign = |at: usize| matches!(text.get(at), Some(b'+' | b'-'));
     let digits = |at: usize| text[at..].iter().take_while(|c| c.is_ascii_digit()).count();

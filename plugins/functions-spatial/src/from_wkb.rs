@@ -11,7 +11,7 @@ use crate::argument::{invalid, known, srid, unexpected, value};
 use crate::check::{self, Source};
 use crate::options::AxisOrder;
 
-/// A function for each name, of which each knows its own for messages.
+/// A function for each name; each contains its own name for messages.
 macro_rules! functions {
     ($($name:literal $lower:literal $kind:ident),* $(,)?) => {
         &[$(scalar(
@@ -71,7 +71,7 @@ impl Place {
     /// The value of the shape read from a `what`.
     ///
     /// # Errors
-    /// 3516 for something else than a `kind`, 3616, 3617.
+    /// 3516 for a shape other than a `kind`, 3616, 3617.
     pub(crate) fn finish(
         &self,
         name: &str,

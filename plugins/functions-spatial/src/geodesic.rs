@@ -14,7 +14,7 @@ pub(crate) struct Ellipsoid {
 }
 
 impl Ellipsoid {
-    /// That of a geographic reference system.
+    /// The ellipsoid of a geographic reference system.
     pub(crate) fn of(system: &ReferenceSystem) -> Option<Ellipsoid> {
         match system.axes {
             Axes::Plane => None,
@@ -29,7 +29,7 @@ impl Ellipsoid {
         Geodesic::new(self.semi_major, self.flattening)
     }
 
-    /// By how much its shorter axis is shorter.
+    /// The flattening.
     pub(crate) fn flattening(self) -> f64 {
         self.flattening
     }
@@ -40,7 +40,7 @@ impl Ellipsoid {
     }
 
     /// The distance of two positions in metres by the approximation of Andoyer and Lambert, of the first order of the flattening, as the
-    /// reference has it: within some 1e-5 of the geodesic's length.
+    /// reference computes it: within some 1e-5 of the geodesic's length.
     pub(crate) fn distance(self, from: Position, to: Position) -> f64 {
         let (latitude, other) = (from.y.to_radians(), to.y.to_radians());
         let mut angle = angle(from, to);
@@ -60,7 +60,7 @@ impl Ellipsoid {
         let below = 2.0 * (angle / 2.0).sin().powi(2);
         let above = 2.0 * (angle / 2.0).cos().powi(2);
         let near = (angle + 3.0 * sine) / below * difference * difference;
-        // Of antipodes no way is the shortest; the limit along the equator.
+        // Between antipodes no path is the shortest; the limit along the equator.
         let far = if sum == 0.0 { 0.0 } else { (angle - 3.0 * sine) / above * sum * sum };
         self.semi_major * (angle - self.flattening / 4.0 * (near + far))
     }

@@ -12,7 +12,7 @@ const ON_SIDE: f64 = 1e-10;
 /// Most steps in search of the latitude at which a geodesic passes a meridian. Each halves the remaining range.
 const STEPS_MAX: usize = 64;
 
-/// Longitudes from one to another the short way round, -180 exclusive to 180 inclusive.
+/// Difference of two longitudes by the shorter way, -180 exclusive to 180 inclusive.
 fn turn(from: f64, to: f64) -> f64 {
     let turn = to - from;
     if turn > 180.0 {
@@ -25,7 +25,7 @@ fn turn(from: f64, to: f64) -> f64 {
 }
 
 impl Ellipsoid {
-    /// Where a point lies to a shape of lines or areas; `None` when that is not known.
+    /// Position of a point relative to a shape of lines or areas; `None` when it is not known.
     pub(crate) fn place(self, at: Position, shape: &Shape) -> Option<Place> {
         match shape {
             Shape::LineString(line) => Some(self.on_lines(at, std::slice::from_ref(line))),
@@ -39,7 +39,7 @@ impl Ellipsoid {
         }
     }
 
-    /// The boundary of lines are the ends that an odd number of them has.
+    /// The boundary of lines is the set of ends that belong to an odd number of them.
     fn on_lines(self, at: Position, lines: &[Vec<Position>]) -> Place {
         let open = lines.iter().filter(|line| !is_closed(line));
         let ends = open.flat_map(|line| [line[0], line[line.len() - 1]]);

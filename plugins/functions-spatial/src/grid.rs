@@ -9,14 +9,14 @@ use geo::{Coord, Line, LineString, LinesIter, MultiPolygon, Polygon};
 /// Parts of the extent of both operands that a step of the library's grid takes at most.
 const GRID_STEPS: f64 = (1_u32 << 27) as f64;
 
-/// Areas that may overlap as areas that do not.
+/// Converts areas that may overlap to areas that do not.
 pub(crate) fn merged(areas: Vec<Polygon<f64>>) -> MultiPolygon<f64> {
     let areas = MultiPolygon(areas);
     if areas.0.len() < 2 {
         return areas;
     }
     let grid = Grid::of(&areas, &areas, &meetings(&areas, &areas));
-    // It takes the direction of the first ring for that of all.
+    // The library takes the direction of the first ring for that of all.
     grid.moved(unary_union(&areas.orient(Direction::Default).0))
 }
 
@@ -65,15 +65,15 @@ pub(crate) fn meetings(first: &MultiPolygon<f64>, second: &MultiPolygon<f64>) ->
     }
 }
 
-/// The positions that vertices of an answer can have, from left to right.
+/// The possible positions of vertices of a result, from left to right.
 pub(crate) struct Grid {
     positions: Vec<Coord<f64>>,
-    /// How far the library may have moved a vertex.
+    /// The distance by which the library may have moved a vertex.
     pub(crate) step: f64,
 }
 
 impl Grid {
-    /// The vertices of both, and where they meet.
+    /// The vertices of both, and the intersections.
     pub(crate) fn of(
         first: &MultiPolygon<f64>,
         second: &MultiPolygon<f64>,
@@ -91,7 +91,7 @@ impl Grid {
         Grid { step: extent / GRID_STEPS, positions }
     }
 
-    /// The position nearest to another, where one is as near.
+    /// The nearest known position, if one is within the tolerance.
     fn nearest(&self, at: Coord<f64>, within: f64) -> Option<Coord<f64>> {
         let from = self.positions.partition_point(|known| known.x < at.x - within);
         let near = self.positions[from..].iter().take_while(|known| known.x <= at.x + within);
@@ -100,7 +100,7 @@ impl Grid {
         near.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
     }
 
-    /// Areas with their vertices at these positions.
+    /// Areas with their vertices moved to these positions.
     pub(crate) fn moved(&self, areas: MultiPolygon<f64>) -> MultiPolygon<f64> {
         let ring = |ring: &LineString<f64>| {
             let mut coords: Vec<_> =

@@ -117,7 +117,7 @@ fn overlay(pair: Pair, operation: Operation) -> Result<Value> {
     Ok(value(pair.system.srid, together(points, areas)))
 }
 
-/// Points and areas as one shape, as simple as it can be.
+/// Points and areas as one shape, in the simplest form.
 fn together(points: Vec<Point<f64>>, areas: MultiPolygon<f64>) -> Shape {
     let points = points.into_iter().map(|at| Position { x: at.x(), y: at.y() }).collect();
     let points = one_or(points, Shape::Point, Shape::MultiPoint);
@@ -156,7 +156,7 @@ fn areas(
     let grid = Grid::of(first, second, &meetings);
     let made = grid.moved(made);
     if operation == Operation::Intersection {
-        // Where sides meet and no area is made, the areas touch only.
+        // Where sides meet without a common area, the areas only touch.
         let apart = |at: &Coord<f64>| {
             made.0.is_empty() || Euclidean.distance(&Point(*at), &made) > grid.step
         };

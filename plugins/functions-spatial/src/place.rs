@@ -1,11 +1,11 @@
-//! Where a point lies to lines and areas.
+//! Positions of points relative to lines and areas.
 
 use geo::algorithm::coordinate_position::{CoordPos, CoordinatePosition};
 use geo::{Coord, Intersects, LineString, Polygon};
 
 use crate::planar::Planar;
 
-/// Where a point lies to a geometry.
+/// Position of a point relative to a geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Inside,
@@ -14,7 +14,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// The place to several areas, of which one may have the point inside.
+    /// The position relative to several areas, one of which may contain the point.
     pub(crate) fn of_areas(places: impl Iterator<Item = Place>) -> Place {
         let mut found = Place::Outside;
         for place in places {
@@ -28,7 +28,7 @@ impl Place {
     }
 }
 
-/// Where a point lies to lines or areas on the plane; `None` of other geometries.
+/// Position of a point relative to lines or areas on the plane; `None` for other geometries.
 pub(crate) fn place(at: Coord<f64>, of: &Planar) -> Option<Place> {
     match of {
         Planar::LineString(line) => Some(on_lines(at, std::slice::from_ref(line))),
@@ -39,7 +39,7 @@ pub(crate) fn place(at: Coord<f64>, of: &Planar) -> Option<Place> {
     }
 }
 
-/// The boundary of lines are the ends that an odd number of them has. The library has a point where two end in neither.
+/// The boundary of lines is the set of ends that belong to an odd number of them. The library has a point where two end in neither.
 fn on_lines(at: Coord<f64>, lines: &[LineString<f64>]) -> Place {
     let open = lines.iter().filter(|line| !line.is_closed());
     let ends = open.flat_map(|line| [line.0.first(), line.0.last()]).flatten();
@@ -52,7 +52,7 @@ fn on_lines(at: Coord<f64>, lines: &[LineString<f64>]) -> Place {
     }
 }
 
-/// The same is so where two areas touch.
+/// The same holds where two areas touch.
 pub(crate) fn in_areas(at: Coord<f64>, areas: &[Polygon<f64>]) -> Place {
     Place::of_areas(areas.iter().map(|area| match area.coordinate_position(&at) {
         CoordPos::Inside => Place::Inside,

@@ -1,4 +1,4 @@
-//! Shapes as those of the library that computes on the plane.
+//! Conversion of shapes to those of the library that computes on the plane.
 
 use geo::{Coord, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 use types::geometry::{Position, Shape};

@@ -11,7 +11,7 @@ use types::{DataType, Value};
 use crate::argument::{self, coercion, known, placed, plane_only, srid, value};
 use crate::check::{self, Source};
 
-/// The longest name of a kind, and one more.
+/// The length of the longest name of a kind, and one more.
 const KIND_LENGTH: u64 = 15;
 /// Display width of counts.
 pub(crate) const COUNT_LENGTH: u32 = 10;
@@ -71,7 +71,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
         "ST_ISEMPTY",
         Arity::exactly(1),
-        "ST_ISEMPTY(geometry)\nWhether there is no point in a geometry.",
+        "ST_ISEMPTY(geometry)\nWhether a geometry has no points.",
         |_, args| {
             of_placed("st_isempty", args, DataType::boolean(), |_, geometry, _| {
                 Ok(Value::bool(geometry.shape.is_empty()))
@@ -146,7 +146,7 @@ fn get_srid(ctx: &mut FunctionContext<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Int(i64::from(geometry.srid)))
 }
 
-/// A coordinate of a point, as functions name it.
+/// A coordinate of a point, by its name in functions.
 #[derive(Clone, Copy, PartialEq)]
 enum Coordinate {
     X,
@@ -156,10 +156,10 @@ enum Coordinate {
 }
 
 impl Coordinate {
-    /// Where a position has it.
+    /// The place of the coordinate in a position.
     fn of<'a>(self, position: &'a mut Position, system: &ReferenceSystem) -> &'a mut f64 {
         let second = match self {
-            // Of a geographic system the latitude is first outside and second within.
+            // In a geographic system the latitude is first externally and second in storage.
             Coordinate::X => system.is_geographic(),
             Coordinate::Y => !system.is_geographic(),
             Coordinate::Latitude => true,

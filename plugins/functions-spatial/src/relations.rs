@@ -17,7 +17,7 @@ use crate::place::{Place, place};
 use crate::planar::{coord, layers, planar};
 use crate::properties::{dimension, rectangle};
 
-/// A function of each relation, which knows its own name for messages.
+/// A function for each relation; each contains its own name for messages.
 macro_rules! functions {
     ($relate:ident: $($name:literal $lower:literal $test:expr, $help:literal;)*) => {
         &[$(scalar(
@@ -92,7 +92,7 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
     if let Some(answer) = of_nothing(&pair) {
         return Ok(answer);
     }
-    // On an ellipsoid points alone have no sides that bend.
+    // On an ellipsoid only points have no curved sides.
     let bends = points(&pair.first).is_none() || points(&pair.second).is_none();
     if let Some(ellipsoid) = Ellipsoid::of(pair.system).filter(|_| bends) {
         let answer = relate_points(&pair, |at, shape| ellipsoid.place(at, shape));
@@ -111,7 +111,7 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
             return Ok(answer);
         }
     }
-    // Nor takes it one to know whether they meet.
+    // Nor is a graph needed to decide whether they meet.
     let meet = || first.iter().any(|a| second.iter().any(|b| a.intersects(b)));
     match (pair.name, &first[..], &second[..]) {
         ("st_intersects", ..) => Ok(Value::bool(meet())),
@@ -134,7 +134,7 @@ fn are_apart(pair: &Pair) -> bool {
     low.x > other_high.x || other_low.x > high.x || low.y > other_high.y || other_low.y > high.y
 }
 
-/// How points lie to lines or areas, or those to them, by the place of each; `None` where that is not known.
+/// Positions of points relative to lines or areas, or the reverse; `None` where they are not known.
 fn relate_points(pair: &Pair, place: impl Fn(Position, &Shape) -> Option<Place>) -> Option<Value> {
     let (positions, shape, points_first) = match (points(&pair.first), points(&pair.second)) {
         (Some(positions), None) => (positions, &pair.second, true),

@@ -69,7 +69,7 @@ pub(crate) fn bytes_value(bytes: Vec<u8>) -> Value {
     Value::Bytes(SqlBytes::from(bytes))
 }
 
-/// A constant integer argument, as far as it is known.
+/// A constant integer argument, if known.
 pub(crate) fn constant_integer(arg: &ArgInfo) -> Option<i64> {
     match arg.constant.as_ref()? {
         Value::Null => None,

@@ -1,4 +1,4 @@
-//! Facts of an expression's character set, sizes and times for people, and LOAD_FILE.
+//! Properties of an expression's character set, human-readable sizes and times, and LOAD_FILE.
 
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, scalar, text_type};

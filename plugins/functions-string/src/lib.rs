@@ -1,4 +1,4 @@
-//! String functions: building, cutting, searching and converting text, regular expressions, facts of character sets.
+//! String functions: building, cutting, searching and converting text, regular expressions, properties of character sets.
 //!
 //! Text arrives in UTF-8; a binary string counts bytes where a text counts characters.
 

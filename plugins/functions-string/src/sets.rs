@@ -1,4 +1,4 @@
-//! Functions that pick among their arguments: ELT, MAKE_SET, EXPORT_SET.
+//! Functions that select among their arguments: ELT, MAKE_SET, EXPORT_SET.
 
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, result_collation, scalar, text_length, text_type};

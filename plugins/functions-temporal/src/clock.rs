@@ -95,7 +95,7 @@ fn time_of_day(args: &[ArgInfo], name: &str, source: Source) -> Result<BoundFunc
     }))
 }
 
-/// Whole seconds since 1970 when the statement began.
+/// Whole seconds since 1970 at the start of the statement.
 pub(crate) fn unix_seconds(ctx: &FunctionContext<'_>) -> i64 {
     ctx.now_micros.div_euclid(MICROS_PER_SECOND)
 }

@@ -1,4 +1,4 @@
-//! Names of days and months in the languages of `lc_time_names`. Knows no functions.
+//! Names of days and months in the languages of `lc_time_names`. Independent of functions.
 
 use plugin_api::FunctionContext;
 use plugin_api::kit;
@@ -49,7 +49,7 @@ impl Language {
     }
 }
 
-/// The language that dates are read in, whatever they are written in.
+/// The language for reading dates, whatever the output language is.
 pub(crate) static ENGLISH: Language = Language {
     names: "en_AU en_CA en_GB en_IN en_NZ en_PH en_US en_ZA en_ZW",
     months: "January|February|March|April|May|June|July|August|September|October|November|December",

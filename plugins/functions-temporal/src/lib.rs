@@ -1,6 +1,6 @@
 //! Temporal functions: the clock, parts of dates and times, arithmetic, formats, time zones.
 //!
-//! Text and numbers are read here rather than by the caller's coercions, because functions differ in which dates they take.
+//! Text and numbers are read here rather than by the caller's coercions, because functions differ in the dates that they accept.
 
 mod add;
 mod arithmetic;

@@ -10,7 +10,7 @@ use types::{DataType, Date, DateTime, SqlMode, Time, Value};
 
 use crate::read::{self, Zeros, date_type, datetime_type, time_type};
 
-/// Days as they are read, in English.
+/// Names of days for reading, in English.
 const DAY_NAMES: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 /// Months, likewise.
@@ -36,7 +36,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[scalar(
     bind,
 )];
 
-/// Which parts a format has.
+/// The parts in a format.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Date,

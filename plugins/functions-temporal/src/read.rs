@@ -11,10 +11,10 @@ use types::{
     DataType, Date, DateTime, Decimal, NOT_FIXED_DECIMALS, SqlMode, Time, TypeKind, Value,
 };
 
-/// Which dates with zero parts a function takes from text.
+/// The dates with zero parts that a function accepts from text.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Zeros {
-    /// A zero month or day is fine.
+    /// A zero month or day is accepted.
     Parts,
     /// According to the SQL mode.
     Mode,

@@ -124,7 +124,7 @@ impl Unit {
         }
     }
 
-    /// The length of one of it, in months or in microseconds.
+    /// The length of one unit, in months or in microseconds.
     fn size(self) -> (i64, i64) {
         use Unit::*;
         match self {
@@ -160,7 +160,7 @@ impl Unit {
         }
     }
 
-    /// Reads an amount; `None` when it has too many parts or is beyond all dates.
+    /// Reads an amount; `None` when it has too many parts or is out of range for dates.
     pub(crate) fn amount(self, ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Amount> {
         if !self.parts().is_empty() {
             let text = match value {

@@ -115,7 +115,7 @@ fn unique(factory: Factory<'_>) {
     bench.insert(&mut *txn, 3, None, "y").expect("NULLs never collide");
     expect_duplicate(bench.update(&mut *txn, 2, row(2, Some(10), "x")), BY_B, &key_a(1));
     expect_duplicate(bench.update(&mut *txn, 2, row(1, None, "x")), IndexId::CLUSTERED, &key_a(1));
-    bench.update(&mut *txn, 1, row(1, Some(10), "z")).expect("a row is no duplicate of itself");
+    bench.update(&mut *txn, 1, row(1, Some(10), "z")).expect("a row is not a duplicate of itself");
     commit(txn);
     assert_eq!(bench.keys(), [1, 2, 3]);
     bench.check();

@@ -1,4 +1,4 @@
-//! Tables and indexes made and dropped, in transactions.
+//! Creating and dropping tables and indexes, in transactions.
 
 use engine_api::{
     GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, TableDef, TableId, WaitPolicy,
@@ -117,7 +117,7 @@ fn hidden_row_id(factory: Factory<'_>) {
     assert_eq!(first.locator.len(), 8, "the hidden row id has 8 bytes");
     assert_eq!(first.record, record(7), "insertion order");
     let locators: Vec<&[u8]> = batch.iter().map(|row| row.locator).collect();
-    assert_eq!(locators, inserted, "the engine told them");
+    assert_eq!(locators, inserted, "the engine reported them");
     txn.update(T2, first.locator, &record(8)).expect("update in place");
     txn.delete(T2, batch.row(1).locator).expect("delete");
     let mut out = RowBuf::default();

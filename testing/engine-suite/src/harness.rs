@@ -1,5 +1,5 @@
 //! A table `t1 (a BIGINT PRIMARY KEY, b BIGINT NULL, c VARCHAR(40))` with a unique index on `b` and a plain one on `c`,
-//! and short ways to use it.
+//! and helpers to use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -187,7 +187,7 @@ impl Bench {
         let (mut rows, mut batch) = (Vec::new(), RowBatch::new());
         loop {
             batch.clear();
-            // Three at a time: borders between fetches must not show.
+            // Three at a time: tests the borders between fetches.
             let count = txn.fetch(cursor, 3, &mut batch)?;
             assert_eq!(count, batch.len(), "fetch returns what it appended");
             if count == 0 {

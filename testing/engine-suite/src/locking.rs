@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("locks conflict as they should", conflicts),
     ("NOWAIT and SKIP LOCKED", policies),
     ("writers lock rows", writers_lock),
-    ("a waiter goes on when the holder ends", waiter_goes_on),
+    ("a waiter continues when the holder ends", waiter_goes_on),
     ("inserting the same key waits", same_key_waits),
     ("phantoms", phantoms),
     ("gap locks of a point miss", point_miss),
@@ -116,7 +116,7 @@ fn waiter_goes_on(factory: Factory<'_>) {
         thread::yield_now();
         commit(first);
         let seen = waiter.join().expect("no panic").expect("granted");
-        assert_eq!(seen, Some(row(10, Some(7), "w")), "it sees what the holder committed");
+        assert_eq!(seen, Some(row(10, Some(7), "w")), "it sees the holder's committed row");
     });
 }
 

@@ -31,7 +31,7 @@ struct Span {
     exclusive: bool,
 }
 
-/// `c` of the row with key `a`: sorts otherwise than `a`.
+/// `c` of the row with key `a`: sorts differently from `a`.
 fn text(a: i64) -> String {
     format!("{:02}", a * 7 % KEYS as i64)
 }
@@ -153,7 +153,7 @@ impl Oracle {
         session.txn.begin_statement();
         match span.read(bench, &mut *session.txn, random.below(2) == 0) {
             Ok(rows) => {
-                assert!(!self.others_wrote_in(&span), "read what is not committed: {span:?}");
+                assert!(!self.others_wrote_in(&span), "read uncommitted rows: {span:?}");
                 assert_eq!(rows, self.expected(&span), "{span:?}");
                 session.spans.push(span);
                 true

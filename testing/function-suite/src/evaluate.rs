@@ -73,7 +73,7 @@ impl Evaluator {
             .collect()
     }
 
-    /// Arity of a function; that of no function is 0.
+    /// Arity of a function; 0 for an unknown one.
     pub fn arity(&self, name: &str) -> Arity {
         self.registry.function(name).map_or(Arity::exactly(0), |function| function.arity)
     }

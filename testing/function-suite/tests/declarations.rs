@@ -24,7 +24,7 @@ fn each_name_is_declared_once() {
                 "FUNCTION" => registry.function(name).map(|function| function.name),
                 _ => registry.aggregate(name).map(|function| function.name),
             };
-            *registered.entry(name.expect("what is registered is found")).or_default() += 1;
+            *registered.entry(name.expect("a registered function is found")).or_default() += 1;
         }
     }
     // ANY_VALUE is a function of a row and, where the grammar requires one, an aggregate.

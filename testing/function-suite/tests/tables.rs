@@ -1,4 +1,4 @@
-//! Every line of the tables: an expression, its value, its type and its warnings, as the reference answers them.
+//! Every line of the tables: an expression, its value, its type and its warnings, as in the reference.
 
 use function_suite::{Answer, Evaluator};
 

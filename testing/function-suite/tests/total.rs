@@ -1,4 +1,4 @@
-//! Every function answers every argument: with a value or an error, never with a panic, and within the packet's bounds.
+//! Every function accepts every argument: it returns a value or an error, never panics, and keeps the packet's bounds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

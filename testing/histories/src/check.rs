@@ -32,7 +32,7 @@ pub enum Anomaly {
     Time,
 }
 
-/// Something wrong, in words.
+/// A violation, in words.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// Its kind.
@@ -46,7 +46,7 @@ pub struct Finding {
 pub struct Report {
     /// Violations of the level.
     pub forbidden: Vec<Finding>,
-    /// Cycles that it allows: they show that there was something to find.
+    /// Cycles that the level allows: they show that the history had conflicts.
     pub permitted: usize,
 }
 
@@ -177,7 +177,7 @@ impl<'h> Checker<'h> {
                 let Op::Read { key, elements, .. } = op else { continue };
                 for (at, element) in elements.iter().enumerate() {
                     let Some((writer, gone)) = self.writers.get(&(*key, *element)).copied() else {
-                        let text = format!("T{number} read {element} in {key}: nobody's");
+                        let text = format!("T{number} read {element} in {key}: never appended");
                         self.find(Anomaly::BrokenList, text);
                         continue;
                     };
@@ -198,7 +198,7 @@ impl<'h> Checker<'h> {
 
     /// Checks a transaction's reads against its own operations.
     fn check_internal(&mut self, number: usize, transaction: &Transaction) {
-        // A row that is not there can only be kept away by locks on gaps.
+        // Only gap locks can protect a row that does not exist.
         let locks_gaps = self.level != Level::ReadCommitted;
         let mut snapshot: HashMap<Key, &[Element]> = HashMap::new();
         // The expected contents of a locked list: as read, followed by own elements.
@@ -366,8 +366,9 @@ impl<'h> Checker<'h> {
     }
 
     fn describe(&self, cycle: &[Edge]) -> String {
-        let node =
-            |at: u32| format!("T{}{}", at / 3, ["'s snapshot", "", "'s moment"][at as usize % 3]);
+        let node = |at: u32| {
+            format!("T{}{}", at / 3, ["'s snapshot", "", "'s clock node"][at as usize % 3])
+        };
         let mut text = String::new();
         for edge in cycle {
             text += &format!("{} -{:?} {}-> ", node(edge.from), edge.why, edge.key);

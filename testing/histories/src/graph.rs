@@ -1,4 +1,4 @@
-//! A directed graph with kinds of edges; cycles through allowed kinds only. Knows no transactions.
+//! A directed graph with kinds of edges; cycles through allowed kinds only. Independent of transactions.
 
 /// Why one node comes before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,10 +23,10 @@ pub enum Op {
         key: Key,
         /// The element.
         element: Element,
-        /// Taken back by ROLLBACK TO SAVEPOINT.
+        /// Undone by ROLLBACK TO SAVEPOINT.
         undone: bool,
     },
-    /// A list was read whole.
+    /// A list was read completely.
     Read {
         /// The list.
         key: Key,
@@ -37,14 +37,14 @@ pub enum Op {
     },
 }
 
-/// How a transaction ended, as its client knows.
+/// The end of a transaction, from its client's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// COMMIT was acknowledged.
     Committed,
     /// Rolled back, by itself or by the server.
     Aborted,
-    /// The answer to COMMIT was an error or never came.
+    /// COMMIT returned an error or no answer arrived.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ pub struct Transaction {
     pub end: End,
     /// Before its first statement was sent.
     pub began: u64,
-    /// After the answer to its last.
+    /// After the answer to its last statement.
     pub ended: u64,
 }
 

@@ -1,4 +1,4 @@
-//! One connection's random transactions, as SQL and as the operations that the checker knows.
+//! One connection's random transactions, as SQL and as operations for the checker.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -23,9 +23,9 @@ pub(crate) struct Session<'l> {
     locks_gaps: bool,
 }
 
-/// Why a transaction went no further.
+/// The reason why a transaction stopped.
 enum Stopped {
-    /// Rolled back; this is in order.
+    /// Rolled back; this is expected.
     Aborted,
     Failed(String),
 }
@@ -421,7 +421,7 @@ impl<'l> Session<'l> {
         self.read(ops, &condition, place..place + 1, lock).map(drop)
     }
 
-    /// A range that may reach to lists that are not there yet.
+    /// A range that may include lists that do not exist yet.
     fn read_range(&mut self, ops: &mut Vec<Op>, read_only: bool) -> Result<(), Stopped> {
         let place = self.lists.pick(&mut self.random);
         let lock = self.lock(read_only);
@@ -455,7 +455,7 @@ impl<'l> Session<'l> {
         self.read(ops, &condition, NOWHERE, lock).map(drop)
     }
 
-    /// Notes are of elements in lists that are there, whenever one looks.
+    /// Checks that notes belong to elements of existing lists, at any time.
     fn check_notes(&mut self) -> Result<(), Stopped> {
         let sql = "SELECT n.list, n.element FROM notes n LEFT JOIN lists l ON l.id = n.list \
                    WHERE l.id IS NULL OR NOT FIND_IN_SET(n.element, l.list)";
@@ -466,7 +466,7 @@ impl<'l> Session<'l> {
         }
     }
 
-    /// Everything as it is in the end.
+    /// The final state.
     pub fn read_all(&mut self) -> Result<Transaction, String> {
         let began = self.now();
         let (mut ops, places) = (Vec::new(), self.lists.places());

@@ -46,7 +46,7 @@ impl Lists {
     }
 
     pub fn pick(&self, random: &mut SplitMix) -> Key {
-        // Some are used more than others.
+        // Some are used more often than others.
         let at = random.below(LISTS as u64).min(random.below(LISTS as u64));
         self.active[at as usize].load(Ordering::Relaxed)
     }
@@ -107,7 +107,7 @@ const TABLES: [&str; 5] = [
 /// One round on empty tables; the levels take turns among the connections.
 ///
 /// # Errors
-/// The server refuses something that it should not.
+/// The server returns an unexpected error.
 pub(crate) fn round(
     login: &Options,
     levels: &[&str],
@@ -155,7 +155,7 @@ pub(crate) fn round(
     for outcome in outcomes {
         history.extend(outcome?);
     }
-    // Everything as it is in the end: appends that vanished are missing here.
+    // The final state: lost appends are missing here.
     let mut last = Session::open(login, levels[0], &lists, clock, seed)?;
     history.push(last.read_all()?);
     Ok(history)

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use sqltest::Server;
 
-/// The name that callgrind's files begin with, in the server's folder.
+/// The prefix of callgrind's file names, in the server's folder.
 const OUT: &str = "callgrind";
 /// The threads that run statements, by their name. The work of others (writing pages, purge, checking for idle connections) depends on the time
 /// more than on the statement.
@@ -80,7 +80,7 @@ impl Watched {
         Ok(Counts(counts))
     }
 
-    /// Callgrind's files so far go: each dump of a thread's counts is a new one.
+    /// Removes callgrind's previous files: each dump of a thread's counts is a new one.
     fn forget(&self) -> Result<(), String> {
         for path in self.dumps()? {
             std::fs::remove_file(path).map_err(|error| error.to_string())?;

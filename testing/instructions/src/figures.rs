@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// How many percent more than its figure a statement may need, and from how many percent less on its figure should be lowered.
+/// The percentage by which a statement may exceed its figure, and the percentage below it at which the figure should be lowered.
 const MORE_PERCENT: f64 = 3.0;
 const FEWER_PERCENT: f64 = 3.0;
 /// The line that names the processor.
@@ -19,7 +19,7 @@ pub struct Figures {
     figures: BTreeMap<String, u64>,
 }
 
-/// How a count compares with its figure.
+/// The result of comparing a count with its figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// The file has no figure for it.
@@ -78,12 +78,12 @@ impl Figures {
         self.processor == processor
     }
 
-    /// Notes the processor that the figures hold for from now on.
+    /// Records the processor for which the figures hold from now on.
     pub fn keep_processor(&mut self, processor: &str) {
         processor.clone_into(&mut self.processor);
     }
 
-    /// Takes a count as the figure from now on.
+    /// Records a count as the figure from now on.
     pub fn keep(&mut self, name: &str, counted: u64) {
         self.figures.insert(name.to_owned(), counted);
     }
@@ -103,7 +103,7 @@ impl Figures {
     }
 }
 
-/// The processor's architecture and those of its features by which code is chosen at run time.
+/// The processor's architecture and the features by which code is chosen at run time.
 pub fn processor() -> String {
     const FEATURES: &[&str] =
         &["aes", "avx", "avx2", "bmi2", "erms", "fma", "pclmulqdq", "rdrand", "sse4_2"];

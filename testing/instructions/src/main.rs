@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether no statement needs more than it may.
+/// Whether all statements are within their limits.
 fn run(options: &Options) -> Result<bool, String> {
     let mut figures = Figures::read(&options.figures)?;
     let processor = figures::processor();

@@ -1,4 +1,4 @@
-//! The statements that are counted, and the rows that they meet.
+//! The counted statements, and their rows.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ const MANY_ROWS: i64 = 10_000;
 /// Warm-up time before statements are counted: the server checks for busy connections twice a second and has by then given this one its own thread.
 const WARM: Duration = Duration::from_millis(1100);
 
-/// A statement that is counted.
+/// A counted statement.
 pub struct Statement {
-    /// As in the file of figures.
+    /// Its name in the file of figures.
     pub name: &'static str,
-    /// How often it runs between two counts.
+    /// Number of runs between two counts.
     pub times: u32,
     /// Makes the rows of a round, from the number of earlier runs of the statement.
     rows: Option<fn(i64, u32) -> String>,
@@ -31,7 +31,7 @@ enum Run {
     Text(fn(i64) -> String),
     /// Texts, in order.
     Texts(&'static [&'static str]),
-    /// A connection that begins and ends.
+    /// Opening and closing a connection.
     Connect,
 }
 
@@ -127,7 +127,7 @@ pub const STATEMENTS: &[Statement] = &[
     Statement { name: "connect", times: 100, rows: None, run: Run::Connect },
 ];
 
-/// A key of the table, another each time.
+/// A key of the table, a different one each time.
 fn id(n: i64) -> i64 {
     n * 7 % ROWS + 1
 }
@@ -146,7 +146,7 @@ pub struct Session {
     options: client::Options,
 }
 
-/// A statement that the server knows.
+/// A prepared statement.
 pub struct Ready {
     statement: &'static Statement,
     prepared: Option<Prepared>,
@@ -253,7 +253,7 @@ impl Session {
                     let run = self.connection.execute(prepared, &parameters(ready.ran), &mut ());
                     let outcome = run.map_err(|failure| format!("{sql}: {failure}"))?;
                     if outcome.rows == 0 && outcome.affected_rows == 0 {
-                        return Err(format!("{sql}: there is no such row"));
+                        return Err(format!("{sql}: no row found"));
                     }
                 }
                 Run::Text(sql) => self.query(&sql(ready.ran))?,

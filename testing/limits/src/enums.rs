@@ -6,11 +6,11 @@ use client::Connection;
 
 use crate::{Options, connect, error_of, must, run};
 
-/// Any definition is answered within this.
+/// Time limit for any definition.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
-/// Runs of which the best counts: the machine may do other things.
+/// Number of runs, of which the best counts: the machine may be busy.
 const ROUNDS: usize = 5;
-/// Seven times as many members may take this much more than seven times as long.
+/// Seven times as many members may take seven times as long, times this factor.
 const GROWTH_MAX: f64 = 1.3;
 
 fn definition(count: usize) -> String {

@@ -88,7 +88,7 @@ fn error_of(connection: &mut client::Connection, sql: &str) -> Result<Option<u16
     }
 }
 
-/// A limit that was not kept, worded.
+/// The message for a missed limit.
 fn must(holds: bool, what: String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what) }
 }

@@ -14,7 +14,7 @@ const CONNECTION_BYTES: u64 = 16 << 10;
 /// Executions of one round when text and prepared form are compared.
 const EXECUTIONS: usize = 20_000;
 const ROUNDS: usize = 5;
-/// Server time of a text that is parsed and planned over that of the prepared form, at least. A text of a shape that ran before is
+/// Least ratio of the server time of a text that is parsed and planned to that of the prepared form. A text of a shape that ran before is
 /// found in the plan cache and costs about as much as the prepared form: that ratio is only printed.
 const GAIN_MIN: f64 = 1.3;
 

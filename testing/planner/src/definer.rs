@@ -47,7 +47,7 @@ impl Definer<'_> {
                 plan::Expr::Literal { value: Value::Int(number), .. } => {
                     Ok((Value::Int(-number), ty))
                 }
-                _ => Err(Error::not_supported("a constant that is no number")),
+                _ => Err(Error::not_supported("a constant that is not a number")),
             },
             _ => Err(Error::not_supported("a constant that must be computed")),
         }

@@ -1,4 +1,4 @@
-//! A schema `test` and its way through binder and optimizer.
+//! A schema `test` with binder and optimizer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -185,7 +185,8 @@ impl Fixture {
     /// # Errors
     /// The table, index or mode does not exist.
     pub fn tell(&mut self, words: &[&str]) -> std::result::Result<(), String> {
-        let number = |word: &&str| word.parse::<u64>().map_err(|_| format!("{word} is no number"));
+        let number =
+            |word: &&str| word.parse::<u64>().map_err(|_| format!("{word} is not a number"));
         match words {
             ["rows", table, rows] => {
                 let id = self.table(table)?.id.0;
@@ -200,7 +201,7 @@ impl Fixture {
             ["sql_mode", mode] => {
                 self.sql_mode = SqlMode::parse(mode).map_err(|_| format!("no mode {mode}"))?;
             }
-            _ => return Err(format!("what is {}?", words.join(" "))),
+            _ => return Err(format!("unknown line: {}", words.join(" "))),
         }
         Ok(())
     }
@@ -324,7 +325,7 @@ fn collations(statement: &LogicalStatement) -> String {
     format!("collations {}\n", numbers.join(" "))
 }
 
-/// Rows that are the answer, as EXPLAIN in its traditional form has: captions, then a line each.
+/// The rows of the answer in EXPLAIN's traditional form: captions, then a line each.
 fn table(columns: &[OutputColumn], rows: &[Vec<Value>]) -> String {
     let captions: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
     let mut text = captions.join(" | ") + "\n";

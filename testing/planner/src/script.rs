@@ -18,7 +18,7 @@ pub fn check(path: &Path, view: View) {
     assert!(differences.is_empty(), "{}\n{differences}", path.display());
 }
 
-/// The script as it would have to be, and where it differs.
+/// The script with the actual results, and the differences.
 fn run(text: &str, view: View) -> (String, String) {
     let mut fixture = Fixture::default();
     let (mut shown, mut differences) = (String::new(), String::new());

@@ -23,9 +23,9 @@ const SOCKET: &str = "/data/squall.sock";
 const PORT: u16 = 3306;
 /// Small, so that a test maps little memory; the working set is smaller still.
 const POOL: &str = "--innodb-buffer-pool-size=16M";
-/// How long a client waits for its server at most, in simulated time.
+/// The longest time that a client waits for its server, in simulated time.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Between two attempts to connect with a server that starts.
+/// Time between two attempts to connect to a starting server.
 const ATTEMPT: Duration = Duration::from_millis(20);
 
 /// A server that runs.
@@ -35,7 +35,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on [`DATA`] and returns when it can be connected with.
+    /// Starts a server on [`DATA`] and returns when it accepts connections.
     ///
     /// # Panics
     /// When it does not start.

@@ -1,4 +1,4 @@
-//! A server's answer as text, the same for every server that answers the same.
+//! A server's answer as text, deterministic for equal answers.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub struct View {
     pub columns_only: bool,
     /// Rows in sorted order.
     pub sorted: bool,
-    /// The lines of EXPLAIN's tree, with about how many rows and without costs.
+    /// The lines of EXPLAIN's tree, with rounded rows and without costs.
     pub plan: bool,
     /// Binary protocol.
     pub prepared: bool,
@@ -23,7 +23,7 @@ pub struct View {
     pub parameters: Vec<String>,
 }
 
-/// Runs `sql` and words the answer. A lost connection is part of the answer.
+/// Runs `sql` and formats the answer. A lost connection is part of the answer.
 pub fn ask(connection: &mut Connection, sql: &str, view: &View) -> String {
     let run = if view.prepared { prepared } else { text };
     let answer = match run(connection, sql, view) {
@@ -35,7 +35,7 @@ pub fn ask(connection: &mut Connection, sql: &str, view: &View) -> String {
     answer.replace("InnoDB", "Squall")
 }
 
-/// An error as scripts have it.
+/// An error in the scripts' format.
 pub fn error_line(error: &errors::Error) -> String {
     let state = error.sqlstate();
     let state = String::from_utf8_lossy(&state);

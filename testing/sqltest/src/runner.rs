@@ -29,9 +29,9 @@ struct Client {
 /// The login options of the next statement's connection, from `# @login`.
 #[derive(Clone, Copy, Default)]
 struct Login {
-    /// It begins, whether there is one already or not.
-    anew: bool,
-    /// As of a client that can handle an expired password.
+    /// Opens the connection again if it exists.
+    reconnect: bool,
+    /// As a client that can handle an expired password.
     expired: bool,
 }
 
@@ -75,7 +75,7 @@ impl Client {
         self.answers.recv_timeout(within).ok()
     }
 
-    /// The answer of a statement that should wait, or may: `WAITS` once `admin` sees it wait.
+    /// The answer of a statement that must or may wait: `WAITS` once `admin` sees it wait.
     fn answer_or_wait(&self, admin: &mut Connection) -> String {
         let deadline = Instant::now() + BLOCKED_AFTER;
         let mut seen = 0;
@@ -107,7 +107,7 @@ fn open(address: &str, user: &str, schema: Option<&str>) -> Result<Connection, S
 
 fn options(address: &str, user: &str, schema: Option<&str>) -> Result<Options, String> {
     let (host, port) = address.rsplit_once(':').ok_or("the server's address is host:port")?;
-    let port = port.parse().map_err(|_| "the port is no number")?;
+    let port = port.parse().map_err(|_| "the port is not a number")?;
     Ok(Options {
         target: Target::Tcp(host.into(), port),
         user: user.into(),
@@ -143,7 +143,7 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
         };
         let login = std::mem::take(&mut login);
         let mut refused = None;
-        if login.anew || !clients.contains_key(connection) {
+        if login.reconnect || !clients.contains_key(connection) {
             clients.remove(connection);
             match Client::connect(address, connection, login)? {
                 Ok(client) => _ = clients.insert(connection.clone(), client),
@@ -184,7 +184,7 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
     if differences.is_empty() { Ok(()) } else { Err(differences) }
 }
 
-/// Whether `@plans` is about this statement.
+/// Whether `@plans` applies to this statement.
 fn is_explain(sql: &str) -> bool {
     sql.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("EXPLAIN"))
 }
@@ -193,7 +193,7 @@ fn is_explain(sql: &str) -> bool {
 fn direct(line: &str, view: &mut View, login: &mut Login) {
     if let Some(comment) = line.strip_prefix("# ") {
         login.expired |= comment.split(' ').any(|word| word == "@login-expired");
-        login.anew |= login.expired || comment.split(' ').any(|word| word == "@login");
+        login.reconnect |= login.expired || comment.split(' ').any(|word| word == "@login");
         view.types |= comment.split(' ').any(|word| word == "@types");
         view.columns_only |= comment.split(' ').any(|word| word == "@columns");
         view.plan |= comment.split(' ').any(|word| word == "@plans");

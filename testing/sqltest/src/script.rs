@@ -9,9 +9,9 @@ pub enum Mode {
     Prepared,
     /// `>& `: send and continue; the answer is `waits` when the statement blocks.
     Background,
-    /// `>= `: the answer of the statement that was sent before.
+    /// `>= `: the answer of the previously sent statement.
     Reap,
-    /// `>!`: KILL QUERY for the statement that was sent before, and its answer.
+    /// `>!`: KILL QUERY for the previously sent statement, and its answer.
     Stop,
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How long the server may take until it accepts connections.
 const START_WITHIN: Duration = Duration::from_secs(60);
 
-/// A running server; ends with this value.
+/// A running server; it stops when this value is dropped.
 pub struct Server {
     child: Child,
     port: u16,
@@ -54,7 +54,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Its process, for memory and processor time.
+    /// Its process id, for memory and processor time.
     pub fn process(&self) -> u32 {
         self.child.id()
     }

@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPublicEncryptingKey, PublicEncryptingKey};
 use sha1::{Digest, Sha1};
 
-/// First answer of the method `plugin` to `nonce`; `None` for a method we do not know.
+/// First answer of the method `plugin` to `nonce`; `None` for an unknown method.
 pub fn first_answer(plugin: &[u8], password: &[u8], nonce: &[u8]) -> Option<Vec<u8>> {
     if password.is_empty() {
         return Some(Vec::new());

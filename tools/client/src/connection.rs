@@ -42,7 +42,7 @@ pub struct Options {
     pub database: Option<String>,
     /// Whether to encrypt.
     pub tls: Encryption,
-    /// How the stream may be framed, best first; empty for plain.
+    /// Accepted framings of the stream, best first; empty for plain.
     pub framings: Vec<Framing>,
     /// Whether to log in with an expired password, to set a new one.
     pub expired_passwords: bool,
@@ -75,19 +75,19 @@ impl Framing {
 pub enum Encryption {
     /// Never.
     Off,
-    /// When the server can and it is not on this machine's socket.
+    /// If the server supports it and the connection is not this machine's socket.
     Preferred,
     /// Or else fail.
     Required,
 }
 
-/// The best framing that the server can do.
+/// The best framing that the server supports.
 fn choose_framing(wanted: &[Framing], server: Capabilities) -> Result<Framing> {
     let mut possible = wanted.iter().filter(|framing| server.contains(framing.capability()));
     match possible.next() {
         Some(framing) => Ok(*framing),
         None if wanted.is_empty() => Ok(Framing::Plain),
-        None => Err(Failure::Lost("the server has none of the compression algorithms".into())),
+        None => Err(Failure::Lost("the server supports none of the compression algorithms".into())),
     }
 }
 
@@ -158,9 +158,9 @@ pub struct Connection {
     used: usize,
     output: Vec<u8>,
     sequence: u8,
-    /// Of the rows of the last command, all its results alike.
+    /// Protocol of the rows of the last command, the same for all its results.
     protocol: Protocol,
-    /// `VERSION()` as the greeting gave it.
+    /// The server's version in the greeting.
     pub server_version: String,
     /// `CONNECTION_ID()`.
     pub connection_id: u32,
@@ -183,7 +183,7 @@ impl Connection {
         Connection::begin(stream, options)
     }
 
-    /// Logs in over a way that the caller brings, without TLS. The target of `options` does not count.
+    /// Logs in over the caller's stream, without TLS. The target of `options` is ignored.
     ///
     /// # Errors
     /// The server refuses.
@@ -457,7 +457,7 @@ impl Connection {
         Ok(Prepared { id: prepared.statement_id, parameters: prepared.parameters })
     }
 
-    /// Runs a prepared statement; rows go to `answer` as they came.
+    /// Runs a prepared statement; rows go to `answer` undecoded.
     ///
     /// # Errors
     /// The statement failed or the connection is lost.
@@ -475,7 +475,7 @@ impl Connection {
         self.next_result(answer)
     }
 
-    /// Forgets a prepared statement. The server does not answer.
+    /// Closes a prepared statement. The server does not answer.
     ///
     /// # Errors
     /// The connection is lost.

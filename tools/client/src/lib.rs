@@ -1,6 +1,6 @@
 //! The protocol's client side for Squall's own tools: one blocking connection.
 //!
-//! Knows packets and authentication, no output formats and no workloads.
+//! Contains packets and authentication, no output formats or workloads.
 
 mod auth;
 mod connection;

@@ -24,16 +24,16 @@ pub enum Stream {
     Unix(UnixStream),
     /// Encrypted.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-    /// Whatever else carries bytes.
+    /// Any other byte stream.
     Carried(Box<dyn Carrier>, Reach),
     /// Compressed inside any of the others.
     Compressed(Box<Compressed>),
 }
 
-/// A way for bytes that the caller brings.
+/// A byte stream supplied by the caller.
 pub trait Carrier: Read + Write + Send {}
 
-/// How far bytes travel.
+/// The distance that bytes travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Within the machine, where no one can eavesdrop.
@@ -97,7 +97,7 @@ impl Compressed {
 }
 
 impl Stream {
-    /// Goes on encrypted. The certificate is not verified: like `--ssl-mode=PREFERRED`, this protects against listeners only.
+    /// Switches to encryption. The certificate is not verified: like `--ssl-mode=PREFERRED`, this protects against eavesdroppers only.
     pub fn encrypt(self) -> Result<Stream> {
         let Stream::Tcp(tcp) = self else { return Ok(self) };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -132,7 +132,7 @@ impl Stream {
         }
     }
 
-    /// Whether a secret may be sent as it is.
+    /// Whether a secret may be sent in clear.
     pub fn is_safe(&self) -> bool {
         match self {
             Stream::Tcp(_) => false,

@@ -1,6 +1,6 @@
 //! Checks a data directory, or a backup, that no server uses: pages, tables, free list, log and the small files. Changes nothing.
 //!
-//! Ends with 0 when all is well, 1 when something is damaged, 2 when it could not be checked.
+//! Exits with 0 when everything is intact, 1 when something is damaged, 2 when it could not be checked.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn storage_of(directory: &Path) -> PathBuf {
     if inner.is_dir() { inner } else { directory.to_owned() }
 }
 
-/// True when all is well.
+/// True when everything is intact.
 fn run(options: &Options) -> Result<bool, String> {
     let path = storage_of(&options.directory);
     let disk = ReadOnlyDisk::open_unused(&path).map_err(|error| match error.kind() {

@@ -1,12 +1,12 @@
-//! Invents a table, its rows and the statements of a load.
+//! Generates a table, its rows and the statements of a load.
 
 use crate::options::{CHAR_LENGTH, LoadType, Options};
 use crate::random::Random;
 
-/// Table of the invented load.
+/// Table of the generated load.
 const TABLE: &str = "t1";
 
-/// CREATE TABLE of the invented table.
+/// CREATE TABLE of the generated table.
 pub fn create_table(options: &Options, engine: Option<&str>) -> String {
     let mut columns = Vec::new();
     if options.auto_generate_sql_guid_primary {
@@ -33,7 +33,7 @@ fn needs_key(options: &Options) -> bool {
     matches!(options.auto_generate_sql_load_type, LoadType::Key | LoadType::Update)
 }
 
-/// An INSERT of one invented row.
+/// An INSERT of one generated row.
 pub fn insert(options: &Options, random: &mut Random) -> String {
     let mut values = Vec::new();
     if options.auto_generate_sql_guid_primary {

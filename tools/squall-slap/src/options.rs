@@ -54,7 +54,7 @@ pub enum Algorithm {
     Uncompressed,
 }
 
-/// Columns of an invented table: `N`, or `N:I` with I of them indexed.
+/// Columns of the generated table: `N`, or `N:I` with I of them indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
     pub count: u32,
@@ -69,11 +69,11 @@ pub struct BlobColumns {
     pub max: usize,
 }
 
-/// Longest BLOB that is invented.
+/// Longest generated BLOB.
 const BLOB_LENGTH_MAX: usize = 1 << 26;
 
 fn columns(text: &str) -> Result<Columns, String> {
-    let number = |text: &str| text.parse().map_err(|_| format!("{text} is no number"));
+    let number = |text: &str| text.parse().map_err(|_| format!("{text} is not a number"));
     let (count, indexed) = match text.split_once(':') {
         None => (number(text)?, 0),
         Some((count, indexed)) => (number(count)?, number(indexed)?),
@@ -85,12 +85,12 @@ fn columns(text: &str) -> Result<Columns, String> {
 }
 
 fn blob_columns(text: &str) -> Result<BlobColumns, String> {
-    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is no number"));
+    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is not a number"));
     let (count, lengths) = match text.split_once(':') {
         None => (text, None),
         Some((count, lengths)) => (count, Some(lengths)),
     };
-    let count = count.parse().map_err(|_| format!("{count} is no number"))?;
+    let count = count.parse().map_err(|_| format!("{count} is not a number"))?;
     let (min, max) = match lengths.map(|lengths| (lengths, lengths.split_once('/'))) {
         None => (CHAR_LENGTH, CHAR_LENGTH),
         Some((length, None)) => (number(length)?, number(length)?),
@@ -102,7 +102,7 @@ fn blob_columns(text: &str) -> Result<BlobColumns, String> {
     Ok(BlobColumns { count, min, max })
 }
 
-/// Length of invented character values.
+/// Length of generated character values.
 pub const CHAR_LENGTH: usize = 128;
 
 /// sysbench's OLTP workloads.
@@ -173,38 +173,38 @@ pub struct Options {
     /// How to reach the server.
     #[arg(long, value_enum, ignore_case = true, default_value = "mysql")]
     pub protocol: Protocol,
-    /// Statement that every connection begins with.
+    /// Statement that each connection runs first.
     #[arg(long)]
     pub init_command: Option<String>,
     /// Character set of the connections.
     #[arg(long)]
     pub default_character_set: Option<String>,
-    /// Print sums at the end.
+    /// Print totals at the end.
     #[arg(short = 'T', long, visible_alias = "debug-info")]
     pub info: bool,
 
-    /// Invent a table and statements.
+    /// Generate a table and statements.
     #[arg(short = 'a', long)]
     pub auto_generate_sql: bool,
-    /// AUTO_INCREMENT primary key in the invented table.
+    /// AUTO_INCREMENT primary key in the generated table.
     #[arg(long)]
     pub auto_generate_sql_add_autoincrement: bool,
     /// Statements that each client runs; 0 for those of `--number-of-queries` or all once.
     #[arg(long, default_value_t = 0)]
     pub auto_generate_sql_execute_number: u64,
-    /// GUID primary key in the invented table.
+    /// GUID primary key in the generated table.
     #[arg(long)]
     pub auto_generate_sql_guid_primary: bool,
     /// Kind of the auto-generated statements.
     #[arg(long, value_enum, default_value = "mixed")]
     pub auto_generate_sql_load_type: LoadType,
-    /// Secondary indexes in the invented table.
+    /// Secondary indexes in the generated table.
     #[arg(long, default_value_t = 0)]
     pub auto_generate_sql_secondary_indexes: u32,
-    /// Different statements to invent for reading and updating.
+    /// Different statements to generate for reading and updating.
     #[arg(long, default_value_t = 10)]
     pub auto_generate_sql_unique_query_number: u64,
-    /// Different statements to invent for writing.
+    /// Different statements to generate for writing.
     #[arg(long, default_value_t = 10)]
     pub auto_generate_sql_unique_write_number: u64,
     /// Rows that are inserted before the load starts.
@@ -252,16 +252,16 @@ pub struct Options {
     /// Name of the test in the CSV.
     #[arg(long, default_value = "")]
     pub label: String,
-    /// Leave the schema there afterwards.
+    /// Keep the schema afterwards.
     #[arg(long)]
     pub no_drop: bool,
-    /// BLOB columns of the invented table: N, N:LENGTH or N:MIN/MAX.
+    /// BLOB columns of the generated table: N, N:LENGTH or N:MIN/MAX.
     #[arg(long, default_value = "0", value_parser = blob_columns)]
     pub number_blob_cols: BlobColumns,
-    /// VARCHAR columns of the invented table: N, or N:I with I of them indexed.
+    /// VARCHAR columns of the generated table: N, or N:I with I of them indexed.
     #[arg(short = 'x', long, default_value = "1", value_parser = columns)]
     pub number_char_cols: Columns,
-    /// INT columns of the invented table: N, or N:I with I of them indexed.
+    /// INT columns of the generated table: N, or N:I with I of them indexed.
     #[arg(short = 'y', long, default_value = "1", value_parser = columns)]
     pub number_int_cols: Columns,
     /// Statements over all clients; 0 for the given ones once each client.
@@ -285,7 +285,7 @@ pub struct Options {
     /// Statements of the load, or a file of them; may be repeated.
     #[arg(short, long)]
     pub query: Vec<String>,
-    /// Seed of everything random.
+    /// Seed of the random numbers.
     #[arg(long, default_value_t = 1)]
     pub set_random_seed: u64,
     /// Print nothing.
@@ -294,7 +294,7 @@ pub struct Options {
     /// Seconds to run for, instead of a number of statements.
     #[arg(long, default_value_t = 0)]
     pub timer_length: u64,
-    /// Say more; repeat for the statements.
+    /// Print more; repeat for the statements.
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 
@@ -307,7 +307,7 @@ pub struct Options {
     /// Rows of each of them.
     #[arg(long, default_value_t = 100_000)]
     pub table_size: u64,
-    /// Make and fill the tables first.
+    /// Create and fill the tables first.
     #[arg(long)]
     pub prepare: bool,
     /// Drop the tables afterwards.
@@ -356,7 +356,7 @@ impl Options {
         Ok(connection)
     }
 
-    /// How to log in, with a schema or without.
+    /// The log-in options, with or without a schema.
     pub fn login(&self, database: Option<&str>) -> client::Options {
         let target = match (&self.socket, self.protocol) {
             (Some(path), Protocol::Socket | Protocol::Mysql) => Target::Socket(path.clone()),

@@ -1,4 +1,4 @@
-//! mysqlslap's way: a schema, a list of statements, several clients that run through it.
+//! mysqlslap's method: a schema, a list of statements, several clients that run through it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -15,7 +15,7 @@ use crate::report::Report;
 struct Load<'a> {
     options: &'a Options,
     statements: &'a [String],
-    /// Statements that each client runs; 0 while the clock decides.
+    /// Statements that each client runs; 0 with a time limit.
     per_client: u64,
     start: Barrier,
     stop: AtomicBool,
@@ -140,7 +140,7 @@ fn per_client(options: &Options, clients: u64, statements: u64) -> u64 {
     }
 }
 
-/// Statements that make the schema, its tables and rows.
+/// Statements that create the schema, its tables and rows.
 fn setup(
     options: &Options,
     engine: Option<&str>,

@@ -69,7 +69,7 @@ pub struct Options {
     /// No captions.
     #[arg(short = 'N', long)]
     pub skip_column_names: bool,
-    /// Go on after errors in a batch.
+    /// Continue after errors in a batch.
     #[arg(short, long)]
     pub force: bool,
     /// Program that shows long results.

@@ -196,7 +196,7 @@ impl<'a> Shell<'a> {
             "format" if !rest.is_empty() => {
                 match <Format as clap::ValueEnum>::from_str(rest, true) {
                     Ok(format) => self.format = Some(format),
-                    Err(_) => return Some(Err(format!("there is no format {rest}"))),
+                    Err(_) => return Some(Err(format!("unknown format {rest}"))),
                 }
             }
             _ => return None,
@@ -204,7 +204,7 @@ impl<'a> Shell<'a> {
         Some(Ok(Next::Go))
     }
 
-    /// The form of results here and now.
+    /// The format of results in the current mode.
     fn format(&self, vertical: bool) -> Format {
         if vertical || self.options.vertical {
             return Format::Vertical;
@@ -248,7 +248,7 @@ impl<'a> Shell<'a> {
         let flushed = out.flush();
         drop(out);
         if let Some(mut pager) = pager {
-            // A pager that was left early has seen enough.
+            // A pager that was closed early has seen enough.
             let _ = pager.wait();
         } else {
             flushed?;

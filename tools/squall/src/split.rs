@@ -1,4 +1,4 @@
-//! Cuts input into statements at the delimiter, outside strings, quoted names and comments.
+//! Splits input into statements at the delimiter, outside strings, quoted names and comments.
 
 /// How a statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

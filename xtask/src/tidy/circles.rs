@@ -165,7 +165,7 @@ fn largest(edges: &Edges) -> usize {
     circles(edges).first().map_or(0, Vec::len)
 }
 
-/// For each file, the size of the largest circle that is left when no file imports it, smallest first.
+/// For each file, the size of the largest circle left when no file imports it, smallest first.
 fn without_imported(circle: &[usize], edges: &Edges) -> Vec<(usize, usize)> {
     let size = |file: usize| {
         let left = edges.iter().copied().filter(|(_, to)| *to != file).collect();

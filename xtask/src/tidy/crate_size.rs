@@ -31,7 +31,8 @@ pub fn findings(layers: &Layers, crates: &[(String, u64)]) -> Vec<String> {
     }
     for name in layers.oversized.keys() {
         if crates.iter().all(|(krate, _)| krate != name) {
-            findings.push(format!("layers.toml: [size.oversized] names {name}, which is no crate"));
+            findings
+                .push(format!("layers.toml: [size.oversized] names {name}, which is not a crate"));
         }
     }
     findings

@@ -59,7 +59,7 @@ const WORDS: &[(&[&str], &[&str], &str)] = &[
     ),
     (STATEMENT_CRATES, &["CURRENT_TIMESTAMP"], "how the default of a column is shown"),
     (STATEMENT_CRATES, &["SYSTEM_USER"], "a privilege"),
-    (STATEMENT_CRATES, &["SLEEP"], "what a connection does that waits for a command"),
+    (STATEMENT_CRATES, &["SLEEP"], "the state of a connection that waits for a command"),
     (STATEMENT_CRATES, &["USER"], "a column of an account table"),
     (
         STATEMENT_CRATES,
@@ -220,7 +220,7 @@ fn in_file(source: &Source, names: &BTreeSet<String>) -> Vec<String> {
     found
         .map(|(line, text)| {
             format!(
-                "{}:{line}: \"{text}\": the kernel names no function; its plugin declares what is asked of it (types::function)",
+                "{}:{line}: \"{text}\": the kernel names no function; its plugin declares its properties (types::function)",
                 source.name
             )
         })

@@ -6,9 +6,9 @@ use syn::{Block, Signature};
 use super::ratchet::{Better, Ratchet};
 use super::source::Source;
 
-/// Above this a function is counted.
+/// Functions above this length are counted.
 const LONG: u64 = 100;
-/// Above this a function must not be.
+/// No function may be longer than this.
 const TOO_LONG: u64 = 120;
 /// The limit that 99 of 100 functions should keep to.
 const P99: u64 = 60;

@@ -25,7 +25,7 @@ pub use circles::print as print_circles;
 enum Mode {
     /// Fail where a figure is worse than the kept one; report where it is better.
     Check,
-    /// Fail where it is better, too: the kept figure has to follow.
+    /// Fail also where it is better: the kept figure must follow.
     Strict,
     /// Lower the kept figures to the measured ones.
     Write,
@@ -88,7 +88,7 @@ pub fn tidy(args: &[String]) -> Result<(), String> {
     if findings.is_empty() { Ok(()) } else { Err(findings.join("\n")) }
 }
 
-/// Every ratchet with its figure of now.
+/// Every ratchet with its current figure.
 fn ratchets(sources: &[source::Source]) -> Vec<ratchet::Ratchet> {
     let mut ratchets = functions::ratchets(sources);
     ratchets.push(wildcards::ratchet(sources));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Which way a figure improves.
+/// The direction in which a figure improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// It counts something undesired.
@@ -13,16 +13,16 @@ pub enum Better {
     Higher,
 }
 
-/// A figure as measured now.
+/// A measured figure.
 #[derive(Debug, Clone)]
 pub struct Ratchet {
     /// Its key in `xtask/ratchets.toml`.
     pub name: String,
-    /// Which way it improves.
+    /// The direction in which it improves.
     pub better: Better,
     /// Its value now.
     pub value: u64,
-    /// The value from which on it need not improve.
+    /// The value beyond which it need not improve.
     pub target: u64,
     /// The counted items, each with its place, for `--list`.
     pub places: Vec<String>,
@@ -84,7 +84,7 @@ impl Kept {
         let mut kept = BTreeMap::new();
         for (name, value) in table {
             let value = value.as_integer().and_then(|value| u64::try_from(value).ok());
-            kept.insert(name.clone(), value.ok_or(format!("{FILE}: {name} is no count"))?);
+            kept.insert(name.clone(), value.ok_or(format!("{FILE}: {name} is not a count"))?);
         }
         Ok(Kept(kept))
     }

@@ -6,7 +6,7 @@ use syn::{ImplItem, Type};
 use super::ratchet::{Better, Ratchet};
 use super::source::Source;
 
-/// Fewer than that is enough.
+/// The target: fewer methods are not required.
 const TARGET: u64 = 149;
 
 #[derive(Default)]

@@ -8,14 +8,14 @@ use crate::run;
 /// Text that must not be in a Rust file, why, and in which folders it may be.
 const BANNED: &[(&str, &str, &[&str])] = &[
     ("static mut", "global mutable state", &[]),
-    ("todo!(", "what is not built answers error 1235", &[]),
-    ("unimplemented!(", "what is not built answers error 1235", &[]),
+    ("todo!(", "an unimplemented feature returns error 1235", &[]),
+    ("unimplemented!(", "an unimplemented feature returns error 1235", &[]),
     ("dbg!(", "left over", &[]),
     ("FIXME", "never lands", &[]),
     ("#[should_panic]", "assert the error instead", &[]),
     ("#[ignore", "a test runs or is deleted", &[]),
-    ("read_volatile", "volatile is no synchronisation", &[]),
-    ("write_volatile", "volatile is no synchronisation", &[]),
+    ("read_volatile", "volatile does not synchronise", &[]),
+    ("write_volatile", "volatile does not synchronise", &[]),
     (
         "std::thread::spawn",
         "threads come from sys::threads",
@@ -29,7 +29,7 @@ const BANNED: &[(&str, &str, &[&str])] = &[
     ("spin_loop", "spinning is sys::sync::spin_until_clear's business", &["crates/sys", "tests"]),
     (
         "compare_exchange",
-        "locks come from sys::sync; what is no lock is named here",
+        "locks come from sys::sync; other uses are listed here",
         &[
             "crates/sys",
             // The page latch, which parks; the claiming of a snapshot slot, which continues with the next.
@@ -55,7 +55,7 @@ const RAW_LOCK_FOLDERS: &[&str] =
 /// Crates that may contain `unsafe`.
 const UNSAFE_CRATES: &[&str] = &["crates/sys", "crates/page", "crates/bufpool", "crates/stdx"];
 
-/// A file longer than this is listed, so that somebody reads it as a reviewer would.
+/// A file longer than this is listed, so that a reviewer reads it.
 const LONG_FILE_LINES: usize = 1_500;
 
 /// Findings in any Rust file, worded for the author. Prints the longest ones.

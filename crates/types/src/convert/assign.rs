@@ -17,7 +17,7 @@ const DECIMAL_BYTES: usize = 64;
 pub enum StoreMode {
     /// They are errors.
     Strict,
-    /// They are changed so that they fit, with a warning.
+    /// They are changed to fit, with a warning.
     Lenient,
 }
 
@@ -164,7 +164,7 @@ impl Target<'_, '_, '_> {
         Ok(if self.to.unsigned { Value::UInt(fitted as u64) } else { Value::Int(fitted as i64) })
     }
 
-    /// Complains about a text that is not wholly a number.
+    /// Warns or fails for a text that is not wholly a number.
     fn check_number_text(&mut self, text: &[u8]) -> Result<()> {
         let parsed = Decimal::parse_lenient(text);
         if parsed.empty {
@@ -378,7 +378,7 @@ impl Target<'_, '_, '_> {
         Ok(Value::Bytes(bytes))
     }
 
-    /// No mode makes a geometry of something else.
+    /// No mode converts other types to a geometry.
     fn geometry(&self, value: &Value, from: &DataType) -> Result<Value> {
         let none = || Error::with(ErrorCode::CANT_CREATE_GEOMETRY_OBJECT, &[]);
         let Value::Bytes(bytes) = value else { return Err(none()) };
@@ -432,12 +432,12 @@ impl Target<'_, '_, '_> {
     }
 }
 
-/// An integer on its way to a column.
+/// An integer before assignment to a column.
 #[derive(Clone, Copy)]
 enum Whole {
     Negative(i64),
     Positive(u64),
-    /// Between -1 and 0 before it was rounded to 0: an unsigned column does not take it.
+    /// Between -1 and 0 before it was rounded to 0: an unsigned column does not accept it.
     BelowZero,
     /// Below every integer type.
     TooLow,

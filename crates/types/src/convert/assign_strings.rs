@@ -32,7 +32,7 @@ impl Target<'_, '_, '_> {
             .map(|(at, _)| at)
     }
 
-    /// A value as a string; a float gives up digits to fit the column.
+    /// A value as a string; a float drops digits to fit the column.
     pub(super) fn string(&mut self, value: &Value, from: &DataType) -> Result<SqlBytes> {
         let Value::Double(number) = value else { return Ok(string_of(value, from)) };
         use TypeKind::{Binary, Char, VarBinary, VarChar};
@@ -83,7 +83,7 @@ impl Target<'_, '_, '_> {
         Ok(Value::Bytes(bytes))
     }
 
-    /// How many bytes of a text the column takes.
+    /// Number of bytes of a text that fit the column.
     pub(super) fn text_cut(&self, bytes: &[u8], collation: &Collation) -> usize {
         let limit = match self.to.kind {
             TypeKind::TinyText => 255,

@@ -13,7 +13,7 @@ use crate::text::fsp_of;
 use crate::{DataType, Date, DateTime, Decimal, TemporalMode, Time, TypeKind, Value};
 
 impl Target<'_, '_, '_> {
-    /// 1292 with the words for a column.
+    /// 1292 in its wording for a column.
     pub(super) fn incorrect_temporal(&self, kind: &str, text: &[u8]) -> Error {
         let (column, row) = (self.ctx.column, self.ctx.row);
         let shown = text_for_message(text);
@@ -23,7 +23,7 @@ impl Target<'_, '_, '_> {
         )
     }
 
-    /// Says that a value is wrong; when lenient, in fewer words.
+    /// Reports a wrong value; when lenient, with a shorter message.
     pub(super) fn wrong_temporal(
         &mut self,
         kind: &str,
@@ -37,7 +37,7 @@ impl Target<'_, '_, '_> {
         }
     }
 
-    /// Notes that a part of a value was dropped.
+    /// Warns that a part of a value was dropped.
     pub(super) fn note_temporal(&mut self, kind: &str, text: &[u8]) {
         match self.mode {
             StoreMode::Strict => {
@@ -95,7 +95,7 @@ impl Target<'_, '_, '_> {
         Ok(datetime)
     }
 
-    /// A value of a temporal type that the mode does not take.
+    /// Checks the date of a temporal value against the mode; reports a date that is not accepted.
     pub(super) fn check_date(&mut self, date: Date, kind: &str) -> Result<Date> {
         if crate::temporal::date_is_accepted(date, self.ctx.sql_mode.temporal()) {
             return Ok(date);

@@ -57,7 +57,7 @@ fn cast_decimal(value: &Value, from: &DataType, to: &DataType, ctx: &mut CastCon
     if exact.round(i32::from(to.decimals)) != fitted {
         let mut shown = Vec::new();
         match value {
-            // Strings and dates are shown as literals, quotes and all.
+            // Strings and dates are shown as literals with their quotes.
             Value::Bytes(text) => {
                 shown.push(b'\'');
                 shown.extend_from_slice(text);

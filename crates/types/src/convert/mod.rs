@@ -33,7 +33,7 @@ pub struct CastContext<'a> {
     pub time_zone: &'a dyn ZoneRules,
     /// The current date: a TIME becomes a DATETIME of that day.
     pub today: Date,
-    /// Name of the column that is assigned to.
+    /// Name of the target column.
     pub column: &'a str,
     /// Number of the row, from 1.
     pub row: u64,
@@ -58,7 +58,7 @@ impl<'a> CastContext<'a> {
         self.diagnostics.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &[&kind, &text_for_message(text)]);
     }
 
-    /// A warning in other words than the catalogue's.
+    /// A warning with a different wording than the catalogue's.
     #[cold]
     pub(crate) fn warn_message(&mut self, code: ErrorCode, message: String) {
         let condition =

@@ -7,7 +7,7 @@ use crate::json::{JsonRef, JsonType};
 use crate::text::fsp_of;
 use crate::{DataType, Decimal, Value};
 
-/// The beginning of a text that is a number.
+/// The numeric prefix of a text.
 pub(super) struct FloatPrefix {
     pub(super) number: f64,
     pub(super) empty: bool,
@@ -75,7 +75,7 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     if prefix.empty || prefix.garbage || prefix.overflow { None } else { Some(prefix.number) }
 }
 
-/// The beginning of a text that is an integer.
+/// The integer prefix of a text.
 struct IntPrefix {
     negative: bool,
     magnitude: u64,
@@ -171,7 +171,7 @@ pub fn to_f64(value: &Value, ty: &DataType, ctx: &mut CastContext<'_>) -> f64 {
         Value::Decimal(number) => number.to_f64(),
         Value::Bytes(text) => {
             let prefix = float_prefix(text);
-            // An empty text is 0 without a word.
+            // An empty text is 0 without a warning.
             if prefix.garbage || prefix.overflow {
                 ctx.warn_truncated("DOUBLE", text);
             }

@@ -50,7 +50,7 @@ pub(super) fn warn_delimiters<T>(
     }
 }
 
-/// A text with an offset is brought to the session's zone.
+/// Converts a text with an offset to the session's zone.
 pub(super) fn apply_offset(
     datetime: DateTime,
     offset: Option<i32>,
@@ -129,7 +129,7 @@ pub(super) fn parse_duration(value: &Value, fsp: u8, mode: TemporalMode) -> Pars
     }
 }
 
-/// Whether the mode takes a date that is already one.
+/// Whether the mode accepts a DATE value.
 fn accepted(date: Date, mode: TemporalMode, ctx: &mut CastContext<'_>) -> bool {
     if crate::temporal::date_is_accepted(date, mode) {
         return true;

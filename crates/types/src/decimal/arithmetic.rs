@@ -19,7 +19,7 @@ fn fit(negative: bool, magnitude: Limbs, scale: usize) -> Option<Decimal> {
     Some(Decimal::from_parts(negative, magnitude, scale))
 }
 
-/// The scales to which two factors are cut so that the product fits nine groups, as the reference cuts them: both
+/// The scales to which two factors are truncated so that the product fits nine groups, as in the reference: both
 /// lose groups, the one with the longer fraction the odd one. `None` when the integer part does not fit.
 fn shorten_factors(integer: usize, a: usize, b: usize) -> Option<(usize, usize)> {
     let room = (MAX_DIGITS / GROUP).checked_sub(integer.div_ceil(GROUP))?;
@@ -101,7 +101,7 @@ impl Decimal {
             return None;
         }
         let (a, b) = (self.parts(), other.parts());
-        // The reference computes whole groups of digits and cuts there, before it rounds.
+        // The reference computes whole groups of digits and truncates there, before it rounds.
         let (padded_a, padded_b) =
             (a.scale.next_multiple_of(GROUP), b.scale.next_multiple_of(GROUP));
         let spare = padded_a - a.scale + padded_b - b.scale;
@@ -160,7 +160,7 @@ impl Decimal {
         self.cut(scale, true)
     }
 
-    /// Cuts to `scale` digits after the point (before it when negative).
+    /// Truncates to `scale` digits after the point (before it when negative).
     pub fn truncate(&self, scale: i32) -> Decimal {
         self.cut(scale, false)
     }

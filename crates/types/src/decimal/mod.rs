@@ -1,6 +1,6 @@
 //! DECIMAL: exact decimal numbers of up to 81 digits (65 once stored).
 //!
-//! Arithmetic follows the reference where it shows: a result holds at most nine groups of nine digits, counted
+//! Arithmetic follows the reference where results show it: a result holds at most nine groups of nine digits, counted
 //! separately before and after the point, and drops digits of the fraction first.
 
 mod arithmetic;

@@ -6,7 +6,7 @@ use crate::json::{JsonObject, JsonValue};
 /// So many decimals that nothing is rounded.
 const DIGITS_MAX: i32 = 308;
 
-/// How a reference system is named.
+/// The form of a reference system's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SystemName {
     /// `EPSG:4326`.
@@ -20,9 +20,9 @@ pub enum SystemName {
 pub struct GeoJsonStyle {
     /// Decimals of coordinates; `None` for all.
     pub digits: Option<u32>,
-    /// Its bounding box, too.
+    /// Whether to include its bounding box.
     pub bounds: bool,
-    /// Its reference system, too.
+    /// Whether to include its reference system.
     pub system: Option<SystemName>,
 }
 

@@ -169,7 +169,7 @@ impl Shape {
         self.change(&mut |position| std::mem::swap(&mut position.x, &mut position.y));
     }
 
-    /// The least and the greatest coordinates; `None` of an empty shape.
+    /// The least and the greatest coordinates; `None` for an empty shape.
     pub fn bounds(&self) -> Option<[Position; 2]> {
         let mut bounds: Option<[Position; 2]> = None;
         self.visit(&mut |at| {
@@ -180,7 +180,7 @@ impl Shape {
         bounds
     }
 
-    /// How many collections are within each other, this one counted.
+    /// The nesting depth of collections, including this one.
     pub fn depth(&self) -> usize {
         match self {
             Shape::Collection(shapes) => 1 + shapes.iter().map(Shape::depth).max().unwrap_or(0),

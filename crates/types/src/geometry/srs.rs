@@ -1,4 +1,4 @@
-//! The spatial reference systems that are known.
+//! The known spatial reference systems.
 
 /// The meaning of a reference system's coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ macro_rules! geographic {
     };
 }
 
-/// All that are known, by number. The geographic ones have their latitude first.
+/// All known systems, by number. The geographic ones have their latitude first.
 pub const SRS_LIST: &[ReferenceSystem] = &[
     ReferenceSystem { srid: 0, name: "", organization: "", axes: Axes::Plane, definition: "" },
     ReferenceSystem {

@@ -1,4 +1,4 @@
-//! Reading and writing of stored values: round trips of random geometries, and that no bytes do harm.
+//! Reading and writing of stored values: round trips of random geometries, and robustness against any bytes.
 
 use proptest::prelude::*;
 
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// A collection in a collection, so deep.
+/// Collections nested to this depth.
 fn nested(depth: usize) -> Vec<u8> {
     let mut bytes = vec![0; 4];
     for _ in 0..depth {

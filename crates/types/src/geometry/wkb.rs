@@ -4,7 +4,7 @@ use super::{DEPTH_MAX, GeometryKind, Position, Shape};
 
 /// Bytes of a position.
 const POSITION_SIZE: usize = 16;
-/// Bytes of byte order, kind and a count: the least that a geometry within another takes.
+/// Bytes of byte order, kind and a count: the least size of a nested geometry.
 const HEADER_SIZE: usize = 9;
 
 /// The reason why bytes are not a geometry.
@@ -136,7 +136,7 @@ impl WkbReader<'_> {
         })
     }
 
-    /// A count of things of at least `size` bytes, which must be there.
+    /// A count of items of at least `size` bytes, which must be present.
     fn count(&mut self, order: ByteOrder, size: usize, least: usize) -> Result<usize> {
         let count = self.u32(order)? as usize;
         if count < least || count > self.rest.len() / size {

@@ -177,7 +177,7 @@ impl<'a> JsonRef<'a> {
         if !self.is_object() && !self.is_array() {
             return 1;
         }
-        // An entry takes at least this much, whatever garbage claims.
+        // An entry takes at least this many bytes, whatever a corrupt count claims.
         let entry = 1 + self.width();
         self.number(0).unwrap_or(0).min(self.data.len() / entry)
     }
@@ -198,7 +198,7 @@ impl<'a> JsonRef<'a> {
         if kind == LITERAL {
             return Some(JsonRef { kind, data: self.data.get(at + 1..at + 2)? });
         }
-        // A value never lies within the entries: garbage cannot contain itself.
+        // A value never lies within the entries: corrupt data cannot contain itself.
         let offset = self.number(at + 1)?;
         let entries_end = self.value_entries() + self.len() * (1 + self.width());
         if offset < entries_end {

@@ -139,7 +139,7 @@ impl<'a> Parser<'a> {
         Ok(JsonValue::Array(elements))
     }
 
-    /// Gives the place of each element to `element`, which reads it.
+    /// Passes the place of each element to `element`, which reads it.
     fn elements(
         &mut self,
         depth: usize,
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Gives the name of each member to `member`, which reads its value.
+    /// Passes the name of each member to `member`, which reads its value.
     fn members(
         &mut self,
         depth: usize,
@@ -244,7 +244,7 @@ impl<'a> Parser<'a> {
             (PathLeg::Member(wanted), Some(b'{')) => {
                 self.members(depth + 1, |parser, name| {
                     if *name == **wanted {
-                        // Of members with one name the last counts.
+                        // Of members with the same name the last counts.
                         found = parser.find(depth + 1, rest)?;
                     } else {
                         parser.value::<false>(depth + 1)?;

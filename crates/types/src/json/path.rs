@@ -90,7 +90,7 @@ impl JsonPath {
         self.legs.iter().any(|leg| !matches!(leg, PathLeg::Member(_) | PathLeg::Cell(_)))
     }
 
-    /// Appends the values that it leads to, in document order.
+    /// Appends the values at the path, in document order.
     pub fn select<'a>(&self, root: JsonRef<'a>, out: &mut Vec<JsonRef<'a>>) {
         let start = out.len();
         walk(root, &self.legs, 0, out);
@@ -102,7 +102,7 @@ impl JsonPath {
         }
     }
 
-    /// The first value that it leads to.
+    /// The first value at the path.
     pub fn first<'a>(&self, root: JsonRef<'a>) -> Option<JsonRef<'a>> {
         if self.has_wildcard() {
             let mut found = Vec::new();
@@ -202,7 +202,7 @@ fn walk<'a>(value: JsonRef<'a>, legs: &[PathLeg], depth: usize, out: &mut Vec<Js
         }
         PathLeg::Ellipsis => {
             walk(value, rest, depth, out);
-            // Only garbage nests deeper.
+            // Only corrupt data nests deeper.
             if depth > MAX_DEPTH {
                 return;
             }

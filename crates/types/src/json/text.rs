@@ -65,7 +65,7 @@ fn separator(index: usize, inner: Option<usize>, out: &mut Vec<u8>) {
 }
 
 fn write(value: JsonRef<'_>, indent: Option<usize>, depth: usize, out: &mut Vec<u8>) {
-    // Only garbage nests deeper.
+    // Only corrupt data nests deeper.
     if depth > MAX_DEPTH {
         return out.extend_from_slice(b"null");
     }

@@ -98,7 +98,7 @@ impl JsonObject {
         &self.0
     }
 
-    /// Gives the members away.
+    /// Moves the members out.
     pub fn into_members(self) -> Vec<(Vec<u8>, JsonValue)> {
         self.0
     }
@@ -126,7 +126,7 @@ impl JsonValue {
     }
 
     fn copy(value: JsonRef<'_>, depth: usize) -> JsonValue {
-        // Only garbage nests deeper.
+        // Only corrupt data nests deeper.
         if depth > MAX_DEPTH {
             return JsonValue::Null;
         }

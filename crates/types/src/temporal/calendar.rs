@@ -154,7 +154,7 @@ impl DateTime {
         DateTime::from_day_micros(micros.checked_add(UNIX_EPOCH_DAY * MICROS_PER_DAY)?)
     }
 
-    /// Cut to whole units of `fsp` digits.
+    /// Truncated to whole units of `fsp` digits.
     pub const fn truncate_fsp(self, fsp: u8) -> DateTime {
         let unit = fsp_unit(fsp);
         let micro = self.packed() & 0xf_ffff;
@@ -190,7 +190,7 @@ pub const fn fsp_unit(fsp: u8) -> u64 {
 }
 
 impl super::Time {
-    /// Cut towards zero to `fsp` digits.
+    /// Truncated towards zero to `fsp` digits.
     pub const fn truncate_fsp(self, fsp: u8) -> super::Time {
         let unit = fsp_unit(fsp) as i64;
         super::Time::from_micros_clamped(self.micros() / unit * unit)

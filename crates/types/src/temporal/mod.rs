@@ -1,4 +1,4 @@
-//! Dates, times and durations: packing, parsing, formatting, calendar arithmetic. Knows no session.
+//! Dates, times and durations: packing, parsing, formatting, calendar arithmetic. Independent of sessions.
 
 mod calendar;
 mod format;

@@ -66,7 +66,7 @@ impl<T> ParsedTemporal<T> {
     }
 }
 
-/// Whether the mode takes this date.
+/// Whether the mode accepts this date.
 pub fn date_is_accepted(date: Date, mode: TemporalMode) -> bool {
     if date.is_zero() {
         return !mode.no_zero_date;

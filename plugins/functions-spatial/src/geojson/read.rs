@@ -19,7 +19,7 @@ const SRID_DEFAULT: u32 = 4326;
 /// The option that refuses positions of more than two coordinates; the others ignore the additional ones.
 const REFUSE_HIGHER: i128 = 1;
 const OPTION_MAX: i128 = 4;
-/// How reference systems are named.
+/// The forms of names of reference systems.
 const PREFIXES: [&str; 2] = ["EPSG:", "urn:ogc:def:crs:EPSG::"];
 const LONG_LAT_NAME: &str = "urn:ogc:def:crs:OGC:1.3:CRS84";
 
@@ -104,7 +104,7 @@ fn object_or_null<'a>(object: &'a JsonObject, name: &str) -> Result<Option<&'a J
     }
 }
 
-/// The reference system that a document names.
+/// The reference system named in a document.
 fn system_of(object: &JsonObject) -> Result<Option<u32>> {
     if find(object, "crs").is_none() {
         return Ok(None);

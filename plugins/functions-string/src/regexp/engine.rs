@@ -1,4 +1,4 @@
-//! A compiled pattern and its matches as byte ranges. Knows no SQL values.
+//! A compiled pattern and its matches as byte ranges. Independent of SQL values.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ const BACKTRACK_LIMIT: usize = 1_000_000;
 /// Bytes of a compiled pattern.
 const PROGRAM_BYTES_MAX: usize = 8 << 20;
 
-/// How a pattern matches.
+/// Matching options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    /// Case does not matter.
+    /// Case-insensitive.
     pub(crate) case_insensitive: bool,
     /// `^` and `$` match at lines.
     pub(crate) multi_line: bool,

@@ -31,7 +31,7 @@ struct Translator<'a> {
 }
 
 /// # Errors
-/// The reference's number for the first thing that is wrong.
+/// The reference's error number for the first fault.
 pub(crate) fn translate(pattern: &str, options: Options) -> Result<Translated> {
     let source: Vec<char> = pattern.chars().collect();
     let mut translator = Translator {
@@ -68,7 +68,7 @@ fn simple(code: ErrorCode) -> Error {
 /// The preceding item in a bracket expression.
 #[derive(Clone, Copy)]
 enum SetItem {
-    /// Nothing that a hyphen could act on.
+    /// An item that a hyphen cannot act on.
     Begin,
     /// A character, which may begin a range.
     Character,
@@ -506,7 +506,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// A character that means itself.
+    /// A literal character.
     fn literal(&mut self, c: char) {
         if c.is_ascii_alphanumeric() || !c.is_ascii() {
             self.out.push(c);

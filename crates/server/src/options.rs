@@ -10,7 +10,7 @@ use engine::RestoreUntil;
 use types::temporal::parse_datetime;
 use types::{DateTime, TemporalMode};
 
-/// Sections of an option file that are read.
+/// The sections of an option file that the server reads.
 const SECTIONS: [&str; 3] = ["mysqld", "server", "squalld"];
 
 /// The default of `log_error_verbosity`: notes, so that the log shows the steps of a start.
@@ -77,12 +77,12 @@ pub(crate) struct Options {
     pub(crate) open_up_to_log_damage: bool,
     /// Memory for pages.
     pub(crate) pool_bytes: u64,
-    /// Many pages are written in one call.
+    /// Writes many pages in one call.
     pub(crate) io_uring: bool,
     pub(crate) tls_disabled: bool,
     /// Where the log is archived.
     pub(crate) log_archive: Option<PathBuf>,
-    /// The data directory is made from a backup.
+    /// Creates the data directory from a backup.
     pub(crate) restore: Option<RestoreOptions>,
     /// Certificate, key and authority, when configured.
     pub(crate) tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
@@ -152,7 +152,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Request, 
         };
         let value = match value {
             Some(value) => value,
-            // `--name value`; a name that another option follows is a switch.
+            // `--name value`; a name followed by another option is a switch.
             None => arguments.next_if(|next| !next.starts_with('-')).unwrap_or_default(),
         };
         if name == "defaults_file" || name == "defaults_extra_file" {
@@ -251,7 +251,7 @@ impl Options {
         let verbosity = last("log_error_verbosity")
             .and_then(|text| text.parse().ok())
             .unwrap_or(VERBOSITY_DEFAULT);
-        // The variable has no level for everything.
+        // The variable has no level above notes.
         let level = verbosity.clamp(1, VERBOSITY_NOTES);
         variables.push(("log_error_verbosity".to_owned(), level.to_string()));
         let options = Options {

@@ -19,7 +19,7 @@ use crate::engines::{Engines, StorageOptions};
 use crate::options::{Options, RestoreOptions};
 use crate::recovery::RecoveryState;
 
-/// The log has a line each time this has passed.
+/// Interval between lines in the log.
 const LINE_EVERY: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(

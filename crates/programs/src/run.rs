@@ -309,7 +309,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             found = Some(own.host.value_of_plan(&plan, &running)?);
             own.host.finish_scope()
         })?;
-        found.ok_or_else(|| errors::Error::internal("an expression gave no value"))
+        found.ok_or_else(|| errors::Error::internal("an expression returned no value"))
     }
 
     /// Computes the value of an expression made for this one use.
@@ -326,7 +326,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             found = Some(own.host.evaluate(expr, &running)?);
             own.host.finish_scope()
         })?;
-        found.ok_or_else(|| errors::Error::internal("an expression gave no value"))
+        found.ok_or_else(|| errors::Error::internal("an expression returned no value"))
     }
 
     fn is_true(&mut self, expr: &Expr) -> Result<bool> {

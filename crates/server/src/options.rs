@@ -21,7 +21,7 @@ const VERBOSITY_NOTES: u8 = 3;
 pub(crate) const HELP: &str = "\
 Usage: squalld [--NAME=VALUE]...
 
-  --datadir=DIR            data directory, made when missing (./squall-data)
+  --datadir=DIR            data directory, created if missing (./squall-data)
   --port=N, -P N           TCP port, 0 picks a free one (3306)
   --bind-address=ADDR,...  addresses of the TCP listener (127.0.0.1)
   --skip-networking        no TCP listener
@@ -33,10 +33,10 @@ Usage: squalld [--NAME=VALUE]...
   --insecure-root          root without a password over loopback; refused on other addresses
   --defaults-file=PATH     option file with a section [squalld], [mysqld] or [server]
   --in-memory              keep nothing on disk: data is lost at shutdown
-  --innodb-buffer-pool-size=N[K|M|G]  memory for pages (a quarter of the memory there is)
+  --innodb-buffer-pool-size=N[K|M|G]  memory for pages (a quarter of the available memory)
   --skip-ssl               no TLS
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
-  --restore-from=DIR       make the data directory from a backup, then exit
+  --restore-from=DIR       create the data directory from a backup, then exit
   --restore-archive=DIR    with the log that --log-archive-directory collected
   --restore-until=WHEN     up to 'YYYY-MM-DD hh:mm:ss[.ffffff]' (UTC) or a position
   --unsafe-no-sync         never wait for the disk: a crash of the machine destroys the data; for tests

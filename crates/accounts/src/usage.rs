@@ -100,7 +100,7 @@ impl AccountLimits {
         }
     }
 
-    /// Whether other statements than setting a new password are allowed.
+    /// Whether more may be done than to set a new password.
     ///
     /// # Errors
     /// 1820.

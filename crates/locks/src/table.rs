@@ -88,7 +88,7 @@ enum Asked {
 pub(crate) struct Grant {
     pub(crate) owner: Arc<Owner>,
     pub(crate) mode: Mode,
-    /// The requests for it so far.
+    /// Its requests so far.
     asked: Asked,
 }
 

@@ -1,4 +1,4 @@
-//! A statement in the dispatcher.
+//! A statement on its way through the dispatcher.
 
 use types::Value;
 

@@ -1,4 +1,4 @@
-//! Routines in SHOW and the information tables.
+//! Routines as SHOW and the information tables give them.
 
 use catalog::{AccountName, EffectivePrivileges, PrivilegeSet, Routine, RoutineKind};
 use definitions::{literal, quote, type_text};

@@ -1,10 +1,10 @@
-//! Parsing of statements' texts.
+//! How texts of statements are read.
 
 use errors::{Error, ErrorCode, err};
 use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::SqlMode;
 
-/// The parser's options in an SQL mode.
+/// How texts are parsed in an SQL mode.
 pub fn parse_options_of(mode: SqlMode, ignore_space: bool) -> ParseOptions<'static> {
     ParseOptions {
         ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),

@@ -19,7 +19,7 @@ use crate::engines::{Engines, StorageOptions};
 use crate::gate::{Entrance, RecoveryGate};
 use crate::options::{HELP, Options, Request};
 use crate::recovery::RecoveryState;
-use crate::stop::Stop;
+use crate::stop::{Stop, obey_signals};
 use crate::{VERSION, log, options, plugins};
 
 /// How long running statements may take to finish at shutdown.
@@ -76,7 +76,7 @@ fn run_server(options: &Options) -> ExitCode {
 fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     let stop = Stop::default();
-    stop.on_signals()?;
+    obey_signals(&stop)?;
     let state = Arc::new(RecoveryState::new());
     if options.unsafe_no_sync {
         warn!("################################################################");
@@ -295,7 +295,7 @@ fn root_account(
         return Ok(RootAccount { os_user, password: None });
     }
     let (password, path) = directory.make_root_password()?;
-    info!(file = %path.display(), "generated a password for root@localhost");
+    info!(file = %path.display(), "made a password for root@localhost");
     Ok(RootAccount { os_user, password: Some(password) })
 }
 

@@ -17,13 +17,13 @@ const PASSWORD_CHARS: usize = 24;
 /// An open data directory.
 pub(crate) struct DataDirectory {
     pub(crate) path: PathBuf,
-    /// Counts all file operations of the process.
+    /// Counts all calls of the process to files.
     pub(crate) io_times: Arc<IoTimes>,
     _lock: LockFile,
 }
 
 impl DataDirectory {
-    /// Creates and locks `path`.
+    /// Makes and locks `path`.
     ///
     /// # Errors
     /// It cannot be created, or another server uses it.
@@ -43,7 +43,7 @@ impl DataDirectory {
         sys::process::owner_name(&self.path).ok().flatten()
     }
 
-    /// Generates a password for root and stores it in a file that only the owner can read.
+    /// Makes a password for root and leaves it in a file that only the owner reads.
     ///
     /// # Errors
     /// No entropy, or the file cannot be written.
@@ -78,7 +78,7 @@ impl DataDirectory {
     }
 
     fn write_private(&self, path: &Path, text: &str) -> io::Result<()> {
-        // Removed first, so that the mode holds for a file that already existed.
+        // Removed first, so that the mode holds for a file that was there before.
         match files::remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

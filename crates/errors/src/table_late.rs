@@ -10,6 +10,7 @@ catalog! {
     TABLE_HAS_NO_FT = 1764, "HY000", "The table does not have FULLTEXT index to support this query";
     VARIABLE_NOT_SETTABLE_IN_SF_OR_TRIGGER = 1765, "HY000", "The system variable {} cannot be set in stored functions or triggers.";
     VARIABLE_NOT_SETTABLE_IN_TRANSACTION = 1766, "HY000", "The system variable {} cannot be set when there is an ongoing transaction.";
+    CANT_SET_GTID_PURGED = 3546, "HY000", "@@GLOBAL.GTID_PURGED cannot be changed: {}";
     SET_STATEMENT_CANNOT_INVOKE_FUNCTION = 1769, "HY000", "The statement 'SET {}' cannot invoke a stored function.";
     MALFORMED_GTID_SET_SPECIFICATION = 1772, "HY000", "Malformed GTID set specification '{}'.";
     MALFORMED_GTID_SET_ENCODING = 1773, "HY000", "Malformed GTID set encoding.";

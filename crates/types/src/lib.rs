@@ -13,6 +13,7 @@ pub mod decimal;
 pub mod fulltext;
 pub mod function;
 pub mod geometry;
+mod gtid;
 pub mod json;
 pub mod key;
 pub mod partition;
@@ -37,6 +38,7 @@ pub use function::{
     AggregateRef, AggregateRole, DatetimeText, FunctionRef, FunctionRole, FunctionTraits, Growth,
     OperatorCall, PartitionQuestion, PartitionUse, TextSource, Threads, Volatility,
 };
+pub use gtid::GtidSet;
 pub use json::{JsonPath, JsonRef, JsonValue};
 pub use record::RecordLayout;
 pub use sql_mode::SqlMode;

@@ -6,6 +6,7 @@
 
 mod convert;
 mod definition;
+mod gtid;
 mod settings;
 mod table_global;
 mod table_session;
@@ -22,6 +23,7 @@ use types::{DataType, TypeKind, Value};
 
 pub use convert::{convert, display_text, shown};
 pub use definition::{Definition, Kind, Scope, Source};
+pub use gtid::is_gtid_purged;
 pub use settings::{CompletionType, Settings, isolation};
 
 /// Position of a variable in the sorted list of all.
@@ -149,7 +151,10 @@ pub fn start_options() -> Vec<StartOption> {
     let settable = |(_, definition): &(VariableId, &'static Definition)| {
         let fact = definition.name.starts_with("have_")
             || definition.name.starts_with("version")
-            || matches!(definition.name, "license" | "hostname" | "protocol_version");
+            || matches!(
+                definition.name,
+                "license" | "hostname" | "protocol_version" | "gtid_purged"
+            );
         definition.scope != Scope::Session && definition.source == Source::Stored && !fact
     };
     definitions.iter().filter(settable).map(option).collect()
@@ -307,6 +312,25 @@ impl Globals {
     /// Changes several values in one new version.
     pub fn set(&self, changes: &[(VariableId, Value)], origin: Origin) {
         let _writer = self.writer.lock();
+        self.store(changes, origin);
+    }
+
+    /// `SET GLOBAL gtid_purged`: `gtid_executed` changes with it. `+` first adds to the set, otherwise it is replaced.
+    ///
+    /// # Errors
+    /// 1231; 3546 when an added set overlaps the present one or a replacement lacks part of it.
+    pub fn set_gtid_purged(&self, assigned: &str) -> Result<()> {
+        let _writer = self.writer.lock();
+        let set = gtid::purged_after(&self.text("gtid_purged"), assigned)?;
+        let value = Value::text(&set.to_string());
+        let known = ["gtid_purged", "gtid_executed"].map(|name| self.definitions.find(name));
+        let changes: Vec<_> = known.into_iter().flatten().map(|id| (id, value.clone())).collect();
+        self.store(&changes, Origin::Dynamic);
+        Ok(())
+    }
+
+    /// Stores a new version; the caller holds `writer`.
+    fn store(&self, changes: &[(VariableId, Value)], origin: Origin) {
         let mut next = GlobalValues::clone(&self.current.load());
         for (id, value) in changes {
             next.values[usize::from(id.0)] = value.clone();

@@ -58,7 +58,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("gtid_executed_compression_period", uint(0, U32), "0", "Accepted"),
     Definition::global("gtid_mode", Kind::Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]), "OFF", "Whether transactions carry global ids").read_only(),
     Definition::global("gtid_owned", Kind::Text, "", "Transactions in progress").read_only(),
-    Definition::global("gtid_purged", Kind::Text, "", "Transactions no longer in the log").read_only(),
+    Definition::global("gtid_purged", Kind::Text, "", "Transactions no longer in the log; SET GLOBAL names those that a loaded dump holds"),
     Definition::fixed("have_compress", Kind::Text, "YES", "COMPRESS() works"),
     Definition::fixed("have_dynamic_loading", Kind::Text, "NO", "Plugins are built in"),
     Definition::fixed("have_geometry", Kind::Text, "YES", "Spatial types exist"),

@@ -29,10 +29,10 @@ pub(super) fn apply(session: &mut Session, assignments: Vec<Assignment>) -> Resu
             }
             Assignment::Session { id, value } => apply_session(session, id, value),
             Assignment::NextTransaction { id, value } => apply_next(session, id, &value),
-            Assignment::Global { id, value } => apply_global(session, id, &value),
+            Assignment::Global { id, value } => apply_global(session, id, &value)?,
             Assignment::Persist { id, value, only } => {
                 if !only {
-                    apply_global(session, id, &value);
+                    apply_global(session, id, &value)?;
                 }
                 let name = session.server.globals.definitions.get(id).name;
                 let text = if value.is_null() { "NULL".into() } else { as_text(&value) };
@@ -101,7 +101,7 @@ fn apply_next(session: &mut Session, id: VariableId, value: &Value) {
     session.transactions.next = Some(next);
 }
 
-fn apply_global(session: &mut Session, id: VariableId, value: &Value) {
+fn apply_global(session: &mut Session, id: VariableId, value: &Value) -> Result<()> {
     let globals = &session.server.globals;
     let mut changes = vec![(id, value.clone())];
     match globals.definitions.get(id).name {
@@ -112,6 +112,7 @@ fn apply_global(session: &mut Session, id: VariableId, value: &Value) {
             let other = globals.definitions.find("super_read_only");
             changes.extend(other.map(|id| (id, Value::Int(0))));
         }
+        "gtid_purged" => return globals.set_gtid_purged(&as_text(value)),
         "prepared_stmt_memory_limit" => {
             session.server.prepared_plans.set_limit(as_u64(value) as usize / 2);
         }
@@ -127,4 +128,5 @@ fn apply_global(session: &mut Session, id: VariableId, value: &Value) {
     }
     globals.set(&changes, Origin::Dynamic);
     session.server.events.wake();
+    Ok(())
 }

@@ -43,6 +43,9 @@ impl<'a> Checker<'a> {
         let id = definitions.canonical(id);
         let definition = definitions.get(id);
         check_scope(self.session, definition, scope)?;
+        if definition.name == "gtid_purged" {
+            check_gtid_purged(self.session, scope, value)?;
+        }
         let is_global = matches!(scope, Some(VarScope::Global | VarScope::Persist));
         let wanted = match &value.kind {
             ExprKind::Default(None) => None,
@@ -240,6 +243,20 @@ fn check_scope(session: &Session, definition: &Definition, scope: Option<VarScop
     Ok(())
 }
 
+/// The conditions of `SET gtid_purged` besides its value.
+fn check_gtid_purged(session: &Session, scope: Option<VarScope>, value: &Expr) -> Result<()> {
+    if matches!(scope, Some(VarScope::Persist | VarScope::PersistOnly)) {
+        bail!(INCORRECT_GLOBAL_LOCAL_VAR, "gtid_purged", "non persistent");
+    }
+    if matches!(value.kind, ExprKind::Default(None)) {
+        bail!(NO_DEFAULT, "gtid_purged");
+    }
+    if session.transactions.explicit || session.transactions.is_started() {
+        bail!(VARIABLE_NOT_SETTABLE_IN_TRANSACTION, "gtid_purged");
+    }
+    Ok(())
+}
+
 /// Checks of a value that only this server can make.
 fn check_value(server: &Server, definition: &Definition, value: &Value) -> Result<()> {
     let text = as_text(value);
@@ -256,6 +273,9 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
         }
         // DISABLED can only be chosen at server start.
         "event_scheduler" if text == "DISABLED" => {
+            bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+        }
+        "gtid_purged" if !variables::is_gtid_purged(&text) => {
             bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
         }
         "lc_time_names" => crate::locales::check_locale(&text)?,

@@ -1,5 +1,5 @@
 //! SET in all its forms. All values are computed and checked first (`check`), then all are stored (`apply`), so that a statement changes
-//! everything or nothing.
+//! everything or nothing; only a set for `gtid_purged` that conflicts with the present one is found when it is stored.
 
 mod apply;
 mod check;

@@ -149,6 +149,7 @@ impl<'a> Parser<'a> {
         if self.eat(Kw::WITH) {
             options.limits = self.resource_limits()?;
         }
+        // COMMENT or ATTRIBUTE ends the list.
         loop {
             match self.kw() {
                 Kw::PASSWORD => {
@@ -176,10 +177,12 @@ impl<'a> Parser<'a> {
                 Kw::COMMENT => {
                     self.bump();
                     options.comment = Some(self.text()?);
+                    return Ok(options);
                 }
                 Kw::ATTRIBUTE => {
                     self.bump();
                     options.attribute = Some(self.text()?);
+                    return Ok(options);
                 }
                 _ => return Ok(options),
             }

@@ -113,16 +113,8 @@ impl AccountStatement<'_> {
                     table_set(privileges)?.0,
                 )?;
                 let (set, columns) = table_set(privileges)?;
-                let known = self.view.relation(&schema, &table);
-                if known.is_none() && !set.contains(PrivilegeSet::CREATE) {
-                    bail!(NO_SUCH_TABLE, schema, table);
-                }
-                if let Some(Relation::Table(known)) = &known
-                    && let Some((column, _)) =
-                        columns.iter().find(|(column, _)| known.column(column).is_none())
-                {
-                    bail!(BAD_FIELD_ERROR, column, table);
-                }
+                let names = columns.iter().map(|(column, _)| &**column);
+                self.check_granted_table(&schema, &table, set, names)?;
                 let entry = account.tables.entry((schema, table)).or_default();
                 entry.table |= set | option;
                 for (column, set) in columns {
@@ -140,6 +132,31 @@ impl AccountStatement<'_> {
             }
         }
         Ok(())
+    }
+
+    /// 1146 or 1054 unless there are the table, which CREATE does not need, and its columns.
+    fn check_granted_table<'n>(
+        &self,
+        schema: &str,
+        table: &str,
+        set: PrivilegeSet,
+        mut columns: impl Iterator<Item = &'n str>,
+    ) -> Result<()> {
+        let unknown = match self.view.relation(schema, table) {
+            Some(Relation::Table(known)) => columns.find(|column| known.column(column).is_none()),
+            Some(Relation::View(_)) => None,
+            None => match self.registry.information_table(schema, table) {
+                Some(known) if schema == "mysql" => columns.find(|column| {
+                    !known.columns().iter().any(|known| known.name.eq_ignore_ascii_case(column))
+                }),
+                Some(_) | None if set.contains(PrivilegeSet::CREATE) => None,
+                Some(_) | None => bail!(NO_SUCH_TABLE, schema, table),
+            },
+        };
+        match unknown {
+            Some(column) => Err(err!(BAD_FIELD_ERROR, column, table)),
+            None => Ok(()),
+        }
     }
 
     /// Likewise for a routine.

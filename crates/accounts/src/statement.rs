@@ -25,7 +25,7 @@ pub struct AccountStatement<'a> {
     pub view: &'a CatalogView,
     /// The current schema.
     pub schema: Option<&'a Arc<str>>,
-    /// Authentication methods.
+    /// Authentication methods and information tables.
     pub registry: &'a Registry,
     /// Variables about passwords.
     pub rules: PasswordRules,

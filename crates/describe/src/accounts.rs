@@ -25,6 +25,11 @@ impl AccountInformation for Information<'_> {
             .collect()
     }
 
+    fn stored_accounts(&self) -> Vec<AccountView> {
+        let snapshot = self.server.catalog().snapshot();
+        snapshot.accounts().iter().map(|account| account_view(account, true)).collect()
+    }
+
     fn role_accounts(&self) -> Vec<AccountView> {
         let snapshot = self.server.catalog().snapshot();
         let mut names = vec![self.account.clone()];

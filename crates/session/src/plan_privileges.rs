@@ -44,7 +44,8 @@ fn check_privilege(
     needed: &RequiredPrivilege,
 ) -> Result<()> {
     let (schema, table) = (&*needed.schema, &*needed.table);
-    // Accounts are the administrators' business; everything else about the server is filtered by what the account may see.
+    // Tables of `mysql` are the administrators' business, except those that HELP reads; everything else about the server is
+    // filtered by what the account may see.
     let is_secret = schema == "mysql" && !table.starts_with("help_");
     if catalog::system_schema(schema).is_some() && !is_secret {
         return match needed.kind {
@@ -61,8 +62,11 @@ fn check_privilege(
     let word = privilege.names().next().unwrap_or("SELECT");
     let holds = |column: &str| privileges.on_column(schema, table, column).contains(privilege);
     let known = view.table(schema, table);
-    let any_column =
-        known.as_ref().is_some_and(|table| table.columns.iter().any(|column| holds(&column.name)));
+    let any_column = match &known {
+        Some(table) => table.columns.iter().any(|column| holds(&column.name)),
+        // An information table: the catalog does not know its columns.
+        None => needed.columns.iter().any(|column| holds(column)),
+    };
     if any_column {
         let Some(refused) = needed.columns.iter().find(|column| !holds(column)) else {
             return Ok(());

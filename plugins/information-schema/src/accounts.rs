@@ -180,7 +180,7 @@ fn flag(truth: bool) -> Value {
 
 /// `mysql.user`.
 pub fn user(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         let has = |name: &str| match name {
             "GRANT OPTION" => account.grant_option,
             name => account.privileges.iter().any(|held| held == name),
@@ -217,7 +217,7 @@ pub fn password_history(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for earlier in &account.earlier_passwords {
             let since = types::DateTime::from_unix_micros(earlier.since_micros);
             emit(&[
@@ -233,7 +233,7 @@ pub fn password_history(
 
 /// `mysql.db`.
 pub fn db(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for SchemaPrivilegesView { schema, names } in &account.schema_privileges {
             let mut row =
                 vec![Value::text(&account.host), Value::text(schema), Value::text(&account.user)];
@@ -271,7 +271,7 @@ pub fn tables_priv(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for TablePrivilegesView { schema, table, names } in &account.table_privileges {
             let columns = account.column_privileges.iter();
             let of_table = columns.filter(|held| held.schema == *schema && held.table == *table);
@@ -298,7 +298,7 @@ pub fn columns_priv(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for ColumnPrivilegesView { schema, table, column, names } in &account.column_privileges {
             emit(&[
                 Value::text(&account.host),
@@ -332,7 +332,7 @@ pub fn user_attributes(
 
 /// `mysql.procs_priv`.
 pub fn procs_priv(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for RoutinePrivilegesView { schema, kind, routine, names } in &account.routine_privileges {
             emit(&[
                 Value::text(&account.host),
@@ -360,7 +360,7 @@ pub(crate) fn routine_set_text(names: &[String]) -> Value {
 
 /// `mysql.role_edges`: from role to account.
 pub fn role_edges(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for grant in &account.roles {
             emit(&[
                 Value::text(&grant.role.host),
@@ -380,7 +380,7 @@ pub fn proxies_priv(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for proxy in &account.proxies {
             emit(&[
                 Value::text(&account.host),
@@ -402,7 +402,7 @@ pub fn default_roles(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for role in &account.default_roles {
             emit(&[
                 Value::text(&account.host),
@@ -421,7 +421,7 @@ pub fn global_grants(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for account in ctx.accounts() {
+    for account in ctx.stored_accounts() {
         for held in &account.dynamic_privileges {
             emit(&[
                 Value::text(&account.user),

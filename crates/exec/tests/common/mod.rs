@@ -136,6 +136,9 @@ impl AccountInformation for NoInformation {
     fn accounts(&self) -> Vec<AccountView> {
         Vec::new()
     }
+    fn stored_accounts(&self) -> Vec<AccountView> {
+        Vec::new()
+    }
     fn grants(&self, _: Option<&str>) -> Result<Vec<String>> {
         Ok(Vec::new())
     }

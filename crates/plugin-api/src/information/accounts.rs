@@ -6,6 +6,8 @@ use errors::Result;
 pub trait AccountInformation {
     /// All accounts that the session may see.
     fn accounts(&self) -> Vec<AccountView>;
+    /// All accounts with their secrets, whoever asks: for tables that need the privilege to read them.
+    fn stored_accounts(&self) -> Vec<AccountView>;
     /// The session's own account and all roles that it holds, directly or through others; its own first.
     fn role_accounts(&self) -> Vec<AccountView> {
         Vec::new()

@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--squall", metavar="PORT:PID", help="a running one; without it one is built and started")
     parser.add_argument("--peer", required=True, metavar="PORT:PID")
     parser.add_argument("--floor", metavar="PORT:PID")
-    parser.add_argument("--profile", default="release", help="cargo profile of what is built")
+    parser.add_argument("--profile", default="release", help="cargo profile of the build")
     parser.add_argument("--layers", action="store_true", help="also profile Squall and the floor")
     parser.add_argument("--workloads", default=DEFAULT)
     parser.add_argument("--threads", default="8")

@@ -74,7 +74,7 @@ def query(connection, sql):
 
 
 class Result:
-    """What is printed, and what it must not exceed."""
+    """Printed figures and their limits."""
 
     def __init__(self, options):
         self.options, self.failures = options, []
@@ -165,7 +165,7 @@ def run_reads(server, options, result):
         result.check(share >= 0.8, f"{script}: median {100 * share:.0f} % of the device's reads")
 
 
-class Beside:
+class Concurrent:
     """A reader and a writer of single rows, and the longest that each waited."""
 
     def __init__(self, server, options):
@@ -212,7 +212,7 @@ def run_transactions(server, options, result):
     def looks_old():
         result.check(query(old, look) == before, "the old snapshot sees the old rows")
 
-    with Beside(server, options) as beside:
+    with Concurrent(server, options) as concurrent:
         for end in (writer.rollback, writer.commit):
             step(f"update of {options.update_rows} rows", lambda: query(writer, change))
             step("look from before", looks_old)
@@ -224,9 +224,9 @@ def run_transactions(server, options, result):
         after = query(server.connect(), look)[0]
         if "k" in options.column:
             result.check(after[1] == before[0][1] + options.update_rows, "the commit is whole")
-    result.check(not beside.failures, f"{beside.counts[0]} reads and {beside.counts[1]} changes beside it without an error {beside.failures}")
-    for name, longest in zip(("read", "change"), beside.longest):
-        result.check(longest * 1000 <= options.stall_ms, f"longest {name} of a single row beside it {longest * 1000:.0f} ms")
+    result.check(not concurrent.failures, f"{concurrent.counts[0]} reads and {concurrent.counts[1]} concurrent changes without an error {concurrent.failures}")
+    for name, longest in zip(("read", "change"), concurrent.longest):
+        result.check(longest * 1000 <= options.stall_ms, f"longest {name} of a single row concurrently {longest * 1000:.0f} ms")
 
 
 STEPS = {"load": load, "sysbench": run_sysbench, "reads": run_reads, "transactions": run_transactions}

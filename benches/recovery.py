@@ -45,7 +45,7 @@ class Server:
         return done.stdout if done.returncode == 0 else None
 
     def ask(self, sql):
-        """Rows, or None while there is no answer. Without TLS: preparing it takes the client longer than 20 ms of a processor."""
+        """Rows, or None while the server does not answer. Without TLS: preparing it takes the client longer than 20 ms of a processor."""
         try:
             connection = pymysql.connect(host="127.0.0.1", port=self.port, user="root", connect_timeout=5, ssl_disabled=True)
         except (pymysql.Error, OSError):
@@ -143,7 +143,7 @@ CHECK = "SELECT COUNT(*), MIN(c), MAX(c), SUM(LENGTH(c)), SUM(CRC32(c)) FROM ben
 
 
 def prepare(server, options):
-    """Leaves a data directory as a crash does, and what must be found in it."""
+    """Leaves a data directory as after a crash, and the rows that must be found in it."""
     server.dir.mkdir(parents=True)
     server.init()
     server.start()

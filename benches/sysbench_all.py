@@ -4,7 +4,7 @@
     python3 benches/sysbench_all.py --port 3306 [--time 30] [--threads 1,8,64] [--modes auto,disable] [--scripts oltp_insert,...]
 
 A check, not a measurement: it fails when a command fails, when a statement fails with anything but a deadlock (1213, which
-sysbench is told to ignore and run again), when a run does nothing, or when cleanup leaves tables behind. The server must run with
+sysbench is set to ignore and retry), when a run does nothing, or when cleanup leaves tables behind. The server must run with
 root reachable on 127.0.0.1 without a password.
 """
 

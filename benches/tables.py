@@ -50,7 +50,7 @@ class Server:
         return int(line.split()[1]) * 1024
 
     def private_bytes(self):
-        """What the process has besides pages."""
+        """Memory of the process without pages."""
         self.cursor.execute("SELECT bytes FROM data_dictionary.memory_by_owner WHERE owner = 'pages'")
         return self.resident_bytes() - sum(row[0] for row in self.cursor.fetchall())
 

@@ -4,7 +4,7 @@
 Weights are facts asked of a running reference server, one code point at a time, with WEIGHT_STRING(). The formats are
 described in crates/charset/src/tables.rs. Needs PyMySQL.
 
-    collations.py PROBE_FILE [--ask HOST:PORT]     asks the server first, when told to, and keeps its answers in PROBE_FILE
+    collations.py PROBE_FILE [--ask HOST:PORT]     with --ask, asks the server first and keeps its answers in PROBE_FILE
 """
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""The character sets of East Asia: what collations.py asks about them, and crates/charset/src/tables/multibyte.bin.
+"""The character sets of East Asia: the questions of collations.py about them, and crates/charset/src/tables/multibyte.bin.
 
 The format is described in crates/charset/src/multibyte.rs.
 """

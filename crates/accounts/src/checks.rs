@@ -14,7 +14,7 @@ pub trait PrivilegeChecks {
     /// The host of the client, which refusals name instead of the account's pattern.
     fn client_host(&self) -> Option<&str>;
 
-    /// The host that refusals name: for the own account the client's.
+    /// The host that refusals name: for the session's account the client's.
     fn shown_host<'h>(&'h self, account: &'h AccountName) -> &'h str {
         self.client_host().filter(|_| account == self.account()).unwrap_or(&account.host)
     }
@@ -83,7 +83,7 @@ pub trait PrivilegeChecks {
         Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, host, table))
     }
 
-    /// 1370 unless `needed` is held on the routine, whether there is such a one or not.
+    /// 1370 unless `needed` is held on the routine, whether or not it exists.
     ///
     /// # Errors
     /// 1370.

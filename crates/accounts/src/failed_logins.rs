@@ -19,7 +19,7 @@ struct Failures {
 pub struct FailedLogins(Mutex<HashMap<AccountName, Failures>>);
 
 impl FailedLogins {
-    /// Counts a failure: error 3955 when the account is locked by it, or was before.
+    /// Counts a failure: error 3955 when the account is locked by it, or already was.
     pub fn count(&self, account: &Account, host: &str, now_micros: i64) -> Option<Error> {
         let policy = &account.password_policy;
         if !policy.locks() {
@@ -76,7 +76,7 @@ impl FailedLogins {
     }
 }
 
-/// For how many days, begun ones counted, an account is locked still; `None` when it is not.
+/// The number of days, rounded up, for which an account stays locked; `None` when it is not locked.
 fn days_left(failures: &Failures, account: &Account, now_micros: i64) -> Option<String> {
     let since = failures.locked_micros?;
     match account.password_policy.lock_time {

@@ -287,7 +287,7 @@ impl AccountStatement<'_> {
         if !if_exists {
             return Err(missing);
         }
-        // A warning that the reference has no words for: the error's own.
+        // The reference has no text for this warning: the error's own is used.
         let (level, code) = (errors::Level::Warning, missing.code());
         let message = missing.message().to_owned();
         self.diagnostics.push(Condition { level, code, sqlstate: *b"HY000", message });

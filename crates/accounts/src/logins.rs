@@ -27,7 +27,7 @@ pub struct Logins {
     owner: Option<String>,
     /// The use of accounts with hourly limits.
     pub usages: Usages,
-    /// Log-ins that failed, of accounts that they lock.
+    /// Failed log-ins of accounts with a limit.
     pub failed: FailedLogins,
 }
 
@@ -120,7 +120,7 @@ impl Logins {
         Ok(account)
     }
 
-    /// After a statement about accounts was committed.
+    /// Updates the state after a committed statement about accounts.
     pub fn follow(&self, change: &AccountChange) {
         change.forgotten.iter().for_each(|name| self.failed.forget(name));
         change.renamed.iter().for_each(|(from, to)| self.failed.rename(from, to));
@@ -144,7 +144,7 @@ pub enum RootLogin {
     WithoutPassword,
 }
 
-/// Whether the client's password could be read on its way.
+/// Whether the client's password could be read on the network.
 pub fn is_insecure(request: &AuthRequest, kind: &ConnectionKind) -> bool {
     matches!(kind, ConnectionKind::Tcp(_)) && request.tls.is_none()
 }
@@ -196,7 +196,7 @@ pub fn hash_password(registry: &Registry, method: &str, password: &str) -> Resul
 /// A stored secret made of random bytes: as slow to check as a real one, and its password is unknown.
 fn decoy_secret(registry: &Registry) -> Vec<u8> {
     let mut noise = [0; 16];
-    // Without entropy the decoy is a fixed one; it opens nothing because no account has it.
+    // Without entropy the decoy is a fixed one; that is harmless because no account has it.
     let _ = sys::entropy::fill(&mut noise);
     let hash = |method: &Arc<dyn Authenticator>| method.hash_password(&noise).ok();
     registry.authenticator(DEFAULT_METHOD).and_then(hash).unwrap_or_default()

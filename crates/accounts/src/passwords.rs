@@ -9,9 +9,9 @@ use crate::logins::hash_password;
 use crate::statement::{AccountChange, AccountStatement};
 
 const DAY_MICROS: i64 = 86_400 * 1_000_000;
-/// Most FAILED_LOGIN_ATTEMPTS, and most days of PASSWORD_LOCK_TIME.
+/// Maximum of FAILED_LOGIN_ATTEMPTS, and of the days of PASSWORD_LOCK_TIME.
 const FAILED_LOGINS_MAX: u64 = 32_767;
-/// Most days of PASSWORD EXPIRE INTERVAL.
+/// Maximum number of days of PASSWORD EXPIRE INTERVAL.
 const LIFETIME_DAYS_MAX: u64 = 65_535;
 
 /// Applies one PASSWORD option except EXPIRE, which depends on when the password is set.
@@ -51,7 +51,7 @@ pub(crate) fn apply_password_option(account: &mut Account, option: &PasswordOpti
     Ok(())
 }
 
-/// Whether the options end the password's life at once.
+/// Whether the options expire the password at once.
 pub(crate) fn expires(options: &AccountOptions) -> bool {
     options.password.contains(&PasswordOption::Expire)
 }
@@ -77,7 +77,7 @@ pub struct PasswordRules {
     pub random_chars: usize,
 }
 
-/// Whether the account must have a new password before it may do anything else. `default_days`: `default_password_lifetime`.
+/// Whether the account must set a new password before it may do anything else. `default_days`: `default_password_lifetime`.
 pub fn has_expired_password(account: &Account, default_days: u64, now_micros: i64) -> bool {
     let days = account.password_policy.lifetime_days.map_or(default_days, u64::from);
     let days = i64::try_from(days).unwrap_or(i64::MAX);

@@ -10,9 +10,9 @@ use syntax::ast::{ObjectName, Statement, UserName};
 use crate::PrivilegeChecks;
 use crate::passwords::PasswordRules;
 
-/// Longest user name, characters.
+/// Maximum length of a user name in characters.
 const USER_CHARS_MAX: usize = 32;
-/// Longest host name, characters.
+/// Maximum length of a host name in characters.
 const HOST_CHARS_MAX: usize = 255;
 
 /// The facts about the running session that a statement about accounts needs.
@@ -33,7 +33,7 @@ pub struct AccountStatement<'a> {
     pub now_micros: i64,
     /// The session may do nothing before it has set a new password.
     pub must_change_password: bool,
-    /// Notes and warnings go here.
+    /// Receives notes and warnings.
     pub diagnostics: &'a mut Diagnostics,
 }
 
@@ -48,7 +48,7 @@ pub struct AccountChange {
     pub own_password: bool,
     /// Accounts whose count of failed log-ins restarts.
     pub forgotten: Vec<AccountName>,
-    /// Accounts that have a new name: the old one and the new one.
+    /// Renamed accounts: the old name and the new one.
     pub renamed: Vec<(AccountName, AccountName)>,
 }
 
@@ -138,7 +138,7 @@ pub fn parse_account(text: &str) -> AccountName {
     }
 }
 
-/// Accounts that failed in a statement, as error 1396 lists them, with the reason when there is one.
+/// Accounts that failed in a statement, as error 1396 lists them, with the reason if known.
 pub(crate) fn failed(operation: &str, names: &[AccountName]) -> Error {
     let reason = match operation {
         "CREATE USER" | "CREATE ROLE" => " (User account already exists)",

@@ -1,4 +1,4 @@
-//! Statements about accounts against catalogs made by hand.
+//! Statements about accounts against catalogs built by hand.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use plugin_api::Registry;
 
 use crate::{AccountChange, AccountStatement, PasswordRules, PrivilegeChecks, parse_account};
 
-/// A catalog, and who acts in it.
+/// A catalog, and the account that acts in it.
 struct World {
     catalog: CatalogSnapshot,
     own: AccountName,
@@ -18,7 +18,7 @@ struct World {
 }
 
 impl World {
-    /// root@localhost, who may everything, and `u`@`%`, who may nothing.
+    /// root@localhost with all privileges, and `u`@`%` without any.
     fn new() -> World {
         let mut world = World {
             catalog: CatalogSnapshot::default(),
@@ -59,7 +59,7 @@ impl World {
         })
     }
 
-    /// Runs a statement and applies what it changes.
+    /// Runs a statement and applies its changes.
     fn run(&mut self, text: &str) -> Result<AccountChange> {
         let parsed = syntax::parse_one(text, &syntax::ParseOptions::default());
         let statement = parsed.expect(text).0;
@@ -81,7 +81,7 @@ impl World {
 }
 
 #[test]
-fn a_grant_needs_what_it_hands_on() {
+fn a_grant_needs_the_privileges_that_it_grants() {
     let mut world = World::new();
     world.run("GRANT SELECT ON s.* TO u").expect("root may");
     let held = world.account("u").schemas.get("s").copied();
@@ -97,7 +97,7 @@ fn a_grant_needs_what_it_hands_on() {
 }
 
 #[test]
-fn a_revoke_of_what_is_not_there_warns_under_if_exists() {
+fn a_revoke_of_a_missing_grant_warns_under_if_exists() {
     let mut world = World::new();
     let missing = world.refusal("REVOKE SELECT ON s.* FROM u");
     assert_eq!(missing, ErrorCode::NONEXISTING_GRANT);
@@ -106,7 +106,7 @@ fn a_revoke_of_what_is_not_there_warns_under_if_exists() {
 }
 
 #[test]
-fn a_dropped_role_leaves_those_who_had_it() {
+fn a_dropped_role_is_revoked_from_its_accounts() {
     let mut world = World::new();
     world.run("CREATE ROLE r").expect("a role");
     world.run("GRANT r TO u").expect("granted");
@@ -147,7 +147,7 @@ fn only_granted_roles_become_active() {
 }
 
 #[test]
-fn refusals_name_what_is_missing() {
+fn refusals_name_the_missing_privilege() {
     let mut world = World::new();
     world.act_as("u");
     assert_eq!(world.refusal("CREATE USER w"), ErrorCode::SPECIFIC_ACCESS_DENIED_ERROR);

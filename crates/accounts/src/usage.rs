@@ -100,7 +100,7 @@ impl AccountLimits {
         }
     }
 
-    /// Whether more may be done than to set a new password.
+    /// Whether other statements than setting a new password are allowed.
     ///
     /// # Errors
     /// 1820.

@@ -174,7 +174,7 @@ mod pages {
         assert!(pool.stats().evictions > 0 && pool.optimistic(PageNo(500)).is_err());
     }
 
-    /// B15: what would be found waiting, were there a lock that all uses of the pool share, is held here.
+    /// B15: holds every lock of the pool that a use of a resident page could wait for.
     #[test]
     fn a_resident_page_is_read_and_changed_while_every_mutex_of_the_pool_is_held() {
         let pool = Arc::new(open(&SimDisk::new()));
@@ -192,7 +192,7 @@ mod pages {
             drop(other.shared(PageNo(1)).unwrap());
             done.send(()).unwrap();
         });
-        // A bound for the failure only: the thread would wait for what this one holds.
+        // A limit for the failure case only: the thread would wait for a lock held here.
         is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("nothing to wait for");
         thread.join().unwrap();
     }

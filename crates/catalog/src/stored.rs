@@ -137,7 +137,7 @@ mod tests {
     use crate::tests::table;
 
     #[test]
-    fn tables_stay_read_up_to_the_limit_and_while_somebody_holds_them() {
+    fn tables_stay_decoded_up_to_the_limit_and_while_they_are_referenced() {
         let stored: Vec<Arc<StoredTable>> = (1..=3)
             .map(|id| {
                 let bytes = codec::write_table(&table(id, "s", "t"));

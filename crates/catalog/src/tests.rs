@@ -202,7 +202,7 @@ fn ddl_waits_for_users_and_users_for_ddl() {
 }
 
 #[test]
-fn a_transaction_goes_on_with_its_tables_while_ddl_waits() {
+fn a_transaction_continues_with_its_tables_while_ddl_waits() {
     let locks = Arc::new(MetadataLocks::new());
     let (one, _two) = (locks.register(1), locks.register(2));
     let cancel = CancelToken::new();
@@ -295,7 +295,7 @@ fn histograms_are_kept_with_their_columns() {
     let read = crate::codec::read_table(entry).expect("readable");
     assert_eq!(read.columns[1].histogram, made);
     assert_eq!(read.columns[0].histogram, None);
-    // A table that has gone meanwhile has none.
+    // A table that was dropped in the meantime has none.
     let none = Edit::PutHistograms { table: TableId(2), columns: Vec::new() };
     snapshot.apply(&none).expect("nothing to do");
 }

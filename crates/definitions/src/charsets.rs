@@ -49,7 +49,7 @@ pub fn note_charset(conditions: &mut Diagnostics, charset: Option<&str>, collati
     }
 }
 
-/// Warnings of a character set and a collation that are on their way out.
+/// Warnings of a character set and a collation that are deprecated.
 pub fn note_old_charset(
     conditions: &mut Diagnostics,
     charset: Option<&str>,
@@ -90,7 +90,7 @@ pub(crate) fn note_type_charset(
     note_charset(conditions, written.charset.as_ref().map(|name| &*name.text), collation);
 }
 
-/// A warning that the reference has no words for.
+/// A warning that the reference does not have.
 pub fn warn_in_words(conditions: &mut Diagnostics, code: ErrorCode, message: String) {
     let level = Level::Warning;
     conditions.push(Condition { level, code, sqlstate: WARNING_STATE, message });

@@ -11,17 +11,17 @@ use types::{CollationId, DataType, Members, NOT_FIXED_DECIMALS, SqlMode, TypeKin
 
 use crate::charsets::stored_collation;
 
-/// Most characters of CHAR and BINARY.
+/// Maximum number of characters of CHAR and BINARY.
 const CHAR_LENGTH_MAX: u64 = 255;
-/// Most bytes of VARCHAR and VARBINARY.
+/// Maximum number of bytes of VARCHAR and VARBINARY.
 const VARCHAR_BYTES_MAX: u64 = 65_535;
 /// Maximum number of ENUM members when `enum_max_values` is 0: the largest number in three bytes.
 const ENUM_MEMBERS_MAX: usize = (1 << 24) - 1;
-/// Most members of a SET.
+/// Maximum number of members of a SET.
 const SET_MEMBERS_MAX: usize = 64;
-/// Most characters of a member.
+/// Maximum number of characters of a member.
 const MEMBER_LENGTH_MAX: usize = 255;
-/// Dimensions of VECTOR: default and most.
+/// Dimensions of VECTOR: default and maximum.
 const VECTOR_DEFAULT: u64 = 2048;
 const VECTOR_MAX: u64 = 16_383;
 
@@ -33,7 +33,7 @@ pub struct TypeContext<'a> {
     pub collate: Option<&'a str>,
     /// SQL mode.
     pub sql_mode: SqlMode,
-    /// `enum_max_values`; 0 for as many as can be stored.
+    /// `enum_max_values`; 0 for the storage limit.
     pub enum_members_max: usize,
     /// Column name, for messages.
     pub column: &'a str,
@@ -395,7 +395,7 @@ fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     let mut widest = 0;
     let mut total = 0;
     for value in &written.values {
-        // Spaces at the end are not part of a member, bytes excepted.
+        // Trailing spaces are not part of a member, except in binary strings.
         let trimmed: &[u8] = match collation.id {
             CollationId::BINARY => value,
             _ => value.trim_ascii_end_spaces(),

@@ -30,7 +30,7 @@ pub struct BuiltColumn {
 const FIXED_FLOAT: &str = "Specifying number of digits for floating point data types is deprecated \
                            and will be removed in a future release.";
 
-/// The warning of a FLOAT or DOUBLE that a query gave fixed decimals.
+/// The warning about a FLOAT or DOUBLE with fixed decimals from a query.
 pub(crate) fn note_fixed_float(conditions: &mut Diagnostics, ty: &DataType) {
     let is_float = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
     if is_float && ty.decimals < types::NOT_FIXED_DECIMALS {
@@ -78,7 +78,7 @@ fn warn_of_type(conditions: &mut Diagnostics, written: &ast::DataType) {
     }
 }
 
-/// Tells that a VARCHAR or VARBINARY is too long to be one.
+/// Reports that a VARCHAR or VARBINARY exceeds the maximum length.
 fn note_conversion(
     conditions: &mut Diagnostics,
     column: &str,
@@ -302,7 +302,7 @@ pub(crate) fn column_default(
     Ok(ColumnDefault::Constant(value))
 }
 
-/// A constant as the column holds it; 1067 when it does not fit.
+/// A constant in the column's type; 1067 when it does not fit.
 fn convert_default(
     settings: &Settings,
     name: &str,

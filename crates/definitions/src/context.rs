@@ -25,7 +25,7 @@ pub trait Context {
     /// The present version of the catalog.
     fn catalog(&self) -> Arc<CatalogSnapshot>;
 
-    /// When the statement began to make the definition, microseconds since 1970 UTC.
+    /// When the statement began to build the definition, microseconds since 1970 UTC.
     fn now_micros(&self) -> i64;
 
     /// Conditions of the statement: warnings and notes are added to them.
@@ -34,20 +34,20 @@ pub trait Context {
     /// The value and type of a constant expression of the statement.
     ///
     /// # Errors
-    /// Whatever computing it raises.
+    /// Errors of its computation.
     fn evaluate(&mut self, expr: &Expr) -> Result<(Value, DataType)>;
 
-    /// As `evaluate`, for an expression that was read from `text`, which the dictionary keeps.
+    /// As `evaluate`, for an expression that was parsed from `text`, which the dictionary keeps.
     ///
     /// # Errors
-    /// Whatever computing it raises.
+    /// Errors of its computation.
     fn evaluate_kept(&mut self, expr: &Expr, text: &str) -> Result<(Value, DataType)>;
 
     /// Types an expression of a table definition; column `i` is register `i`. Its columns may be qualified with the schema and the name
     /// of `table`.
     ///
     /// # Errors
-    /// 1054 and everything else that can be wrong with an expression.
+    /// 1054 and all other errors of an expression.
     fn bind(
         &self,
         table: Option<(&Arc<str>, &Arc<str>)>,

@@ -1,4 +1,4 @@
-//! CREATE TABLE: the definition that the statement writes.
+//! CREATE TABLE: the definition in the statement.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::indexes::{add_constraint, note_repeated_indexes};
 use crate::options::apply_table_options;
 use crate::partitions::{build_partitioning, check_partition_qualifiers, check_partitioned};
 
-/// The columns, keys and options that CREATE TABLE writes.
+/// The columns, keys and options of CREATE TABLE.
 ///
 /// # Errors
-/// Whatever is wrong with one of them.
+/// Any error of one of them.
 pub fn write_draft(
     ctx: &mut dyn Context,
     create: &CreateTable,
@@ -43,10 +43,10 @@ pub fn write_draft(
     Ok(draft)
 }
 
-/// Makes the table of a draft that has all its columns; it has no id yet. Returns its AUTO_INCREMENT too.
+/// Builds the table of a draft with all columns; it has no id yet. Returns its AUTO_INCREMENT too.
 ///
 /// # Errors
-/// Whatever is wrong with the definition as a whole.
+/// Any error of the definition as a whole.
 pub fn complete(
     ctx: &mut dyn Context,
     create: &CreateTable,

@@ -68,7 +68,7 @@ pub struct DraftForeignKey {
     pub columns: Vec<Arc<str>>,
     /// Positions are not used.
     pub key: ForeignKey,
-    /// Was there before ALTER TABLE.
+    /// Existed before ALTER TABLE.
     pub existing: bool,
 }
 
@@ -89,7 +89,7 @@ pub struct Draft {
     pub indexes: Vec<DraftIndex>,
     /// Foreign keys.
     pub foreign_keys: Vec<DraftForeignKey>,
-    /// Checks with the names that they were given.
+    /// Checks with their given names.
     pub checks: Vec<(Option<Arc<str>>, Check)>,
     /// The collation of columns without a COLLATE clause.
     pub collation: CollationId,
@@ -266,7 +266,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
     indexes.chain(fulltext).collect()
 }
 
-/// Whether the column takes room in the record. An indexed virtual column does: its index needs the value.
+/// Whether the column takes space in the record. An indexed virtual column does: its index needs the value.
 pub(crate) fn is_stored(column: &Column) -> bool {
     match &column.generated {
         None => true,
@@ -279,13 +279,13 @@ pub fn is_hidden(column: &Column) -> bool {
     column.generated.as_ref().is_some_and(|generated| generated.hidden)
 }
 
-/// Whether a unique index has this column alone.
+/// Whether a unique index contains only this column.
 pub fn is_single_unique(table: &Table, column: usize) -> bool {
     let mut unique = table.indexes.iter().filter(|index| index.unique);
     unique.any(|index| index.parts.len() == 1 && index.parts[0].column == column)
 }
 
-/// A virtual column that an index needs takes room in the record.
+/// A virtual column that an index needs takes space in the record.
 pub(crate) fn materialise_indexed_columns(draft: &mut Draft) {
     let indexed: Vec<Arc<str>> = draft
         .indexes

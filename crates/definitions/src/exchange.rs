@@ -50,7 +50,7 @@ fn option<'o>(options: &'o [(String, String)], name: &str) -> Option<&'o str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// The format that ROW_FORMAT and KEY_BLOCK_SIZE mean to the reference.
+/// The reference's row format for ROW_FORMAT and KEY_BLOCK_SIZE.
 fn row_format(table: &Table) -> &str {
     match (option(&table.options, "ROW_FORMAT"), option(&table.options, "KEY_BLOCK_SIZE")) {
         (None, Some(_)) => "COMPRESSED",

@@ -132,8 +132,8 @@ fn not_allowed(disallowed: &Disallowed, shown: &str, errors: &NotAllowed) -> Err
     }
 }
 
-/// The stored text of an expression: the reference's spelling, independent of the session's modes. Whatever table its columns
-/// are qualified with, they are those of the table that is defined.
+/// The stored text of an expression: the reference's spelling, independent of the session's modes. Regardless of the table that its columns
+/// are qualified with, they are those of the defined table.
 pub(crate) fn expression_text(expr: &ast::Expr) -> Arc<str> {
     unparse::print_expr(expr, &stored_text()).into()
 }

@@ -16,27 +16,27 @@ use crate::draft::{
 use crate::names::is_too_long;
 use crate::partitions::partition_column;
 
-/// Most columns of a table.
+/// Maximum number of columns of a table.
 const COLUMNS_MAX: usize = 4096;
-/// Most indexes of a table.
+/// Maximum number of indexes of a table.
 const INDEXES_MAX: usize = 64;
-/// Most parts of an index.
+/// Maximum number of parts of an index.
 const KEY_PARTS_MAX: usize = 16;
-/// Longest index part, bytes.
+/// Maximum length of an index part in bytes.
 const KEY_BYTES_MAX: u64 = 3072;
-/// Most bytes of a TINYTEXT or TINYBLOB.
+/// Maximum number of bytes of a TINYTEXT or TINYBLOB.
 const TINY_BYTES_MAX: u64 = 255;
-/// Most bytes of a row without its TEXT, BLOB and JSON columns.
+/// Maximum number of bytes of a row without its TEXT, BLOB and JSON columns.
 const ROW_BYTES_MAX: u64 = 65_535;
-/// Longest comments, characters.
+/// Maximum length of comments in characters.
 const TABLE_COMMENT_MAX: usize = 2048;
 const COLUMN_COMMENT_MAX: usize = 1024;
 
 impl Draft {
-    /// Checks everything and makes the table. `before`: the table that ALTER TABLE changes.
+    /// Checks everything and builds the table. `before`: the table that ALTER TABLE changes.
     ///
     /// # Errors
-    /// 1060, 1061, 1068, 1071, 1072, 1075, 1113, 1117, 1118, 1170, 1171, 1069, 1070, 3822, 1826 and kin.
+    /// 1060, 1061, 1068, 1071, 1072, 1075, 1113, 1117, 1118, 1170, 1171, 1069, 1070, 3822, 1826 and similar.
     pub(crate) fn finish(mut self, id: TableId, before: Option<&Table>) -> Result<Table> {
         self.check_columns()?;
         self.drop_covered_indexes();
@@ -497,7 +497,7 @@ impl Draft {
         Ok(keys)
     }
 
-    /// Gives stored columns their places in the record: those of the table before first, in its order, so that rows need not
+    /// Gives stored columns their positions in the record: those of the old table first, in its order, so that rows need not
     /// change when columns are only added.
     fn place_columns(&mut self, before: Option<&Table>) {
         let stays = |column: &DraftColumn| {
@@ -553,7 +553,7 @@ impl Draft {
         }
         stored.sort_by_key(|(place, _)| *place);
         let place_of = |column: usize| self.columns[column].column.stored;
-        // Rows of a partition lie together: its number leads the clustered key.
+        // Rows of a partition are contiguous: its number leads the clustered key.
         let partition = self.partitioning.as_ref().and_then(|_| {
             let column = self.columns.last()?.column.stored?;
             Some(KeyPart { column, prefix_length: None, descending: false })
@@ -663,7 +663,7 @@ fn part_bytes(ty: &DataType, prefix: Option<u32>) -> u64 {
 }
 
 /// Bytes that a column counts for the limit on rows. A character counts one: the engine has no such limit, and a definition that the
-/// reference takes in some character set is taken in the one that it is stored in, also when it is dumped and loaded again.
+/// reference accepts in a character set is accepted in the one that it is stored in, also when it is dumped and loaded again.
 fn row_bytes(ty: &DataType) -> u64 {
     /// Bytes that a value stored outside the row takes in it, besides its length.
     const POINTER: u64 = 8;

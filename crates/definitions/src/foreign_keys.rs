@@ -1,4 +1,4 @@
-//! Whether foreign keys may be: the parent, its key, the types on both sides.
+//! Checks of foreign keys: the parent, its key, the types on both sides.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::draft::{Draft, DraftForeignKey};
 use crate::quoting::quote;
 
-/// Checks the foreign keys of a new definition, those named in `existing` excepted, and fills in the referenced columns that
+/// Checks the foreign keys of a new definition, except for those named in `existing`, and fills in the referenced columns that
 /// were not written.
 pub fn check_foreign_keys(
     ctx: &mut dyn Context,
@@ -123,7 +123,7 @@ fn check_types(table: &Table, key: &ForeignKey, parent: &Table, enforce: bool) -
     Ok(())
 }
 
-/// Whether `old` may become `new` though a key of `child` refers to it.
+/// Whether `old` may become `new` while a key of `child` refers to it.
 fn check_as_parent(
     old: &Table,
     new: &Table,
@@ -137,7 +137,7 @@ fn check_as_parent(
     let place = |column: &usize| origins.iter().position(|origin| *origin == Some(*column));
     let after: Vec<usize> = before.iter().filter_map(place).collect();
     if after.len() < key.columns.len() {
-        // The parent had not these columns before, under these names, or loses them because nothing is checked.
+        // The old parent did not have columns of these names, or it loses them because nothing is checked.
         return Ok(());
     }
     let mut renamed = key.clone();
@@ -151,7 +151,7 @@ fn check_as_parent(
             bail!(FK_COLUMN_CANNOT_CHANGE_CHILD, before.name, key.name, child);
         }
     }
-    // A unique key of just these columns, or an index that begins with them, as it was.
+    // A unique key of exactly these columns, or an index that begins with them, as before.
     let (old, new) = ((old, &*before), (new, &*after));
     let lost = match old.0.indexes.iter().any(|index| is_unique_over(index, &before)) {
         true => lost_index(is_unique_over, old, new),
@@ -173,12 +173,12 @@ fn lost_index<'a>(
     old.indexes.iter().find(|index| !stays && serves(index, before))
 }
 
-/// Whether an index is a unique key of just these columns.
+/// Whether an index is a unique key of exactly these columns.
 fn is_unique_over(index: &Index, columns: &[usize]) -> bool {
     index.unique && index.parts.len() == columns.len() && begins_with(index, columns)
 }
 
-/// Whether the whole columns come first in an index.
+/// Whether an index begins with these columns, without prefix lengths.
 fn begins_with(index: &Index, columns: &[usize]) -> bool {
     index.parts.len() >= columns.len()
         && index
@@ -220,7 +220,7 @@ fn check_own_columns(table: &Table, key: &ForeignKey) -> Result<()> {
     Ok(())
 }
 
-/// Whether the key may refer to `parent`. `whole_unique`: only to a unique key of just these columns. Returns whether it does.
+/// Whether the key may refer to `parent`. `whole_unique`: only to a unique key of exactly these columns. Returns whether it does.
 fn check_against_parent(
     table: &Table,
     key: &ForeignKey,

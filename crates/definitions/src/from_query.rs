@@ -12,7 +12,7 @@ use crate::columns::note_fixed_float;
 use crate::draft::{Draft, DraftColumn};
 use crate::names::check_column_name;
 
-/// Computed integers of fewer characters become INT.
+/// Computed integers with fewer characters become INT.
 const INT_DIGITS_END: u32 = 12;
 /// Characters of a computed string that becomes a VARCHAR.
 const VARCHAR_MADE_MAX: u32 = 512;
@@ -98,7 +98,7 @@ fn zero_default(ty: &DataType) -> ColumnDefault {
     }
 }
 
-/// The column type that holds values of a result column's type.
+/// The column type for values of a result column's type.
 fn storable(meta: &ColumnMeta) -> DataType {
     let mut ty = meta.ty.clone();
     ty.collation = stored_collation(charset::collation_or_binary(ty.collation)).id;

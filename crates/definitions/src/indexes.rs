@@ -16,7 +16,7 @@ use crate::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
 use crate::expressions::{bind_over_columns, expression_text, in_place};
 use crate::foreign_keys::foreign_key;
 
-/// Longest comment of an index, characters.
+/// Maximum length of an index comment in characters.
 const INDEX_COMMENT_MAX: usize = 1024;
 
 /// Adds a key, foreign key or check to a draft.
@@ -125,7 +125,7 @@ fn apply_index_option(
     Ok(())
 }
 
-/// Warns of new indexes that repeat another one.
+/// Warns of new indexes that duplicate another one.
 pub fn note_repeated_indexes(conditions: &mut Diagnostics, made: &Table, before: Option<&Table>) {
     for name in Draft::repeated_indexes(made, before) {
         let words: [&dyn std::fmt::Display; 3] = [&name, &made.schema, &made.name];

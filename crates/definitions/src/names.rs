@@ -3,7 +3,7 @@
 use errors::{Result, bail};
 use syntax::ast::Ident;
 
-/// Longest identifier, characters.
+/// Maximum length of an identifier in characters.
 const IDENTIFIER_CHARS_MAX: usize = 64;
 
 /// Whether a table may have the name.
@@ -46,7 +46,7 @@ pub(crate) fn check_column_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a name has more characters than names have.
+/// Whether a name is too long.
 pub(crate) fn is_too_long(name: &str) -> bool {
     name.chars().count() > IDENTIFIER_CHARS_MAX
 }

@@ -103,7 +103,7 @@ fn keep(draft: &mut Draft, name: &str, value: Option<String>) {
     }
 }
 
-/// Whether 0 is something else than the default.
+/// Whether 0 differs from the default.
 fn is_shown_as_zero(which: NumberOption) -> bool {
     use NumberOption::{PackKeys, StatsAutoRecalc, StatsPersistent};
     matches!(which, PackKeys | StatsAutoRecalc | StatsPersistent)

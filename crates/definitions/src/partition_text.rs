@@ -1,4 +1,4 @@
-//! A partitioning as SHOW CREATE TABLE and information_schema.PARTITIONS word it.
+//! The text of a partitioning in SHOW CREATE TABLE and information_schema.PARTITIONS.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use catalog::{Partition, PartitionKind, PartitionMethod, PartitionValue, Partiti
 use crate::engines::SHOWN_ENGINE;
 use crate::quoting::{literal, needs_quotes, quote};
 
-/// A name that is quoted only where it has to be.
+/// A name, quoted only if necessary.
 fn name(name: &str) -> String {
     if needs_quotes(name) { quote(name) } else { name.to_owned() }
 }
@@ -115,7 +115,7 @@ fn partition_text(partitioning: &Partitioning, partition: &Partition) -> String 
 pub fn partitioning_text(partitioning: &Partitioning) -> String {
     let method = &partitioning.method;
     let by_value = matches!(method.kind, PartitionKind::Range | PartitionKind::List);
-    // Older servers that read the text as a comment know no COLUMNS.
+    // Older servers that read the text as a comment do not support COLUMNS.
     let version = if by_value && method.expression.is_none() { "50500" } else { "50100" };
     let mut text = format!("\n/*!{version} PARTITION BY {}", method_text(method));
     if !partitioning.listed && partitioning.partitions.len() > 1 {

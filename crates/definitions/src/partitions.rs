@@ -23,14 +23,14 @@ use crate::expressions::{bind_over_columns, bind_qualified, expression_text, in_
 use crate::names::is_too_long;
 use crate::quoting::{literal, quote};
 
-/// Most partitions of a table, subpartitions included.
+/// Maximum number of partitions of a table, subpartitions included.
 pub(crate) const PARTITIONS_MAX: u64 = 8192;
-/// Most columns of KEY and COLUMNS.
+/// Maximum number of columns of KEY and COLUMNS.
 const COLUMNS_MAX: usize = 16;
-/// Longest comment of a partition, characters.
+/// Maximum length of a partition comment in characters.
 const COMMENT_MAX: usize = 1024;
 
-/// The word of a method in messages.
+/// The name of a method in messages.
 pub(crate) fn word(kind: PartitionKind) -> &'static str {
     match kind {
         PartitionKind::Range => "RANGE",
@@ -275,7 +275,7 @@ fn partition_options(
             PartitionOption::MinRows(rows) => {
                 partition.options.push(("MIN_ROWS".into(), rows.to_string()));
             }
-            // Where rows lie is the engine's own affair.
+            // The engine decides where rows are stored.
             PartitionOption::DataDirectory(_)
             | PartitionOption::IndexDirectory(_)
             | PartitionOption::Tablespace(_)
@@ -315,7 +315,7 @@ fn partition_tuple(
     typed_tuple(ctx, draft, method, evaluated, &definition.name.text)
 }
 
-/// Values as columns or the expression have them; `None` is MAXVALUE.
+/// Values in the types of the columns or the expression; `None` is MAXVALUE.
 fn typed_tuple(
     ctx: &dyn Context,
     draft: &Draft,
@@ -342,7 +342,7 @@ fn typed_tuple(
     Ok(tuple)
 }
 
-/// A value of COLUMNS as its column holds it; 1654.
+/// A value of COLUMNS in its column's type; 1654.
 fn column_value(
     settings: &Settings,
     value: Value,
@@ -388,7 +388,7 @@ fn column_value(
     Ok(PartitionValue { value: Some(stored), text: text.into() })
 }
 
-/// Values under the types that columns have now.
+/// Values converted to the columns' present types.
 pub(crate) fn renew_partition_values(ctx: &mut dyn Context, draft: &mut Draft) -> Result<()> {
     let Some(mut partitioning) = draft.partitioning.take() else { return Ok(()) };
     for method in [Some(&mut partitioning.method), partitioning.sub.as_mut()] {
@@ -640,7 +640,7 @@ fn partition_columns(
     Ok(columns)
 }
 
-/// Gives subpartitions that were not listed their names.
+/// Generates names of subpartitions that were not listed.
 pub(crate) fn name_subpartitions(partitioning: &mut Partitioning, count: usize) {
     for partition in &mut partitioning.partitions {
         for place in partition.subpartitions.len()..count {
@@ -670,7 +670,7 @@ pub(crate) fn check_names(partitioning: &Partitioning) -> Result<()> {
     Ok(())
 }
 
-/// 1481, 1493, 1495: bounds grow, and nothing is listed twice.
+/// 1481, 1493, 1495: bounds must grow, and no value may be listed twice.
 pub(crate) fn check_values(draft: &Draft, partitioning: &Partitioning) -> Result<()> {
     let method = &partitioning.method;
     let types: Vec<DataType> = match &method.expression {

@@ -185,7 +185,7 @@ fn a_table_has_its_keys_in_order_and_its_columns_in_the_record() {
 }
 
 #[test]
-fn what_cannot_be_a_table_is_refused_with_its_number() {
+fn invalid_tables_are_refused_with_their_error_number() {
     let refused =
         |columns: &str| code(Session::new().create(&format!("CREATE TABLE t ({columns})")));
     assert_eq!(refused("a INT, A INT"), 1060);
@@ -272,7 +272,7 @@ fn rows_are_copied_only_where_they_must_change() {
 }
 
 #[test]
-fn clauses_that_ask_for_what_cannot_be_are_refused() {
+fn clauses_that_request_the_impossible_are_refused() {
     let mut session = Session::new();
     let table = session.create(BASE).expect("valid");
     let mut refused = |sql: &str| code(session.alter(&table, sql));
@@ -302,6 +302,6 @@ fn warnings_are_those_of_the_statement() {
     session.create("CREATE TABLE t (a INT(5), KEY k1 (a), KEY k2 (a))").expect("valid");
     let codes: Vec<u16> =
         session.conditions.conditions().iter().map(|condition| condition.code.0).collect();
-    // Display width, and an index that repeats another.
+    // Display width, and an index that duplicates another.
     assert_eq!(codes, [1681, 1831]);
 }

@@ -92,7 +92,7 @@ pub(crate) fn column_view(
     }
 }
 
-/// A column that is nothing but a name and a type: of a view, of an information table.
+/// A column with only a name and a type: of a view, of an information table.
 pub(crate) fn plain_column(name: String, ty: DataType) -> ColumnView {
     ColumnView {
         name,

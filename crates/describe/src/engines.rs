@@ -7,7 +7,7 @@ use plugin_api::{EngineInformation, EngineStatView, EngineView};
 
 use crate::information::Information;
 
-/// Locks of one engine that are reported.
+/// Maximum number of reported locks of one engine.
 const LOCKS_MAX: usize = 1 << 16;
 
 impl EngineInformation for Information<'_> {
@@ -23,7 +23,7 @@ impl EngineInformation for Information<'_> {
         };
         let mut engines: Vec<EngineView> =
             self.server.registry().engines().iter().map(view).collect();
-        // Programs look for the reference's name before they rely on transactions.
+        // Client programs check for the reference's engine name before they rely on transactions.
         engines.push(EngineView {
             name: "InnoDB".to_owned(),
             support: "YES",

@@ -9,14 +9,14 @@ use plugin_api::{IoBucket, PlanCacheView, ProcessView, Registry};
 use types::ZoneRules;
 use variables::Globals;
 
-/// How many connections there are.
+/// The number of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
     /// Open now.
     pub open: u64,
-    /// Those of them that run a statement.
+    /// The number of connections that run a statement.
     pub running: u64,
-    /// Most that were open at once.
+    /// The maximum number that were open at once.
     pub most: u64,
 }
 
@@ -42,7 +42,7 @@ pub trait ServerFacts {
     fn processes(&self) -> Vec<ProcessView>;
     /// The account (`user@host`) of a connection.
     fn account_of(&self, connection: u64) -> Option<String>;
-    /// How many connections there are.
+    /// The number of connections.
     fn connections(&self) -> Connections;
     /// Bytes received and sent over the open connections.
     fn traffic(&self) -> (u64, u64);
@@ -50,11 +50,11 @@ pub trait ServerFacts {
     fn session_counters(&self) -> Vec<(&'static str, u64)>;
     /// Counters of the server as a whole.
     fn server_counters(&self) -> Vec<(&'static str, u64)>;
-    /// Statements that are prepared.
+    /// The number of prepared statements.
     fn prepared_statements(&self) -> u64;
     /// Entries of the plan cache.
     fn plan_cache(&self) -> Vec<PlanCacheView>;
-    /// Calls to files by how long they took.
+    /// Counts of file operations by duration.
     fn io_times(&self) -> Vec<IoBucket>;
     /// Bytes of memory of the whole process.
     fn resident_bytes(&self) -> u64;
@@ -70,7 +70,7 @@ pub trait ConnectionFacts {
     fn counters(&self) -> Vec<(&'static str, u64)>;
     /// Bytes received and sent.
     fn traffic(&self) -> (u64, u64);
-    /// Error when its statement was cancelled.
+    /// Returns an error when its statement was cancelled.
     ///
     /// # Errors
     /// 1317.

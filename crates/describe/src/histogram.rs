@@ -4,7 +4,7 @@ use catalog::{Histogram, HistogramBucket};
 use types::json::{JsonObject, JsonValue};
 use types::{CollationId, DataType, DateTime, TypeKind, Value};
 
-/// The number of the type of texts within JSON.
+/// The type number of texts in JSON.
 const JSON_TEXT: u8 = 254;
 
 /// A histogram as `COLUMN_STATISTICS` shows it.
@@ -44,7 +44,7 @@ fn shown_value(value: &Value) -> JsonValue {
     }
 }
 
-/// The histogram's name of a type, and the collation that it gives for it.
+/// The histogram's name and collation of a type.
 fn kind_of(ty: &DataType) -> (&'static str, CollationId) {
     let number = CollationId::LATIN1_SWEDISH_CI;
     match ty.kind {

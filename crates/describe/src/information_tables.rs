@@ -11,7 +11,7 @@ use crate::information::Information;
 use crate::tables::BASE_TABLE;
 
 impl Information<'_> {
-    /// Tables of facts in order of name.
+    /// Information tables in order of name.
     pub(crate) fn system_tables(&self, schema: &str, name: Option<&str>) -> Vec<TableView> {
         let known = self.server.registry().information_tables().iter();
         let mut tables: Vec<TableView> = known

@@ -5,7 +5,7 @@ use plugin_api::PartitionView;
 
 use definitions::{method_expression, method_name, values_text};
 
-/// The partitions of a table, subpartitions where there are some.
+/// The partitions of a table, or its subpartitions if any.
 pub(crate) fn views(table: &Table) -> Vec<PartitionView> {
     let Some(partitioning) = &table.partitioning else { return Vec::new() };
     let mut views = Vec::with_capacity(partitioning.leaves());

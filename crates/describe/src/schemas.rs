@@ -94,7 +94,7 @@ impl Information<'_> {
         catalog.snapshot.look(schema, name).map(|found| self.relation_view(&found, detail))
     }
 
-    /// All tables and views of a schema but temporary ones, which are in no list.
+    /// All tables and views of a schema except temporary ones, which are not listed.
     fn user_tables(
         &self,
         schema: &str,

@@ -1,4 +1,4 @@
-//! SHOW CREATE in the reference's words, letter for letter: clients parse it.
+//! SHOW CREATE exactly as in the reference: clients parse it.
 
 use catalog::{Column, ColumnDefault, ForeignKey, Index, ReferenceAction, Schema, Table, View};
 use engine_api::IndexId;
@@ -13,7 +13,7 @@ use definitions::{
 pub(crate) struct Style {
     /// Names are in double quotes.
     pub(crate) ansi_quotes: bool,
-    /// Names that need quotes have them, others do not.
+    /// Names are quoted only if necessary.
     pub(crate) spare_quotes: bool,
     /// Clauses that only this server understands are omitted.
     pub(crate) portable: bool,
@@ -71,7 +71,7 @@ fn quoted_length(text: &str) -> usize {
     text.len()
 }
 
-/// CREATE TABLE text. `next`: the AUTO_INCREMENT counter, when it has begun to count.
+/// CREATE TABLE text. `next`: the AUTO_INCREMENT counter, if it has been used.
 pub(crate) fn create_table(
     table: &Table,
     next: Option<u64>,
@@ -206,7 +206,7 @@ fn collation_text(table: CollationId, column: &Column) -> String {
     if column.collation_written || column.ty.collation != table {
         text.push_str(&format!(" CHARACTER SET {}", own.charset.name));
     }
-    // As for tables, the default collation of utf8mb4 is never left out.
+    // As for tables, the default collation of utf8mb4 is never omitted.
     let is_told = own.is_default && (own.charset.name != "utf8mb4" || column.ty.collation == table);
     if column.collation_written || !is_told {
         text.push_str(&format!(" COLLATE {}", own.name));
@@ -362,7 +362,7 @@ fn names_itself(view: &View) -> bool {
         })
 }
 
-/// A view's query without the view's schema, when it has tables of no other.
+/// A view's query without the view's schema, when all its tables are in that schema.
 fn query_at_home(view: &View) -> Option<String> {
     let options = unparse::PrintOptions { canonical: true, ..unparse::PrintOptions::default() };
     match syntax::parse_one(&view.definition, &syntax::ParseOptions::default()) {

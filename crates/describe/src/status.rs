@@ -101,7 +101,7 @@ impl Information<'_> {
         .into()
     }
 
-    /// Counters of the server as a whole, and bytes that came and went.
+    /// Counters of the server as a whole, and bytes received and sent.
     fn counted_status(&self, scope: StatusScope) -> Vec<(&'static str, u64)> {
         let mut counters = self.server.server_counters();
         let traffic = match scope {

@@ -126,7 +126,7 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
             visible: index.visible,
         }
     };
-    // An index over words has no order of rows: as many as there are rows.
+    // An index over words does not order rows: the number of rows is shown.
     let fulltext = table.fulltext.iter().map(|index| {
         let part = |column: &usize| {
             let column = Some(table.columns[*column].name.to_string());

@@ -78,7 +78,7 @@ impl Information<'_> {
             .collect()
     }
 
-    /// Hands a binder to `run` for which unqualified names are those of the view's schema.
+    /// Calls `run` with a binder for which unqualified names belong to the view's schema.
     fn with_binder<T>(&self, view: &View, run: impl FnOnce(Binder<'_>) -> T) -> T {
         let catalog = self.catalog_view();
         let bind = view_context();

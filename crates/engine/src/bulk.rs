@@ -23,7 +23,7 @@ use crate::sorter::Sorter;
 use crate::table::Table;
 use crate::transaction::Txn;
 
-/// Rows that go the usual way first: fewer are not worth keeping others out of the table.
+/// Rows that are inserted as usual first: fewer are not worth keeping others out of the table.
 const ROWS_FIRST: u64 = 256;
 /// Rows between two waits for the page writer.
 const BRAKE_EVERY: u64 = 256;

@@ -298,7 +298,7 @@ impl Shared {
         }
     }
 
-    /// Frees those of a change's pages that still have the content and owner it gave them.
+    /// Frees those of a change's pages that still belong to it.
     fn free_pages(
         &self,
         core: &TxnState,

@@ -88,7 +88,7 @@ enum Asked {
 pub(crate) struct Grant {
     pub(crate) owner: Arc<Owner>,
     pub(crate) mode: Mode,
-    /// Its requests so far.
+    /// The requests for it so far.
     asked: Asked,
 }
 

@@ -55,7 +55,7 @@ pub fn run_call<H: ProgramHost + ?Sized>(
     host.send_ok(sink, OkInfo { affected_rows, ..OkInfo::default() })
 }
 
-/// A routine may call itself only as often as is allowed, and calls do not nest without end.
+/// Limits the recursion of a routine, and the depth of nested calls.
 fn check_recursion<H: ProgramHost + ?Sized>(host: &H, routine: &Routine) -> Result<()> {
     let own = host.state().frames.iter().filter(|frame| frame.loaded.is_routine(routine));
     let limit = host.recursion_max();
@@ -117,7 +117,7 @@ fn hand_out<H: ProgramHost + ?Sized>(
                 columns.push(out_column(routine, parameter));
                 row.push(value.clone());
             }
-            // `new_frame` let nothing else pass.
+            // `new_frame` accepts nothing else.
             _ => {}
         }
     }
@@ -128,7 +128,7 @@ fn hand_out<H: ProgramHost + ?Sized>(
     sink.out_parameters(&places, &columns, &ValueRow(&row), &state)
 }
 
-/// How the value of an OUT parameter is described: as a column of its procedure.
+/// The description of an OUT parameter's value: a column of its procedure.
 fn out_column(routine: &Routine, parameter: &RoutineParameter) -> ColumnMeta {
     ColumnMeta {
         schema: routine.schema.clone(),

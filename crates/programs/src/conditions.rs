@@ -7,7 +7,7 @@ use crate::frame::ActiveHandler;
 use crate::host::ProgramHost;
 use crate::run::{Flow, Interpreter};
 
-/// How exactly a handler names a condition; the exactest of a block is taken.
+/// How specifically a handler names a condition; the most specific one of a block is taken.
 fn exactness(value: &ConditionValue, condition: &Condition) -> Option<u32> {
     let class = &condition.sqlstate[..2];
     let is_error = condition.level == Level::Error;
@@ -49,7 +49,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         best.map(|(_, _, at)| at)
     }
 
-    /// A statement failed: runs the handler for it, or passes the error on.
+    /// After a statement failed: runs the handler for its error, or returns the error.
     pub(super) fn handle_error(&mut self, error: Error) -> Result<Flow> {
         let condition = Condition {
             level: Level::Error,
@@ -69,7 +69,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         self.run_handler(at)
     }
 
-    /// A statement succeeded: runs the handler for the last of its warnings that has one.
+    /// After a statement succeeded: runs the handler for the last of its warnings that has one.
     pub(super) fn handle_warnings(&mut self) -> Result<Flow> {
         let frame = self.host.state().frame();
         let no_handlers = frame.is_none_or(|frame| frame.handlers.is_empty());

@@ -10,9 +10,9 @@ use crate::frame::assign_local;
 use crate::host::ProgramHost;
 use crate::running::Running;
 
-/// Largest number that MYSQL_ERRNO takes.
+/// Largest valid MYSQL_ERRNO.
 const ERRNO_MAX: u64 = 65_535;
-/// Longest MESSAGE_TEXT, characters.
+/// Maximum length of MESSAGE_TEXT in characters.
 const MESSAGE_CHARS_MAX: usize = 128;
 
 /// GET DIAGNOSTICS: reads the conditions of the previous statement, and keeps them.
@@ -49,7 +49,7 @@ pub fn get_diagnostics<H: ProgramHost + ?Sized>(
             let Some(condition) =
                 position.and_then(|at| conditions.get(usize::try_from(at).ok()?)).cloned()
             else {
-                // The failure joins the conditions that it was about.
+                // The error is added to the conditions that the statement read.
                 let error = err!(DA_INVALID_CONDITION_NUMBER);
                 host.conditions().last.push_error(Level::Error, &error);
                 return host.send_ok(sink, OkInfo::default());
@@ -96,7 +96,7 @@ fn assign<H: ProgramHost + ?Sized>(
 /// SIGNAL.
 ///
 /// # Errors
-/// The condition itself when it is an error; conditions that cannot be.
+/// The condition itself when it is an error; errors of invalid conditions.
 pub fn run_signal<H: ProgramHost + ?Sized>(
     host: &mut H,
     signal: &Signal,
@@ -133,7 +133,7 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
                 message = text.chars().take(MESSAGE_CHARS_MAX).collect();
             }
             ("MYSQL_ERRNO", value) => code = ErrorCode(as_u64(&value) as u16),
-            // The other items are taken and shown by nothing yet.
+            // The other items are accepted but not shown yet.
             _ => {}
         }
     }
@@ -169,7 +169,7 @@ fn signal_item<H: ProgramHost + ?Sized>(
     }
 }
 
-/// Five letters or digits that do not mean success.
+/// Whether it is five letters or digits and not a success code.
 fn sqlstate(text: &str) -> Result<[u8; 5]> {
     let state: Option<[u8; 5]> = text.as_bytes().try_into().ok();
     state

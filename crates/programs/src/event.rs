@@ -1,4 +1,4 @@
-//! Events: CREATE, ALTER, DROP and SHOW CREATE EVENT, and how their schedules are read and shown. When they run is `scheduler`.
+//! Events: CREATE, ALTER, DROP and SHOW CREATE EVENT, and how their schedules are parsed and shown. The module `scheduler` runs them.
 
 use std::sync::Arc;
 
@@ -319,7 +319,7 @@ fn is_past<H: DefinitionHost + ?Sized>(host: &H, schedule: &EventSchedule) -> bo
     last.is_some_and(|last| last < this_second(host))
 }
 
-/// The running second, microseconds since 1970 UTC.
+/// The current second, microseconds since 1970 UTC.
 fn this_second<H: DefinitionHost + ?Sized>(host: &H) -> i64 {
     let now = host.facts().now_micros;
     now - now.rem_euclid(MICROS_PER_SECOND)
@@ -430,7 +430,7 @@ pub fn run_event_body<H: ProgramHost + ?Sized>(host: &mut H, event: &Event) -> R
     result
 }
 
-/// The results of an event go nowhere.
+/// Discards the results of an event.
 struct NoResults;
 
 impl ResultSink for NoResults {

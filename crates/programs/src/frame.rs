@@ -106,7 +106,7 @@ pub(crate) fn store_local<H: ProgramHost + ?Sized>(
     let variable = loaded
         .variables
         .get(slot)
-        .ok_or_else(|| errors::Error::internal("a variable without a place"))?;
+        .ok_or_else(|| errors::Error::internal("a variable without a slot"))?;
     let stored = host.convert(&variable.name, value, from, &variable.ty)?;
     host.state_mut().frame_mut()?.set(slot, stored);
     Ok(())

@@ -64,7 +64,7 @@ pub fn call_function<H: ProgramHost + ?Sized>(
     result
 }
 
-/// A function and a trigger begin without conditions.
+/// Functions and triggers begin without conditions.
 pub(crate) fn begin_conditions<H: ProgramHost + ?Sized>(host: &mut H) {
     let count_max = host.settings().max_error_count;
     let conditions = host.conditions();
@@ -72,7 +72,7 @@ pub(crate) fn begin_conditions<H: ProgramHost + ?Sized>(host: &mut H) {
     *conditions.last = Diagnostics::default();
 }
 
-/// Functions return values, not result sets, and triggers nothing.
+/// Refuses result sets: functions return values, triggers nothing.
 pub(crate) struct FunctionSink {
     /// The kind of program that runs.
     pub(crate) word: &'static str,

@@ -22,7 +22,7 @@ pub struct Conditions<'a> {
     pub last: &'a mut Diagnostics,
     /// Of the running statement.
     pub working: &'a mut Diagnostics,
-    /// The running statement reads the conditions of the last one and leaves them.
+    /// The running statement reads the conditions of the last one and keeps them.
     pub keeps: &'a mut bool,
 }
 
@@ -35,10 +35,10 @@ pub trait ProgramHost: PrivilegeChecks {
     /// The state that `enter` saves.
     type Outside;
 
-    /// The programs that run, and those that were read.
+    /// The running programs, and the loaded ones.
     fn state(&self) -> &ProgramState<Self::Plan, Self::Context>;
 
-    /// As `state`, to change it.
+    /// As `state`, mutable.
     fn state_mut(&mut self) -> &mut ProgramState<Self::Plan, Self::Context>;
 
     /// The session's variables, decoded.
@@ -77,13 +77,13 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Sets the next statement's time to now; in a function it stays that of the calling statement.
     fn move_time(&mut self);
 
-    /// Before a statement of a program: conditions, counts and the time are the statement's own.
+    /// Call before a statement of a program: it gets its own conditions, counts and time.
     fn begin_part(&mut self);
 
-    /// After a statement of a program that succeeded.
+    /// Call after a statement of a program that succeeded.
     fn end_part(&mut self);
 
-    /// Runs a statement that is not only of programs.
+    /// Runs a statement that exists outside programs too.
     ///
     /// # Errors
     /// The statement's.
@@ -174,7 +174,7 @@ pub trait ProgramHost: PrivilegeChecks {
     /// `max_sp_recursion_depth`.
     fn recursion_max(&self) -> u64;
 
-    /// Whether there is a system variable of this name.
+    /// Whether a system variable of this name exists.
     fn has_variable(&self, name: &str) -> bool;
 
     /// Schema and name of an object, the current schema when none is written.
@@ -221,7 +221,7 @@ pub trait DefinitionHost: ProgramHost {
     /// The catalog, temporary tables included.
     fn view(&self) -> CatalogView;
 
-    /// Refuses writes on a server that is read-only for this account.
+    /// Returns an error for writes on a server that is read-only for this account.
     ///
     /// # Errors
     /// 1290.
@@ -239,7 +239,7 @@ pub trait DefinitionHost: ProgramHost {
     /// 1205, 1213.
     fn lock_for_ddl(&self, tables: &[TableId]) -> Result<MetadataGuard>;
 
-    /// Whether a function that is not stored has this name.
+    /// Whether a function that is not a stored one has this name.
     fn has_native_function(&self, name: &str) -> bool;
 
     /// `automatic_sp_privileges` is on.
@@ -248,7 +248,7 @@ pub trait DefinitionHost: ProgramHost {
     /// The event scheduler.
     fn events(&self) -> Arc<EventScheduler>;
 
-    /// The zone in which an event's times are understood.
+    /// The time zone of an event's times.
     fn event_zone(&self, event: &Event) -> Arc<dyn ZoneRules>;
 
     /// Commits changes of definitions and sends OK.

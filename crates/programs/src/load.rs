@@ -1,4 +1,4 @@
-//! From a stored text to a program that can run: the text is parsed once a session, its variables are found by number.
+//! From a stored text to a program that can run: the text is parsed once per session, its variables are found by number.
 
 use std::sync::Arc;
 
@@ -47,13 +47,13 @@ pub(crate) struct RowSlot {
 pub struct Loaded {
     /// The definition that it was made from.
     pub made: Made,
-    /// Where its unqualified names are.
+    /// The schema of its unqualified names.
     pub schema: Arc<str>,
     /// `user@host`.
     pub definer: Arc<str>,
     /// It runs with the caller's privileges.
     pub invoker: bool,
-    /// The SQL mode that it was made in.
+    /// The SQL mode that it was created in.
     pub sql_mode: u64,
     /// Of triggers.
     pub(crate) row: Vec<RowSlot>,
@@ -99,7 +99,7 @@ impl Loaded {
     }
 }
 
-/// The text of a routine, as CREATE would read it.
+/// The text of a routine, as CREATE would parse it.
 fn routine_source(routine: &Routine) -> String {
     format!(
         "CREATE {} {}({}){}\n{}",

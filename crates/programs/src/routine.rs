@@ -13,7 +13,7 @@ use crate::host::DefinitionHost;
 use crate::load::{load_routine, routine_parameters, routine_returns};
 use crate::running::Running;
 
-/// Longest name of a routine, characters.
+/// Maximum length of a routine name in characters.
 pub(crate) const NAME_CHARS_MAX: usize = 64;
 
 /// The catalog's word for a kind of routine.

@@ -26,7 +26,7 @@ pub(super) enum Flow {
     Next,
     /// After the statement with this label.
     Leave(Box<str>),
-    /// With the next round of the loop with this label.
+    /// With the next iteration of the loop with this label.
     Iterate(Box<str>),
     /// After the block with this number: its EXIT handler has run.
     Exit(u32),
@@ -162,7 +162,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         Ok(Flow::Next)
     }
 
-    /// One round of a loop.
+    /// One iteration of a loop.
     fn run_round(&mut self, label: Option<&Ident>, body: &[ProgramStatement]) -> Result<Round> {
         self.host.check_running()?;
         let is_own = |name: &str| label.is_some_and(|own| *own.text.to_lowercase() == *name);
@@ -309,7 +309,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             found = Some(own.host.value_of_plan(&plan, &running)?);
             own.host.finish_scope()
         })?;
-        found.ok_or_else(|| errors::Error::internal("an expression gave no value"))
+        found.ok_or_else(|| errors::Error::internal("an expression returned no value"))
     }
 
     /// Computes the value of an expression made for this one use.
@@ -326,7 +326,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             found = Some(own.host.evaluate(expr, &running)?);
             own.host.finish_scope()
         })?;
-        found.ok_or_else(|| errors::Error::internal("an expression gave no value"))
+        found.ok_or_else(|| errors::Error::internal("an expression returned no value"))
     }
 
     fn is_true(&mut self, expr: &Expr) -> Result<bool> {
@@ -356,7 +356,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         }
     }
 
-    /// A statement that is not only of programs.
+    /// Runs a statement that exists outside programs too.
     fn run_other(&mut self, statement: &ProgramStatement, kept: Option<usize>) -> Result<()> {
         if self.host.function_depth() > 0 && matches!(statement.statement, Statement::Flush(_)) {
             bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "FLUSH");
@@ -384,7 +384,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         self.host.commits_implicitly(statement)
             || match statement {
                 Statement::Commit(_) | Statement::Rollback(_) => true,
-                // It begins one, or is refused in its own words.
+                // It begins one, or is refused with its own error.
                 Statement::Xa(xa) => !matches!(xa, Xa::Start { .. }),
                 _ => false,
             }

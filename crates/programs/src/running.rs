@@ -1,4 +1,4 @@
-//! A statement on its way through the dispatcher.
+//! A statement in the dispatcher.
 
 use types::Value;
 

@@ -109,7 +109,7 @@ pub(crate) fn read_step(text: &str, unit: &Unit) -> Result<EventStep> {
     })
 }
 
-/// A step as its unit writes it.
+/// An interval as text in its unit.
 pub(crate) fn step_text(step: EventStep, name: &str) -> String {
     let (EventStep::Months(total) | EventStep::Seconds(total)) = step;
     let Some(unit) = UNITS.iter().find(|unit| unit.name == name) else { return total.to_string() };

@@ -16,9 +16,9 @@ use types::temporal::MICROS_PER_SECOND;
 
 use crate::schedule::next_run;
 
-/// Events that run at one time; others wait.
+/// Maximum number of events that run concurrently; others wait.
 const RUNNING_MAX: usize = 64;
-/// The clock may be set: it is looked at this often at least while an event is waited for.
+/// The clock may be set: while the scheduler waits for an event, it reads the clock at least this often.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// When a due event cannot begin, it is tried again after this time.
 const RETRY_MICROS: i64 = MICROS_PER_SECOND / 4;
@@ -31,7 +31,7 @@ const FIRST_SESSION: u64 = 1 << 32;
 struct State {
     /// Since when it is on.
     since_micros: Option<i64>,
-    /// Something changed since the events were looked at.
+    /// Something changed since the events were last checked.
     woken: bool,
     stopping: bool,
     /// By the number of their sessions.
@@ -44,7 +44,7 @@ struct State {
 pub struct EventScheduler {
     state: Mutex<State>,
     changed: Condvar,
-    /// Held from looking at an event to the commit of its change, so that statements and runs do not undo each other's.
+    /// Held from the check of an event to the commit of its change, so that statements and runs do not overwrite each other's changes.
     definitions: Mutex<()>,
 }
 
@@ -60,7 +60,7 @@ impl EventScheduler {
         self.changed.notify_all();
     }
 
-    /// Ends the thread, and the events that run.
+    /// Ends the thread, and the running events.
     pub fn stop(&self) {
         let mut state = self.state.lock();
         state.stopping = true;
@@ -104,7 +104,7 @@ pub trait EventHost: Send + Sync {
     /// The catalog.
     fn catalog(&self) -> &Catalog;
 
-    /// The zone in which an event's times are understood.
+    /// The time zone of an event's times.
     fn event_zone(&self, event: &Event) -> Arc<dyn ZoneRules>;
 
     /// Runs an event in a separate session with this number, which `cancel` stops.

@@ -1,4 +1,4 @@
-//! Routines as SHOW and the information tables give them.
+//! Routines in SHOW and the information tables.
 
 use catalog::{AccountName, EffectivePrivileges, PrivilegeSet, Routine, RoutineKind};
 use definitions::{literal, quote, type_text};

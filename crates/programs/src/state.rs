@@ -1,4 +1,4 @@
-//! The programs that run in a session, those that it has read, and the plans of their statements.
+//! A session's running programs, its loaded ones, and the plans of their statements.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::frame::Frame;
 use crate::host::ProgramHost;
 use crate::load::{Loaded, Made};
 
-/// Programs that a session keeps parsed.
+/// Maximum number of programs that a session keeps parsed.
 const KEPT_MAX: usize = 64;
-/// Plans that a session keeps of programs' statements.
+/// Maximum number of plans that a session keeps for programs' statements.
 const PLANS_MAX: usize = 1024;
-/// Programs that may call each other.
+/// Maximum depth of programs that call each other.
 const CALLS_MAX: usize = 24;
 
 /// The programs of a session. `P`: a plan, `C`: the context that it was made in.
 pub struct ProgramState<P, C> {
-    /// Those that run, the innermost last.
+    /// The running programs, the innermost last.
     pub(crate) frames: Vec<Frame>,
     /// The tables of the statements that called them, which they may not write.
     above: Vec<Arc<[TableId]>>,
-    /// Those that were read, by the address of their definition.
+    /// The loaded programs, by the address of their definition.
     loaded: HashMap<usize, Arc<Loaded>>,
     /// By the address of the statement or expression in a loaded program.
     plans: HashMap<usize, KeptPlan<P, C>>,
@@ -51,37 +51,37 @@ impl<P, C> Default for ProgramState<P, C> {
 }
 
 impl<P, C> ProgramState<P, C> {
-    /// The program that runs.
+    /// The running program.
     pub fn frame(&self) -> Option<&Frame> {
         self.frames.last()
     }
 
-    /// The program that runs.
+    /// The running program.
     pub(crate) fn frame_mut(&mut self) -> Result<&mut Frame> {
         self.frames.last_mut().ok_or_else(|| errors::Error::internal("no stored program runs"))
     }
 
-    /// A statement that runs programs begins: they may not write its tables.
+    /// Begins a statement that runs programs: they may not write its tables.
     pub fn push_tables(&mut self, tables: Arc<[TableId]>) {
         self.above.push(tables);
     }
 
-    /// The statement ends.
+    /// Ends the statement.
     pub fn pop_tables(&mut self) {
         self.above.pop();
     }
 
-    /// Whether no statement that runs programs is under way.
+    /// Whether no statement that runs programs is running.
     pub fn is_outermost(&self) -> bool {
         self.above.is_empty()
     }
 
-    /// Whether a statement under way uses the table.
+    /// Whether a running statement uses the table.
     pub fn is_used_above(&self, table: TableId) -> bool {
         self.above.iter().any(|above| above.contains(&table))
     }
 
-    /// Programs do not call each other without end.
+    /// Limits the depth of programs that call each other.
     ///
     /// # Errors
     /// 1436.
@@ -97,7 +97,7 @@ impl<P, C> ProgramState<P, C> {
         self.loaded.get(&made.address()).filter(|known| known.is_made_from(made)).cloned()
     }
 
-    /// Keeps a program that was read.
+    /// Keeps a loaded program.
     pub(crate) fn keep(&mut self, loaded: Arc<Loaded>) {
         if self.loaded.len() >= KEPT_MAX {
             self.loaded.clear();

@@ -1,10 +1,10 @@
-//! How texts of statements are read.
+//! Parsing of statements' texts.
 
 use errors::{Error, ErrorCode, err};
 use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::SqlMode;
 
-/// How texts are parsed in an SQL mode.
+/// The parser's options in an SQL mode.
 pub fn parse_options_of(mode: SqlMode, ignore_space: bool) -> ParseOptions<'static> {
     ParseOptions {
         ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),

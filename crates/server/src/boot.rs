@@ -295,7 +295,7 @@ fn root_account(
         return Ok(RootAccount { os_user, password: None });
     }
     let (password, path) = directory.make_root_password()?;
-    info!(file = %path.display(), "made a password for root@localhost");
+    info!(file = %path.display(), "generated a password for root@localhost");
     Ok(RootAccount { os_user, password: Some(password) })
 }
 

@@ -17,13 +17,13 @@ const PASSWORD_CHARS: usize = 24;
 /// An open data directory.
 pub(crate) struct DataDirectory {
     pub(crate) path: PathBuf,
-    /// Counts all calls of the process to files.
+    /// Counts all file operations of the process.
     pub(crate) io_times: Arc<IoTimes>,
     _lock: LockFile,
 }
 
 impl DataDirectory {
-    /// Makes and locks `path`.
+    /// Creates and locks `path`.
     ///
     /// # Errors
     /// It cannot be created, or another server uses it.
@@ -43,7 +43,7 @@ impl DataDirectory {
         sys::process::owner_name(&self.path).ok().flatten()
     }
 
-    /// Makes a password for root and leaves it in a file that only the owner reads.
+    /// Generates a password for root and stores it in a file that only the owner can read.
     ///
     /// # Errors
     /// No entropy, or the file cannot be written.
@@ -78,7 +78,7 @@ impl DataDirectory {
     }
 
     fn write_private(&self, path: &Path, text: &str) -> io::Result<()> {
-        // Removed first, so that the mode holds for a file that was there before.
+        // Removed first, so that the mode holds for a file that already existed.
         match files::remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 
 use crate::recovery::{RecoveryState, RecoveryView};
 
-/// Least memory for pages, bytes.
+/// Minimum memory for pages in bytes.
 const POOL_BYTES_MIN: usize = 5 << 20;
 /// Without an option, the buffer pool gets the memory that the process may use divided by this.
 const POOL_SHARE: u64 = 4;
@@ -28,7 +28,7 @@ pub(crate) fn default_pool_bytes() -> u64 {
     (share / STEP).max(POOL_BYTES_MIN as u64 / STEP) * STEP
 }
 
-/// Microseconds: no device of blocks makes anything durable in less.
+/// Microseconds: no block device makes anything durable faster.
 const SYNC_MICROS_MIN: u64 = 20;
 
 /// How the durable engine is opened.
@@ -38,7 +38,7 @@ pub(crate) struct StorageOptions {
     pub(crate) pool_bytes: u64,
     pub(crate) sync: SyncPolicy,
     pub(crate) open_up_to_log_damage: bool,
-    /// Many pages are written in one call.
+    /// Writes many pages in one call.
     pub(crate) io_uring: bool,
     pub(crate) io_times: Arc<IoTimes>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct StorageOptions {
 pub(crate) struct Engines {
     /// How long a sync took at start, microseconds.
     pub(crate) sync_micros: u64,
-    /// Keeps the dictionary and tables that name no engine.
+    /// Keeps the dictionary and tables without an ENGINE clause.
     pub(crate) default: Arc<dyn Engine>,
     /// Keeps temporary tables.
     pub(crate) temporary: Arc<dyn Engine>,
@@ -97,7 +97,7 @@ impl Engines {
         Engines { sync_micros: 0, default: Arc::new(view), temporary }
     }
 
-    /// Engines without a file: everything is lost when the server stops.
+    /// Engines without files: everything is lost when the server stops.
     pub(crate) fn in_memory() -> Engines {
         let memory: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         Engines { sync_micros: 0, default: memory.clone(), temporary: memory }

@@ -28,7 +28,7 @@ pub(crate) struct RecoveryGate {
 }
 
 impl RecoveryGate {
-    /// Leads to `waiting`.
+    /// A gate that leads to `waiting`.
     pub(crate) fn new(waiting: Arc<Server>, state: Arc<RecoveryState>) -> Arc<RecoveryGate> {
         Arc::new(RecoveryGate { waiting, open: OnceLock::new(), state })
     }

@@ -10,7 +10,7 @@ use engine::RestoreUntil;
 use types::temporal::parse_datetime;
 use types::{DateTime, TemporalMode};
 
-/// Sections of an option file that are read.
+/// The sections of an option file that the server reads.
 const SECTIONS: [&str; 3] = ["mysqld", "server", "squalld"];
 
 /// The default of `log_error_verbosity`: notes, so that the log shows the steps of a start.
@@ -21,7 +21,7 @@ const VERBOSITY_NOTES: u8 = 3;
 pub(crate) const HELP: &str = "\
 Usage: squalld [--NAME=VALUE]...
 
-  --datadir=DIR            data directory, made when missing (./squall-data)
+  --datadir=DIR            data directory, created if missing (./squall-data)
   --port=N, -P N           TCP port, 0 picks a free one (3306)
   --bind-address=ADDR,...  addresses of the TCP listener (127.0.0.1)
   --skip-networking        no TCP listener
@@ -33,10 +33,10 @@ Usage: squalld [--NAME=VALUE]...
   --insecure-root          root without a password over loopback; refused on other addresses
   --defaults-file=PATH     option file with a section [squalld], [mysqld] or [server]
   --in-memory              keep nothing on disk: data is lost at shutdown
-  --innodb-buffer-pool-size=N[K|M|G]  memory for pages (a quarter of the memory there is)
+  --innodb-buffer-pool-size=N[K|M|G]  memory for pages (a quarter of the available memory)
   --skip-ssl               no TLS
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
-  --restore-from=DIR       make the data directory from a backup, then exit
+  --restore-from=DIR       create the data directory from a backup, then exit
   --restore-archive=DIR    with the log that --log-archive-directory collected
   --restore-until=WHEN     up to 'YYYY-MM-DD hh:mm:ss[.ffffff]' (UTC) or a position
   --unsafe-no-sync         never wait for the disk: a crash of the machine destroys the data; for tests
@@ -77,12 +77,12 @@ pub(crate) struct Options {
     pub(crate) open_up_to_log_damage: bool,
     /// Memory for pages.
     pub(crate) pool_bytes: u64,
-    /// Many pages are written in one call.
+    /// Writes many pages in one call.
     pub(crate) io_uring: bool,
     pub(crate) tls_disabled: bool,
     /// Where the log is archived.
     pub(crate) log_archive: Option<PathBuf>,
-    /// The data directory is made from a backup.
+    /// Creates the data directory from a backup.
     pub(crate) restore: Option<RestoreOptions>,
     /// Certificate, key and authority, when configured.
     pub(crate) tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
@@ -152,7 +152,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Request, 
         };
         let value = match value {
             Some(value) => value,
-            // `--name value`; a name that another option follows is a switch.
+            // `--name value`; a name followed by another option is a switch.
             None => arguments.next_if(|next| !next.starts_with('-')).unwrap_or_default(),
         };
         if name == "defaults_file" || name == "defaults_extra_file" {
@@ -251,7 +251,7 @@ impl Options {
         let verbosity = last("log_error_verbosity")
             .and_then(|text| text.parse().ok())
             .unwrap_or(VERBOSITY_DEFAULT);
-        // The variable has no level for everything.
+        // The variable has no level above notes.
         let level = verbosity.clamp(1, VERBOSITY_NOTES);
         variables.push(("log_error_verbosity".to_owned(), level.to_string()));
         let options = Options {

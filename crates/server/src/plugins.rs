@@ -1,4 +1,4 @@
-//! The plugins that are built in, in the order in which they register.
+//! The built-in plugins, in the order in which they register.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use sys::io_times::IoTimes;
 
 use crate::engines::Engines;
 
-/// A registry of everything; `io_times` counts calls to files.
+/// A registry of everything; `io_times` counts file operations.
 pub(crate) fn registry(engines: &Engines, io_times: &Arc<IoTimes>) -> Registry {
     let plugins: Vec<Box<dyn Plugin>> = vec![
         mysql_protocol::plugin(io_times.clone()),

@@ -64,7 +64,7 @@ impl RecoveryState {
         ));
     }
 
-    /// Says something to the service manager, when there is one.
+    /// Sends a message to the service manager, if any.
     pub(crate) fn tell_manager(&self, text: &str) {
         if let Some(manager) = &self.manager {
             manager.tell(text);

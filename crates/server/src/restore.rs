@@ -19,7 +19,7 @@ use crate::engines::{Engines, StorageOptions};
 use crate::options::{Options, RestoreOptions};
 use crate::recovery::RecoveryState;
 
-/// The log has a line each time this has passed.
+/// Interval between lines in the log.
 const LINE_EVERY: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(
@@ -64,15 +64,15 @@ fn copy(wanted: &RestoreOptions, storage: &Path, io_times: &Arc<IoTimes>) -> Boo
     };
     let backup = read(&wanted.backup)?;
     let archive = wanted.archive.as_deref().map(read).transpose()?;
-    let way = DiskOptions { sync: SyncPolicy::Device, uses_io_uring: true };
-    let target = disk::open(storage, way, io_times.clone())?;
+    let options = DiskOptions { sync: SyncPolicy::Device, uses_io_uring: true };
+    let target = disk::open(storage, options, io_times.clone())?;
     let was_empty = target.list()?.is_empty();
-    let mut told = monotonic();
+    let mut reported = monotonic();
     info!(backup = %wanted.backup.display(), "restoring");
     let restored =
         restore(&backup, archive.as_ref(), target.as_ref(), wanted.until, |done, total| {
-            if monotonic() >= told + LINE_EVERY {
-                told = monotonic();
+            if monotonic() >= reported + LINE_EVERY {
+                reported = monotonic();
                 info!(bytes = done, total, "restoring: {}%", done * 100 / total.max(1));
             }
         });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sys::sync::{Condvar, Mutex};
 
-/// A request to stop that one thread waits for. Cloning shares.
+/// A stop request that one thread waits for. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<Inner>);
 
@@ -16,7 +16,7 @@ struct Inner {
 }
 
 impl Stop {
-    /// Asks; the first reason counts.
+    /// Requests shutdown; the first reason counts.
     pub(crate) fn ask(&self, reason: &'static str) {
         self.0.reason.lock().get_or_insert(reason);
         self.0.asked.notify_all();

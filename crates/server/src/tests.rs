@@ -15,7 +15,7 @@ fn names_take_dashes_and_underscores_and_values_two_forms() {
     assert_eq!(options.datadir.to_str(), Some("/d"));
     assert_eq!(options.socket.to_str(), Some("/d/squall.sock"));
     assert_eq!(options.port, 0);
-    // Without this one the pool gets a share of the machine's memory.
+    // Without this option the pool gets a share of the machine's memory.
     let pool = "--innodb-buffer-pool-size=64M";
     let options = run(&["--max-connections=7", "--skip-ssl", "--loose-sql_mode=ANSI", pool]);
     let options = options.unwrap();
@@ -31,16 +31,16 @@ fn names_take_dashes_and_underscores_and_values_two_forms() {
 }
 
 #[test]
-fn the_variable_has_what_the_log_takes() {
-    let told = |arguments: &[&str]| {
+fn the_variable_has_the_level_of_the_log() {
+    let levels = |arguments: &[&str]| {
         let options = run(arguments).unwrap();
         let named = |(name, _): &&(String, String)| name == "log_error_verbosity";
         let value = options.variables.iter().find(named).map(|(_, value)| value.clone());
         (options.verbosity, value.unwrap())
     };
-    assert_eq!(told(&[]), (3, "3".to_owned()));
-    assert_eq!(told(&["--log-error-verbosity=1"]), (1, "1".to_owned()));
-    assert_eq!(told(&["--log-error-verbosity=4"]), (4, "3".to_owned()));
+    assert_eq!(levels(&[]), (3, "3".to_owned()));
+    assert_eq!(levels(&["--log-error-verbosity=1"]), (1, "1".to_owned()));
+    assert_eq!(levels(&["--log-error-verbosity=4"]), (4, "3".to_owned()));
 }
 
 #[test]

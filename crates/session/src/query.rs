@@ -364,7 +364,7 @@ impl Session {
         outcome?;
         row.row
             .and_then(|cells| cells.into_iter().next())
-            .ok_or_else(|| Error::internal("an expression gave no row"))
+            .ok_or_else(|| Error::internal("an expression returned no row"))
     }
 
     /// SELECT ... INTO @a, @b.

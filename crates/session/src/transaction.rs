@@ -297,7 +297,7 @@ impl TransactionSource for Transactions {
 
     fn engine_at(&self, engine: EngineIndex) -> Result<&Arc<dyn Engine>> {
         let known = self.home.registry.engine_at(engine);
-        known.ok_or_else(|| Error::internal("a plan names an engine that is not there"))
+        known.ok_or_else(|| Error::internal("a plan names an engine that does not exist"))
     }
 
     fn engine(&self, engine: &str) -> Result<Arc<dyn Engine>> {

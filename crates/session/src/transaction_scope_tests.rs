@@ -17,7 +17,7 @@ use crate::transaction::{TransactionHome, Transactions};
 use crate::transaction_scope::{Afterwards, Writable};
 use crate::xa::{XaBranches, XaContext};
 
-/// One session's transactions, and what the server knows of all.
+/// One session's transactions, and the server's state about all transactions.
 struct World {
     globals: Globals,
     settings: Settings,
@@ -122,7 +122,7 @@ fn statements_of_a_function_are_parts_of_the_one_that_calls_it() {
 }
 
 #[test]
-fn a_branch_goes_by_its_states() {
+fn a_branch_follows_its_states() {
     let mut world = World::new();
     world.xa("XA START 'a'").expect("nothing is open");
     assert_eq!(world.xa("XA START 'b'"), Err(ErrorCode::XAER_RMFAIL));
@@ -140,7 +140,7 @@ fn a_branch_goes_by_its_states() {
 }
 
 #[test]
-fn a_branch_that_was_undone_can_only_be_rolled_back() {
+fn a_branch_that_the_engine_rolled_back_allows_only_xa_rollback() {
     let mut world = World::new();
     world.xa("XA START 'a'").expect("nothing is open");
     world.transactions.branch_rolled_back(ErrorCode::XA_RBDEADLOCK);
@@ -151,7 +151,7 @@ fn a_branch_that_was_undone_can_only_be_rolled_back() {
 }
 
 #[test]
-fn a_server_that_only_reads_says_by_which_option() {
+fn a_read_only_server_names_its_option() {
     let world = World::new();
     let writable = Writable { globals: &world.globals, privileges: &world.privileges };
     writable.check().expect("it takes writes");

@@ -1,4 +1,4 @@
-//! A consumer of rows that speaks no client's protocol: every type leaves as JSON, out of records, out of computed values, and in
+//! A consumer of rows without a client protocol: every type is sent as JSON, from records, from computed values, and in
 //! the two forms that a TIMESTAMP has.
 
 #[expect(dead_code, reason = "other tests use the rest")]

@@ -110,7 +110,7 @@ fn rows(root: &mut Client, sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn partitions_change_no_answer() {
+fn partitions_change_no_result() {
     let mut dice = Dice(0x5eed_0001);
     for (columns, keys, partitioning) in TABLES {
         let harness = Harness::new();

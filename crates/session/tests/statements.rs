@@ -497,7 +497,7 @@ fn statements_can_be_stopped() {
 }
 
 #[test]
-fn what_another_session_runs_is_explained() {
+fn another_sessions_statement_is_explained() {
     let harness = Harness::new();
     let mut root = harness.root();
     root.setup("CREATE TABLE t1 (a INT PRIMARY KEY)\nINSERT INTO t1 VALUES (1)");
@@ -544,7 +544,7 @@ fn diagnostics_can_be_read() {
         ("GET DIAGNOSTICS CONDITION 1 @s = RETURNED_SQLSTATE, @m = MESSAGE_TEXT, @e = MYSQL_ERRNO", "ok 0"),
         ("SELECT @s, @m, @e", "45000|boom|5000"),
     ]);
-    // A number that no condition has: no error, but a condition more.
+    // A number that no condition has: not an error, but one more condition.
     root.check(&[
         ("SELECT 1/0", "NULL"),
         ("GET DIAGNOSTICS CONDITION 5 @x = MESSAGE_TEXT", "ok 0"),

@@ -17,7 +17,7 @@ use crate::{TxnSystem, Visibility};
 const START: LogPosition =
     LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
 
-/// A reader pins a snapshot and uses what it needs; the purger frees what was replaced at ticket 5 once the horizon is above it.
+/// A reader pins a snapshot and uses the version it needs; the purger frees the version replaced at ticket 5 once the horizon is above it.
 #[test]
 fn what_a_snapshot_needs_is_not_freed() {
     check(|| {
@@ -95,7 +95,7 @@ fn a_commit_is_seen_whole_or_not_at_all_until_the_snapshot_ends() {
                 system.advance_low();
             })
         };
-        // Whoever flushes makes visible what others have committed.
+        // A flushing thread makes the commits of others visible.
         system.log.relieve().unwrap();
         let snapshot = system.snapshot(slot);
         let look = || match system.visibility(&snapshot, id, 0) {

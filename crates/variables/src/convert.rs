@@ -191,7 +191,7 @@ fn to_bool(value: &Value) -> Option<bool> {
     }
 }
 
-/// The integer, without its fraction being allowed: 1232 as the reference.
+/// The integer; a fraction is error 1232, as in the reference.
 fn integer(definition: &Definition, value: &Value) -> Result<i128> {
     match value {
         Value::Int(number) => Ok(i128::from(*number)),
@@ -243,7 +243,7 @@ fn to_double(definition: &Definition, value: &Value, min: f64, max: f64) -> Resu
     Ok(Converted { value: Value::Double(fitted), truncated: fitted != wanted })
 }
 
-/// Bits of a comma-separated list; the word that is unknown otherwise.
+/// Bits of a comma-separated list, or else the unknown word.
 fn set_bits(list: &str, position: impl Fn(&str) -> Option<usize>) -> Result<u64, String> {
     let mut bits = 0;
     for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {

@@ -62,7 +62,7 @@ pub struct Definition {
     pub scope: Scope,
     /// The values that it takes.
     pub kind: Kind,
-    /// As SET would take it.
+    /// As SET would accept it.
     pub default: &'static str,
     /// SET can change it while the server runs.
     pub dynamic: bool,

@@ -1,5 +1,5 @@
 //! System variables: the table of all of them, conversion of values that SET assigns, the values of the server and of a session, and
-//! `Settings`, which holds decoded those that every statement reads.
+//! `Settings`, which holds the decoded values that every statement reads.
 //!
 //! A session shares the global values of its start and keeps only what it changed, so that an idle session costs little.
 //! Must not know statements, sessions or privileges: SET, in `session`, checks the right to change a variable.
@@ -234,7 +234,7 @@ pub struct Globals {
     pub definitions: Definitions,
     current: ArcSwap<GlobalValues>,
     writer: Mutex<()>,
-    /// Asked for by each statement that writes.
+    /// Read by each statement that writes.
     read_only: VariableId,
     super_read_only: VariableId,
 }
@@ -353,7 +353,7 @@ impl Globals {
     }
 }
 
-/// A session's values: the global ones of its start, under its own changes.
+/// A session's values: the global ones of its start, with its own changes over them.
 #[derive(Clone)]
 pub struct SessionValues {
     base: Arc<GlobalValues>,
@@ -361,7 +361,7 @@ pub struct SessionValues {
 }
 
 impl SessionValues {
-    /// The present global values, nothing changed.
+    /// The present global values, unchanged.
     pub fn new(globals: &Globals) -> SessionValues {
         SessionValues { base: globals.load(), changed: Vec::new() }
     }

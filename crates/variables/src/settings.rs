@@ -98,7 +98,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Decodes a session's variables; `zone` finds time zones, `io_times` counts calls to files.
+    /// Decodes a session's variables; `zone` finds time zones, `io_times` counts file operations.
     pub fn decode(
         globals: &Globals,
         values: &SessionValues,

@@ -1,4 +1,4 @@
-//! Every acknowledged record survives a crash, and what survives is a prefix in ticket order.
+//! Every acknowledged record survives a crash, and the surviving records are a prefix in ticket order.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::sync::Arc;
@@ -296,7 +296,7 @@ fn a_flipped_bit_before_what_is_known_to_be_durable_is_damage() {
             assert_eq!(damage.batch, number, "{damage}");
             let is_at = (damage.file.as_str(), damage.offset) == (name.as_str(), *offset as u64);
             assert!(is_at || *offset == 0, "{damage}");
-            // Without a checkpoint behind it the last one may be what a crash left; of all others a later batch tells.
+            // Without a later checkpoint the last one may be the end that a crash left; for all others a later batch proves them durable.
             let is_last = number == all.len() as u64;
             assert_eq!(end_of(&copy, 0).damage.is_none(), is_last, "{number} {at}");
         }

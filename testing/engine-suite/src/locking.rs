@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("locks conflict as they should", conflicts),
     ("NOWAIT and SKIP LOCKED", policies),
     ("writers lock rows", writers_lock),
-    ("a waiter continues when the holder ends", waiter_goes_on),
+    ("a waiter continues when the holder ends", waiter_continues),
     ("inserting the same key waits", same_key_waits),
     ("phantoms", phantoms),
     ("gap locks of a point miss", point_miss),
@@ -102,7 +102,7 @@ fn patient() -> TxnOptions {
     TxnOptions { lock_wait_timeout: LONG, ..options(IsolationLevel::RepeatableRead) }
 }
 
-fn waiter_goes_on(factory: Factory<'_>) {
+fn waiter_continues(factory: Factory<'_>) {
     let bench = three(factory);
     let mut first = bench.begin();
     bench.update(&mut *first, 10, row(10, Some(7), "w")).expect("update");

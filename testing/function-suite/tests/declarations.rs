@@ -172,9 +172,9 @@ fn partitions_depend_on_nothing_that_changes() {
 }
 
 /// A session all of whose answers depend on one number.
-struct Told(u64);
+struct OneNumber(u64);
 
-impl SessionServices for Told {
+impl SessionServices for OneNumber {
     fn connection_id(&self) -> u64 {
         self.0
     }
@@ -270,7 +270,9 @@ fn values_change_as_declared() {
     let mut tried = BTreeSet::new();
     for (name, function) in evaluator.registry().scalars() {
         for args in calls(function.arity) {
-            let call = |now, told| evaluator.call_in(name, &args, false, now, &mut Told(told)).ok();
+            let call = |now, number| {
+                evaluator.call_in(name, &args, false, now, &mut OneNumber(number)).ok()
+            };
             let first = call(NOW_MICROS, 1);
             let again = match function.traits.volatility {
                 Volatility::Immutable => call(later, 2),

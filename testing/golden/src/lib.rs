@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     #[cfg(panic = "unwind")]
-    fn a_difference_is_told() {
+    fn a_difference_is_reported() {
         let differs = std::panic::catch_unwind(|| super::check("x", &[1], "02"));
         assert!(differs.is_err());
     }

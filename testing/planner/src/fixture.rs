@@ -184,7 +184,7 @@ impl Fixture {
     ///
     /// # Errors
     /// The table, index or mode does not exist.
-    pub fn tell(&mut self, words: &[&str]) -> std::result::Result<(), String> {
+    pub fn set(&mut self, words: &[&str]) -> std::result::Result<(), String> {
         let number =
             |word: &&str| word.parse::<u64>().map_err(|_| format!("{word} is not a number"));
         match words {

@@ -29,8 +29,8 @@ fn run(text: &str, view: View) -> (String, String) {
         let Some(first) = line.strip_prefix("> ") else {
             if !line.is_empty() && !line.starts_with('#') {
                 let words: Vec<&str> = line.split_whitespace().collect();
-                let told = fixture.tell(&words);
-                told.unwrap_or_else(|error| differences += &format!("  {error}\n"));
+                let result = fixture.set(&words);
+                result.unwrap_or_else(|error| differences += &format!("  {error}\n"));
             }
             continue;
         };
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_that_differs_is_told() {
+    fn a_plan_that_differs_is_reported() {
         let script = "> CREATE TABLE t (a INT PRIMARY KEY)\n\n> SELECT a FROM t WHERE a = 1\n-> Table scan on t\n";
         let (shown, differences) = run(script, View::Plan);
         assert!(differences.contains("Single-row index lookup on t"), "{differences}");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_sense_is_told() {
+    fn a_malformed_line_is_reported() {
         assert!(run("rows nothing 5\n", View::Plan).1.contains("no table nothing"));
     }
 }

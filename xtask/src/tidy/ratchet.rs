@@ -63,8 +63,8 @@ pub struct Kept(BTreeMap<String, u64>);
 const FILE: &str = "xtask/ratchets.toml";
 
 const HEADER: &str = "\
-# Figures that may only improve; `cargo xtask tidy` compares them with the code. `cargo xtask tidy --ratchet` writes what has
-# improved, `cargo xtask tidy --list NAME` prints the places that a figure counts. Names of circles are `circle.CRATE`: the most
+# Figures that may only improve; `cargo xtask tidy` compares them with the code. `cargo xtask tidy --ratchet` writes improved
+# figures, `cargo xtask tidy --list NAME` prints the places that a figure counts. Names of circles are `circle.CRATE`: the most
 # files of it that import each other in a circle.
 
 ";

@@ -298,7 +298,7 @@ pub(super) fn move_column(draft: &mut Draft, name: &str, position: &ColumnPositi
     Ok(())
 }
 
-/// Gives a column another name in everything that names it.
+/// Renames a column in everything that refers to it.
 pub(super) fn rename_column(draft: &mut Draft, at: usize, new: &str) {
     let old = draft.columns[at].column.name.clone();
     let name: Arc<str> = Arc::from(new);

@@ -1,4 +1,4 @@
-//! By which algorithm an ALTER TABLE is carried out, from the old and the new definition alone: nothing here reads a row or changes anything.
+//! Chooses the algorithm of an ALTER TABLE from the old and the new definition alone: nothing here reads a row or changes anything.
 
 use catalog::{Column, ColumnDefault, FulltextIndex, Table};
 use engine_api::{IndexDef, IndexId};
@@ -67,7 +67,7 @@ impl LockClause {
 pub struct IndexChanges {
     /// Indexes of the new definition that are to be built.
     pub added: Vec<IndexId>,
-    /// Indexes of the old definition that go.
+    /// Indexes of the old definition that are dropped.
     pub dropped: Vec<IndexId>,
 }
 
@@ -89,7 +89,7 @@ pub struct Choice {
     pub counts_rows: bool,
 }
 
-/// Facts that decide besides the definitions.
+/// Facts for the decision besides the definitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// More rows of partitions are deleted than stay.
@@ -191,7 +191,7 @@ fn in_place_changes(
         new.definition.columns[place].instant_default =
             if default.is_null() { None } else { Some(default) };
     }
-    // Words are found by writing the rows.
+    // The words are indexed by writing the rows.
     if adds_fulltext(old, new) {
         return None;
     }
@@ -217,7 +217,7 @@ fn in_place_changes(
     Some(changes)
 }
 
-/// Whether there is a FULLTEXT index that has no entries yet.
+/// Whether a FULLTEXT index has no entries yet.
 fn adds_fulltext(old: &Table, new: &Table) -> bool {
     let is_known =
         |index: &FulltextIndex| old.fulltext.iter().any(|known| known.entries == index.entries);
@@ -248,7 +248,7 @@ fn keeps_partitions(old: &Table, new: &Table, column: &str) -> bool {
     }
 }
 
-/// Whether all new indexes are over columns that the rows have already: then they can be built before anything else changes.
+/// Whether all new indexes are over columns that the rows already have: then they can be built before anything else changes.
 pub fn builds_online(old: &Table, new: &Table, changes: &IndexChanges) -> bool {
     let (before, after) = (&old.definition.columns, &new.definition.columns);
     let added = new.definition.indexes.iter().filter(|index| changes.added.contains(&index.id));
@@ -352,7 +352,7 @@ fn same_encoding(old: &types::DataType, new: &types::DataType) -> bool {
     match (old.kind, new.kind) {
         (VarChar, VarChar) | (VarBinary, VarBinary) => new.length >= old.length,
         (Enum, Enum) | (Set, Set) => match (&old.members, &new.members) {
-            // More members may take wider numbers.
+            // More members may need wider numbers.
             (Some(before), Some(after)) => {
                 after.names.starts_with(&before.names)
                     && types::record::fixed_length(old) == types::record::fixed_length(new)

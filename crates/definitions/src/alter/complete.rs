@@ -1,4 +1,4 @@
-//! From the draft of an altered table to its new definition, with the checks that the whole needs.
+//! From the draft of an altered table to its new definition, with the checks of the whole table.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Altered {
 /// Makes the new definition of `old`. `rename`: its new schema and name.
 ///
 /// # Errors
-/// Whatever is wrong with the definition as a whole; 1050 when the new name is taken.
+/// Any error of the definition as a whole; 1050 when the new name is already used.
 pub fn complete(
     ctx: &mut dyn Context,
     old: &Table,

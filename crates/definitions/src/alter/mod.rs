@@ -58,7 +58,7 @@ pub struct Request {
 /// Applies the actions of an ALTER TABLE to a draft of `table`.
 ///
 /// # Errors
-/// Whatever is wrong with an action.
+/// Any error of an action.
 pub fn edit(ctx: &mut dyn Context, table: &Table, alter: &AlterTable) -> Result<(Draft, Request)> {
     let mut draft = Draft::of(table);
     let mut request = Request::default();

@@ -46,7 +46,7 @@ fn taken_move(action: &mut AlterAction) -> Option<Step> {
     }
 }
 
-/// The column that an action gives another name, and that name.
+/// The column that an action renames, and its new name.
 fn renamed(action: &mut AlterAction) -> Option<(&mut Ident, &Ident)> {
     match action {
         AlterAction::RenameColumn { old, new } => Some((old, new)),

@@ -253,7 +253,7 @@ fn named(partitioning: &Partitioning, names: &PartitionNames, table: &str) -> Re
     Ok(gone)
 }
 
-/// Partitions, or subpartitions of those that are named in part, that keep their rows.
+/// Partitions that keep their rows, or subpartitions of those that are named in part.
 fn untouched(partitioning: &Partitioning, gone: &[u16]) -> Vec<Ident> {
     let mut kept = Vec::new();
     for (at, own) in partitioning.partitions.iter().enumerate() {

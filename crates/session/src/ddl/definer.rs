@@ -86,7 +86,7 @@ impl Context for Definer<'_> {
             _ => None,
         };
         let Some(SelectItemKind::Expr { expr, .. }) = item else {
-            return Err(Error::internal("an expression of a table was not read back"));
+            return Err(Error::internal("a stored expression of a table cannot be parsed"));
         };
         let view = CatalogView::default();
         let bind = self.session.planner().bind_context();

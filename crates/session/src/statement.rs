@@ -263,7 +263,21 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let kind = kind_of(statement);
-        let _definitions = self.before_dispatch(statement, &kind)?;
+        let definitions = self.before_dispatch(statement, &kind)?;
+        let result = self.dispatch_started(statement, kind.unsupported, running, sink);
+        if definitions.is_some() {
+            self.transactions.end_definition(&result);
+        }
+        result
+    }
+
+    fn dispatch_started(
+        &mut self,
+        statement: &Statement,
+        unsupported: Option<&'static str>,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         match statement {
             // Only comments.
             Statement::Empty => self.send_ok(sink, OkInfo::default()),
@@ -319,7 +333,7 @@ impl Session {
             Statement::Call(call) => {
                 programs::run_call(&mut ProgramSession::new(self), call, running, sink)
             }
-            _ => self.dispatch_control(statement, kind.unsupported, running, sink),
+            _ => self.dispatch_control(statement, unsupported, running, sink),
         }
     }
 

@@ -118,6 +118,11 @@ impl Transactions {
             }
             return;
         }
+        self.abort_single(error);
+    }
+
+    /// Rolls back a failed statement's own transaction and releases the tables that it used.
+    fn abort_single(&mut self, error: &Error) {
         if self.is_started() {
             // A write that is refused because the next transaction is read-only does not use up that transaction.
             if error.code() != ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION {
@@ -128,6 +133,16 @@ impl Transactions {
             self.home.session.counters.add(Counter::HANDLER_ROLLBACK, 1);
         }
         self.slot.release_to(0);
+    }
+
+    /// Call after a statement that changes definitions. Because it committed before and by itself, it leaves no transaction open, even without
+    /// autocommit, and no metadata locks on the tables that it read: parents of foreign keys, and those of a query.
+    pub(crate) fn end_definition(&mut self, result: &Result<()>) {
+        match result {
+            Err(error) => self.abort_single(error),
+            Ok(()) if !self.is_started() => self.slot.release_to(0),
+            Ok(()) => {}
+        }
     }
 
     /// Call before a statement's implicit commit: one that wrote waits for FLUSH TABLES WITH READ LOCK, and a read-only server

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The real server where the disk is not what it is made for: in memory (tmpfs), on an overlay as containers have it, with a library preloaded that eats
 syncs (as libeatmydata does), and with --unsafe-no-sync. Everywhere it takes rows, is killed, and has them afterwards; what does not wait says so.
+Signals other than those that end it: it goes on, and opens its log again.
 
     tests/crash/surroundings.py [--squalld target/debug/squalld]
 
@@ -9,8 +10,10 @@ An overlay needs the right to mount, the preloaded library a C compiler: without
 
 import argparse
 import pathlib
+import signal
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from kill_loop import Server, free_port
@@ -136,6 +139,32 @@ def no_sync(program, folder):
     keeps_rows("--unsafe-no-sync", program, folder / "quick", ("--unsafe-no-sync", "--i-know"), look)
 
 
+def signals(program, folder):
+    """SIGHUP and SIGUSR1 open the log again, as after it was renamed; SIGUSR2 does nothing."""
+    folder.mkdir()
+    port, log = free_port(), folder / "log"
+    server = Server(program, folder, port, (f"--log-error={log}",))
+    for sent, said in (("SIGHUP", "logs flushed"), ("SIGUSR1", "logs flushed"), ("SIGUSR2", "signal ignored")):
+        old = log.rename(folder / f"before-{sent}")
+        lines = len(old.read_text().splitlines())
+        server.process.send_signal(signal.Signals[sent])
+        holder = old if sent == "SIGUSR2" else log
+        skipped = lines if sent == "SIGUSR2" else 0
+        deadline = time.monotonic() + 60
+        while not any(said in line and sent in line for line in (holder.read_text() if holder.exists() else "").splitlines()[skipped:]):
+            if server.process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"{sent}: not in the log: {said}; the server's state: {server.process.poll()}")
+            time.sleep(0.01)
+        if run(port, "SELECT 1") != ["1"]:
+            raise SystemExit(f"{sent}: no answer afterwards")
+        if not log.exists():
+            old.rename(log)
+    server.process.terminate()
+    if server.process.wait() != 0:
+        raise SystemExit(f"signals: the server ended with {server.process.returncode}")
+    print("signals: ok", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
@@ -146,7 +175,7 @@ def main():
     with in_memory as fast, tempfile.TemporaryDirectory() as slow, ThreadPoolExecutor() as side_by_side:
         fast, slow = pathlib.Path(fast), pathlib.Path(slow)
         name = "files in memory" if memory.is_dir() else "temporary files"
-        runs = [(keeps_rows, name, program, fast / "memory"), (overlay, program, fast), (eater, program, slow), (no_sync, program, slow)]
+        runs = [(keeps_rows, name, program, fast / "memory"), (overlay, program, fast), (eater, program, slow), (no_sync, program, slow), (signals, program, slow / "signals")]
         for run in [side_by_side.submit(*run) for run in runs]:
             run.result()
 

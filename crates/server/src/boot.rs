@@ -19,7 +19,7 @@ use crate::engines::{Engines, StorageOptions};
 use crate::gate::{Entrance, RecoveryGate};
 use crate::options::{HELP, Options, Request};
 use crate::recovery::RecoveryState;
-use crate::stop::Stop;
+use crate::stop::{Stop, obey_signals};
 use crate::{VERSION, log, options, plugins};
 
 /// How long running statements may take to finish at shutdown.
@@ -76,7 +76,7 @@ fn run_server(options: &Options) -> ExitCode {
 fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     let stop = Stop::default();
-    stop.on_signals()?;
+    obey_signals(&stop)?;
     let state = Arc::new(RecoveryState::new());
     if options.unsafe_no_sync {
         warn!("################################################################");

@@ -4,7 +4,8 @@
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use sys::files::{Existing, File};
 use sys::sync::Mutex;
@@ -18,13 +19,15 @@ const FILE_MODE: u32 = 0o666;
 
 enum Output {
     Standard,
-    File(File),
+    File { file: File, path: PathBuf },
 }
 
 struct Log {
-    output: Mutex<Output>,
     level: Level,
 }
+
+/// Where the process's only log goes; set with it.
+static OUTPUT: OnceLock<Mutex<Output>> = OnceLock::new();
 
 /// Sends events to `path`, or to standard error; `verbosity` as `log_error_verbosity`.
 ///
@@ -32,7 +35,7 @@ struct Log {
 /// The file cannot be opened.
 pub(crate) fn start(path: Option<&Path>, verbosity: u8) -> io::Result<()> {
     let output = match path {
-        Some(path) => Output::File(File::create(path, FILE_MODE, Existing::Append)?),
+        Some(path) => Output::File { file: open(path)?, path: path.to_owned() },
         None => Output::Standard,
     };
     let level = match verbosity {
@@ -42,7 +45,25 @@ pub(crate) fn start(path: Option<&Path>, verbosity: u8) -> io::Result<()> {
         _ => Level::DEBUG,
     };
     // A second server in the process (tests) keeps the first one's log.
-    let _ = tracing::subscriber::set_global_default(Log { output: Mutex::new(output), level });
+    let _ = OUTPUT.set(Mutex::new(output));
+    let _ = tracing::subscriber::set_global_default(Log { level });
+    Ok(())
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::create(path, FILE_MODE, Existing::Append)
+}
+
+/// Opens the log's file again by its name, which another file may have by now. Standard error stays as it is.
+///
+/// # Errors
+/// The file cannot be opened: the log goes on in the old one.
+pub(crate) fn reopen() -> io::Result<()> {
+    let Some(output) = OUTPUT.get() else { return Ok(()) };
+    match &mut *output.lock() {
+        Output::Standard => {}
+        Output::File { file, path } => *file = open(path)?,
+    }
     Ok(())
 }
 
@@ -75,13 +96,14 @@ impl Subscriber for Log {
             line.message,
             line.fields
         );
+        let Some(output) = OUTPUT.get() else { return };
         // A failure to write the log cannot be reported anywhere.
-        let _ = match &mut *self.output.lock() {
+        let _ = match &mut *output.lock() {
             Output::Standard => {
                 sys::process::print_error(&text);
                 Ok(())
             }
-            Output::File(file) => file.write_all(text.as_bytes()),
+            Output::File { file, .. } => file.write_all(text.as_bytes()),
         };
     }
 

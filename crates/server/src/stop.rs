@@ -1,9 +1,13 @@
-//! Requests to stop the server: signals and SHUTDOWN.
+//! Requests to stop the server, from signals and SHUTDOWN, and the other signals.
 
 use std::io;
 use std::sync::Arc;
 
+use sys::signals::Signal;
 use sys::sync::{Condvar, Mutex};
+use tracing::{error, info};
+
+use crate::log;
 
 /// A stop request that one thread waits for. Clones share it.
 #[derive(Clone, Default)]
@@ -37,13 +41,21 @@ impl Stop {
             reason = self.0.asked.wait(reason);
         }
     }
+}
 
-    /// From now on SIGTERM and SIGINT request shutdown.
-    ///
-    /// # Errors
-    /// The handlers cannot be set.
-    pub(crate) fn on_signals(&self) -> io::Result<()> {
-        let stop = self.clone();
-        sys::signals::on_stop(move |signal| stop.ask(signal))
-    }
+/// From now on SIGTERM and SIGINT ask `stop`, SIGHUP and SIGUSR1 reopen the error log, and SIGUSR2 does nothing.
+///
+/// # Errors
+/// The handlers cannot be set.
+pub(crate) fn obey_signals(stop: &Stop) -> io::Result<()> {
+    let stop = stop.clone();
+    sys::signals::on_signals(move |signal| match signal {
+        Signal::Stop(name) => stop.ask(name),
+        Signal::Flush(name) => match log::reopen() {
+            Ok(()) => info!(signal = name, "logs flushed"),
+            // The old file is still written.
+            Err(error) => error!(signal = name, "the error log cannot be reopened: {error}"),
+        },
+        Signal::Unused(name) => info!(signal = name, "signal ignored"),
+    })
 }

@@ -112,11 +112,13 @@ impl<'p> Exclusive<'p> {
     /// Marks the page changed. `ticket_floor` is at or below the ticket that the change will draw, and is stored before it is drawn (B6).
     pub fn mark_dirty(&self, ticket_floor: u64) {
         let descriptor = self.pool.descriptor(self.frame);
-        debug_assert_eq!(
-            descriptor.page.load(Ordering::Relaxed),
-            self.number.0,
-            "a frame keeps its page while the page is latched (B4)"
-        );
+        sys::unmodelled! {
+            debug_assert_eq!(
+                descriptor.page.load(Ordering::Relaxed),
+                self.number.0,
+                "a frame keeps its page while the page is latched (B4)"
+            );
+        }
         let first_change = &descriptor.first_change;
         if first_change.load(Ordering::Relaxed) == 0 {
             // Release pairs with the acquire load of the page writer and of the checkpoint.

@@ -340,8 +340,10 @@ impl Pool {
         guard.frame = entry.frame.load(Ordering::Relaxed);
         if guard.frame == NO_FRAME {
             let frame = self.take_frame()?;
-            let descriptor = self.descriptor(frame);
-            assert_eq!(descriptor.oldest_change(), 0, "a frame is clean before it is used again");
+            sys::unmodelled! {
+                let oldest = self.descriptor(frame).oldest_change();
+                assert_eq!(oldest, 0, "a frame is clean before it is used again");
+            }
             let filled = match missing {
                 Missing::Read => self.read_page(no, frame),
                 Missing::Zero => {

@@ -16,6 +16,17 @@ pub fn step() {
     shuttle::thread::yield_now();
 }
 
+/// Code that models leave out: assertions that read shared memory would be steps of the schedule, and make faults rarer.
+#[macro_export]
+macro_rules! unmodelled {
+    ($($code:tt)*) => {
+        #[cfg(not(any(loom, shuttle)))]
+        {
+            $($code)*
+        }
+    };
+}
+
 /// Whether a test asks for the build that breaks `rule` on purpose. Never outside of models.
 #[cfg(not(any(loom, shuttle)))]
 #[inline(always)]

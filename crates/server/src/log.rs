@@ -17,9 +17,10 @@ use types::{FixedOffset, ZoneRules};
 /// Before the process's umask is applied.
 const FILE_MODE: u32 = 0o666;
 
+/// Standard error takes no lock: a line is one write, and servers in one process (tests) do not wait for each other.
 enum Output {
     Standard,
-    File { file: File, path: PathBuf },
+    File { file: Mutex<File>, path: PathBuf },
 }
 
 struct Log {
@@ -27,7 +28,7 @@ struct Log {
 }
 
 /// Where the process's only log goes; set with it.
-static OUTPUT: OnceLock<Mutex<Output>> = OnceLock::new();
+static OUTPUT: OnceLock<Output> = OnceLock::new();
 
 /// Sends events to `path`, or to standard error; `verbosity` as `log_error_verbosity`.
 ///
@@ -35,7 +36,7 @@ static OUTPUT: OnceLock<Mutex<Output>> = OnceLock::new();
 /// The file cannot be opened.
 pub(crate) fn start(path: Option<&Path>, verbosity: u8) -> io::Result<()> {
     let output = match path {
-        Some(path) => Output::File { file: open(path)?, path: path.to_owned() },
+        Some(path) => Output::File { file: Mutex::new(open(path)?), path: path.to_owned() },
         None => Output::Standard,
     };
     let level = match verbosity {
@@ -45,7 +46,7 @@ pub(crate) fn start(path: Option<&Path>, verbosity: u8) -> io::Result<()> {
         _ => Level::DEBUG,
     };
     // A second server in the process (tests) keeps the first one's log.
-    let _ = OUTPUT.set(Mutex::new(output));
+    let _ = OUTPUT.set(output);
     let _ = tracing::subscriber::set_global_default(Log { level });
     Ok(())
 }
@@ -59,10 +60,8 @@ fn open(path: &Path) -> io::Result<File> {
 /// # Errors
 /// The file cannot be opened: the log goes on in the old one.
 pub(crate) fn reopen() -> io::Result<()> {
-    let Some(output) = OUTPUT.get() else { return Ok(()) };
-    match &mut *output.lock() {
-        Output::Standard => {}
-        Output::File { file, path } => *file = open(path)?,
+    if let Some(Output::File { file, path }) = OUTPUT.get() {
+        *file.lock() = open(path)?;
     }
     Ok(())
 }
@@ -96,15 +95,12 @@ impl Subscriber for Log {
             line.message,
             line.fields
         );
-        let Some(output) = OUTPUT.get() else { return };
-        // A failure to write the log cannot be reported anywhere.
-        let _ = match &mut *output.lock() {
-            Output::Standard => {
-                sys::process::print_error(&text);
-                Ok(())
-            }
-            Output::File { file, .. } => file.write_all(text.as_bytes()),
-        };
+        match OUTPUT.get() {
+            None => {}
+            Some(Output::Standard) => sys::process::print_error(&text),
+            // A failure to write the log cannot be reported anywhere.
+            Some(Output::File { file, .. }) => drop(file.lock().write_all(text.as_bytes())),
+        }
     }
 
     fn enter(&self, _: &Id) {}

@@ -1,0 +1,1 @@
+//! SQL text made at run time.

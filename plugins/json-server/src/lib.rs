@@ -1,0 +1,1 @@
+//! SQL, documents and tables over HTTP.

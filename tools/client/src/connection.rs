@@ -475,6 +475,36 @@ impl Connection {
         self.next_result(answer)
     }
 
+    /// Runs a prepared statement once for each of `runs`, and sends all of them before it reads the first answer: one round trip for
+    /// all. Each statement has one result; rows go to `answer`.
+    ///
+    /// # Errors
+    /// A statement failed, after which the answers to the others are not read, or the connection is lost.
+    pub fn execute_pipelined(
+        &mut self,
+        runs: &[(Prepared, Vec<Value>)],
+        answer: &mut dyn Answer,
+    ) -> Result<()> {
+        let mut payload = Vec::new();
+        for (statement, parameters) in runs {
+            payload.clear();
+            let none = CursorFlags(0);
+            wire::put_execute(&mut payload, statement.id, none, parameters, self.capabilities);
+            self.sequence = 0;
+            wire::put_packet(&mut self.output, &payload, &mut self.sequence);
+        }
+        self.stream.begin_command();
+        self.stream.write_all(&self.output)?;
+        self.stream.flush()?;
+        self.output.clear();
+        self.protocol = Protocol::Binary;
+        for _ in runs {
+            self.sequence = 1;
+            self.next_result(answer)?;
+        }
+        Ok(())
+    }
+
     /// Closes a prepared statement. The server does not answer.
     ///
     /// # Errors

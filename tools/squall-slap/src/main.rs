@@ -3,6 +3,7 @@
 //! `squall-slap -a` invents a schema and statements, `-q` runs given ones, `--workload` runs an OLTP mix on sysbench's tables.
 
 mod generate;
+mod http;
 mod oltp;
 mod options;
 mod random;

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use client::{Connection, Failure, Prepared};
+use rustix::time::{ClockId, clock_gettime};
 use types::Value;
 
-use crate::options::{Options, Workload};
+use crate::http::HttpConnection;
+use crate::options::{Options, Protocol, Workload};
 use crate::random::Random;
 
 const C_PATTERN: &str = "###########-###########-###########-###########-###########-\
@@ -128,7 +130,7 @@ fn measure(options: &Options, workload: Workload, clients: u64) -> Result<(), St
         failure: Mutex::new(None),
     };
     let seconds = if options.timer_length > 0 { options.timer_length } else { SECONDS };
-    let started = Instant::now();
+    let (started, cpu_before) = (Instant::now(), cpu_seconds());
     std::thread::scope(|scope| {
         for number in 0..clients {
             let run = &run;
@@ -140,20 +142,29 @@ fn measure(options: &Options, workload: Workload, clients: u64) -> Result<(), St
         }
         run.stop.store(true, Ordering::Relaxed);
     });
-    let elapsed = started.elapsed().as_secs_f64();
+    let (elapsed, cpu) = (started.elapsed().as_secs_f64(), cpu_seconds() - cpu_before);
     if let Some(failure) = run.failure.into_inner().map_err(|_| "a client panicked")? {
         return Err(failure);
     }
     let (statements, transactions) = (run.statements.into_inner(), run.transactions.into_inner());
     if !options.silent {
         println!(
-            "{workload:?}: {clients} clients, {:.0} queries/s, {:.0} transactions/s, {} retries",
+            "{workload:?}: {clients} clients, {:.0} queries/s, {:.0} transactions/s, {} retries, \
+             {:.2} processors in the client, {:.1} us of them a query",
             statements as f64 / elapsed,
             transactions as f64 / elapsed,
-            run.retries.into_inner()
+            run.retries.into_inner(),
+            cpu / elapsed,
+            cpu * 1e6 / statements.max(1) as f64
         );
     }
     Ok(())
+}
+
+/// Processor time of this process so far.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn client_thread(run: &Run<'_>, number: u64) {
@@ -166,11 +177,19 @@ fn client_thread(run: &Run<'_>, number: u64) {
     }
 }
 
+/// How a client's statements travel.
+enum Link {
+    Mysql(Connection),
+    Http(HttpConnection),
+}
+
 struct Client<'a> {
     run: &'a Run<'a>,
-    connection: Connection,
+    link: Link,
     random: Random,
     prepared: std::collections::HashMap<(&'static str, u64), Prepared>,
+    /// Statements to send together, when there is more than one.
+    queue: Vec<(Prepared, Vec<Value>)>,
     statements: u64,
 }
 
@@ -178,9 +197,15 @@ impl<'a> Client<'a> {
     fn open(run: &'a Run<'a>, number: u64) -> client::Result<Client<'a>> {
         let schema = Some(run.options.create_schema.as_str());
         let schema = schema.filter(|_| run.workload != Workload::Select1);
-        let connection = run.options.open(schema)?;
+        let link = match run.options.protocol {
+            Protocol::Http => Link::Http(HttpConnection::open(run.options)?),
+            Protocol::Tcp | Protocol::Socket | Protocol::Mysql => {
+                Link::Mysql(run.options.open(schema)?)
+            }
+        };
         let random = Random::new(run.options.set_random_seed.wrapping_mul(1_000_003) ^ number);
-        Ok(Client { run, connection, random, prepared: Default::default(), statements: 0 })
+        let (prepared, queue) = (Default::default(), Vec::new());
+        Ok(Client { run, link, random, prepared, queue, statements: 0 })
     }
 
     fn work(&mut self) -> client::Result<()> {
@@ -191,7 +216,8 @@ impl<'a> Client<'a> {
                 }
                 Err(Failure::Server(error)) if matches!(error.code().0, 1205 | 1213) => {
                     self.run.retries.fetch_add(1, Ordering::Relaxed);
-                    self.connection.query(b"ROLLBACK", &mut ())?;
+                    self.queue.clear();
+                    self.run_text(b"ROLLBACK")?;
                 }
                 Err(error) => return Err(error),
             }
@@ -203,24 +229,24 @@ impl<'a> Client<'a> {
     /// One event of the workload.
     fn transaction(&mut self) -> client::Result<()> {
         match self.run.workload {
-            Workload::Select1 => self.execute("one", 0, &[]),
+            Workload::Select1 => self.execute("one", 0, &[]).map(drop),
             Workload::PointSelect => self.point(),
             Workload::UpdateIndex => self.update_index(),
             Workload::UpdateNonIndex => self.update_non_index(),
             Workload::Insert => self.append(),
             Workload::Delete => {
                 let (table, id) = (self.table(), self.id());
-                self.execute("delete", table, &[id])
+                self.execute("delete", table, &[id]).map(drop)
             }
             Workload::RandomPoints => {
                 let table = self.table();
                 let keys: Vec<Value> = (0..10).map(|_| self.id()).collect();
-                self.execute("points", table, &keys)
+                self.execute("points", table, &keys).map(drop)
             }
             Workload::RandomRanges => {
                 let table = self.table();
                 let (a, b) = (self.range(), self.range());
-                self.execute("ranges", table, &[a, b].concat())
+                self.execute("ranges", table, &[a, b].concat()).map(drop)
             }
             Workload::ReadOnly => self.in_transaction(Client::reads),
             Workload::WriteOnly => self.in_transaction(Client::writes),
@@ -235,9 +261,9 @@ impl<'a> Client<'a> {
         &mut self,
         work: impl FnOnce(&mut Self) -> client::Result<()>,
     ) -> client::Result<()> {
-        self.connection.query(b"BEGIN", &mut ())?;
+        self.run_text(b"BEGIN")?;
         work(self)?;
-        self.connection.query(b"COMMIT", &mut ())?;
+        self.run_text(b"COMMIT")?;
         self.statements += 2;
         Ok(())
     }
@@ -259,32 +285,30 @@ impl<'a> Client<'a> {
         let (table, id) = (self.table(), self.id());
         self.execute("delete", table, std::slice::from_ref(&id))?;
         let row = [vec![id], self.row()].concat();
-        self.execute("insert", table, &row)
+        self.execute("insert", table, &row).map(drop)
     }
 
     fn point(&mut self) -> client::Result<()> {
         let (table, id) = (self.table(), self.id());
-        self.execute("point", table, &[id])
+        self.execute("point", table, &[id]).map(drop)
     }
 
     fn update_index(&mut self) -> client::Result<()> {
         let (table, id) = (self.table(), self.id());
-        self.execute("index", table, &[id])
+        self.execute("index", table, &[id]).map(drop)
     }
 
     fn update_non_index(&mut self) -> client::Result<()> {
         let (table, id) = (self.table(), self.id());
         let text = Value::text(&self.random.digits(C_PATTERN));
-        self.execute("non_index", table, &[text, id])
+        self.execute("non_index", table, &[text, id]).map(drop)
     }
 
     fn append(&mut self) -> client::Result<()> {
         let (table, row) = (self.table(), self.row());
-        let statement = self.statement("append", table)?;
-        let outcome = self.connection.execute(statement, &row, &mut ())?;
-        self.statements += 1;
+        let id = self.execute("append", table, &row)?;
         if let Some(file) = &self.run.acknowledged {
-            let line = format!("{table} {}\n", outcome.last_insert_id);
+            let line = format!("{table} {id}\n");
             let mut file = file.lock().map_err(|_| Failure::Lost("a client panicked".into()))?;
             file.write_all(line.as_bytes())?;
         }
@@ -310,25 +334,44 @@ impl<'a> Client<'a> {
         vec![self.id(), c, Value::text(&self.random.digits(PAD_PATTERN))]
     }
 
-    fn statement(&mut self, name: &'static str, table: u64) -> client::Result<Prepared> {
-        if let Some(statement) = self.prepared.get(&(name, table)) {
-            return Ok(*statement);
+    /// Runs a statement of its own and ignores the rows.
+    fn run_text(&mut self, sql: &[u8]) -> client::Result<()> {
+        match &mut self.link {
+            Link::Mysql(connection) => connection.query(sql, &mut ()).map(drop),
+            Link::Http(connection) => connection.run(sql, &[]).map(drop),
         }
-        let statement = self.connection.prepare(text(name, table).as_bytes())?;
-        self.prepared.insert((name, table), statement);
-        Ok(statement)
     }
 
-    fn execute(&mut self, name: &'static str, table: u64, values: &[Value]) -> client::Result<()> {
-        if self.run.options.text {
-            let sql = with_values(&text(name, table), values);
-            self.connection.query(sql.as_bytes(), &mut ())?;
-        } else {
-            let statement = self.statement(name, table)?;
-            self.connection.execute(statement, values, &mut ())?;
-        }
+    /// Runs a statement of the workload, or keeps it to be sent with others. Returns the generated id.
+    fn execute(&mut self, name: &'static str, table: u64, values: &[Value]) -> client::Result<u64> {
         self.statements += 1;
-        Ok(())
+        let is_text = self.run.options.text;
+        let connection = match &mut self.link {
+            Link::Http(connection) => return connection.run(text(name, table).as_bytes(), values),
+            Link::Mysql(connection) => connection,
+        };
+        if is_text {
+            let sql = with_values(&text(name, table), values);
+            return Ok(connection.query(sql.as_bytes(), &mut ())?.last_insert_id);
+        }
+        let statement = match self.prepared.get(&(name, table)) {
+            Some(statement) => *statement,
+            None => {
+                let statement = connection.prepare(text(name, table).as_bytes())?;
+                self.prepared.insert((name, table), statement);
+                statement
+            }
+        };
+        let at_once = self.run.options.pipeline as usize;
+        if at_once == 1 {
+            return Ok(connection.execute(statement, values, &mut ())?.last_insert_id);
+        }
+        self.queue.push((statement, values.to_vec()));
+        if self.queue.len() == at_once {
+            connection.execute_pipelined(&self.queue, &mut ())?;
+            self.queue.clear();
+        }
+        Ok(0)
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Protocol {
     Socket,
     /// MySQL's protocol over TCP or the socket, whichever is given.
     Mysql,
+    /// The JSON server's `POST /1.0/sql`: workloads of one statement only.
+    Http,
 }
 
 /// Whether to encrypt, in mysqlslap's words.
@@ -130,6 +132,23 @@ pub enum Workload {
     RandomPoints,
     #[value(alias = "select_random_ranges")]
     RandomRanges,
+}
+
+impl Workload {
+    /// Whether a transaction of the workload is one statement.
+    pub fn is_one_statement(self) -> bool {
+        match self {
+            Workload::Select1
+            | Workload::PointSelect
+            | Workload::UpdateIndex
+            | Workload::UpdateNonIndex
+            | Workload::Insert
+            | Workload::Delete
+            | Workload::RandomPoints
+            | Workload::RandomRanges => true,
+            Workload::ReadOnly | Workload::ReadWrite | Workload::WriteOnly => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Parser)]
@@ -313,6 +332,9 @@ pub struct Options {
     /// Drop the tables afterwards.
     #[arg(long)]
     pub cleanup: bool,
+    /// Statements that a client sends before it reads the first answer: workloads of one statement only.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub pipeline: u64,
     /// Send statements as text instead of preparing them.
     #[arg(long)]
     pub text: bool,
@@ -332,6 +354,21 @@ impl Options {
         }
         if self.auto_generate_sql_guid_primary && self.auto_generate_sql_add_autoincrement {
             return Err("the table has one primary key: a GUID or AUTO_INCREMENT".into());
+        }
+        self.check_workload()
+    }
+
+    fn check_workload(&self) -> Result<(), String> {
+        let single = self.workload.is_some_and(Workload::is_one_statement);
+        if self.protocol == Protocol::Http && !single {
+            return Err("--protocol=http needs a --workload of one statement".into());
+        }
+        if self.protocol == Protocol::Http && (self.prepare || self.cleanup) {
+            return Err("--protocol=http cannot fill or drop the tables: do that without it".into());
+        }
+        if self.pipeline > 1 && (!single || self.text || self.protocol == Protocol::Http) {
+            let rule = "--pipeline needs a --workload of one prepared statement";
+            return Err(rule.into());
         }
         Ok(())
     }
@@ -360,7 +397,9 @@ impl Options {
     pub fn login(&self, database: Option<&str>) -> client::Options {
         let target = match (&self.socket, self.protocol) {
             (Some(path), Protocol::Socket | Protocol::Mysql) => Target::Socket(path.clone()),
-            (None, _) | (Some(_), Protocol::Tcp) => Target::Tcp(self.host.clone(), self.port),
+            (None, _) | (Some(_), Protocol::Tcp | Protocol::Http) => {
+                Target::Tcp(self.host.clone(), self.port)
+            }
         };
         client::Options {
             target,
@@ -412,6 +451,18 @@ mod tests {
         assert_eq!(framings(&["-C"]), [Framing::Zlib, Framing::Plain]);
         let both = ["--compression-algorithms=zstd,zlib", "--zstd-compression-level=7"];
         assert_eq!(framings(&both), [Framing::Zstd(7), Framing::Zlib]);
+    }
+
+    #[test]
+    fn pipelines_and_http_take_one_statement() {
+        let check = |args: &[&str]| {
+            Options::parse_from(std::iter::once(&"squall-slap").chain(args)).check()
+        };
+        assert!(check(&["--workload=point_select", "--pipeline=8"]).is_ok());
+        assert!(check(&["--workload=read_only", "--pipeline=8"]).is_err());
+        assert!(check(&["--workload=point_select", "--text", "--pipeline=8"]).is_err());
+        assert!(check(&["--workload=point_select", "--protocol=http"]).is_ok());
+        assert!(check(&["--protocol=http"]).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use errors::{Error, Result, bail};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use plugin_api::{ArgInfo, Coercion, CollationRule, ScalarFunction, TruthArguments};
 use syntax::ast::{self, ExprKind, IntervalUnit};
-use types::{CollationId, DataType, FunctionRole, OperatorCall, TypeKind, Value};
+use types::{CollationId, DataType, FunctionRole, OperatorCall, RunsStatements, TypeKind, Value};
 
 use crate::aggregate::arg_info;
 use crate::binder::Binder;
@@ -181,7 +181,7 @@ impl<'b> Binder<'b> {
             StoredProgram::Function { routine: other, arguments: types, .. } => {
                 Arc::ptr_eq(other, &routine) && *types == arguments
             }
-            StoredProgram::Trigger(..) => false,
+            StoredProgram::Trigger(..) | StoredProgram::Statements => false,
         });
         if let Some(known) = known {
             return known as u32;
@@ -404,6 +404,9 @@ impl<'b> Binder<'b> {
             && ![common, ty.collation].contains(&CollationId::BINARY)
         {
             ty.collation = common;
+        }
+        if function.traits.statements == RunsStatements::Yes {
+            self.programs.push(StoredProgram::Statements);
         }
         Ok(Expr::Function { function: function.reference(), args, ty })
     }

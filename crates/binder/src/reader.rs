@@ -84,6 +84,8 @@ pub enum StoredProgram {
         /// The call as written, for messages.
         caption: Arc<str>,
     },
+    /// Whatever statements the functions of plugins run.
+    Statements,
 }
 
 /// Types of variables at bind time.

@@ -7,7 +7,7 @@ use catalog::Table;
 use errors::{Error, Result};
 use plan::{CastKind, Expr, InstanceId, Register, RegisterSet};
 use syntax::ast;
-use types::{DataType, Volatility};
+use types::{DataType, RunsStatements, Volatility};
 
 use crate::binder::Binder;
 use crate::reader::{BoundTableExpression, Disallowed};
@@ -217,6 +217,11 @@ fn disallowed(expr: &Expr) -> Option<Disallowed> {
             Expr::UserVariable { .. }
             | Expr::AssignUserVariable { .. }
             | Expr::SystemVariable { .. } => Some(Disallowed::Variable),
+            Expr::Function { function, .. }
+                if function.traits.statements == RunsStatements::Yes =>
+            {
+                Some(Disallowed::Other)
+            }
             Expr::Function { function, .. } => (function.traits.volatility
                 != Volatility::Immutable)
                 .then_some(Disallowed::Function(*function)),

@@ -12,6 +12,8 @@ struct Shared {
     state: AtomicU8,
     /// A `Wait`, as its place in `WAITS` from 1 on; 0: none.
     wait: AtomicU8,
+    /// The token that this one follows.
+    leader: Option<CancelToken>,
 }
 
 /// The objects that a statement can wait for until another session continues.
@@ -43,14 +45,31 @@ impl Drop for Waiting<'_> {
 }
 
 const RUNNING: u8 = 0;
-const QUERY_KILLED: u8 = 1;
-const TIMED_OUT: u8 = 2;
-const CONNECTION_KILLED: u8 = 3;
+/// Running as long as the leader does.
+const FOLLOWS: u8 = 1;
+const QUERY_KILLED: u8 = 2;
+const TIMED_OUT: u8 = 3;
+const CONNECTION_KILLED: u8 = 4;
 
 impl CancelToken {
     /// A token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::default()
+    }
+
+    /// A token of a session that works for the statement of `leader`: it is cancelled as well whenever that one is.
+    pub fn following(leader: &CancelToken) -> CancelToken {
+        CancelToken(Arc::new(Shared {
+            state: AtomicU8::new(FOLLOWS),
+            leader: Some(leader.clone()),
+            ..Shared::default()
+        }))
+    }
+
+    /// The leader's answer; `without` a leader.
+    #[cold]
+    fn of_leader<T>(&self, without: T, ask: impl FnOnce(&CancelToken) -> T) -> T {
+        self.0.leader.as_ref().map_or(without, ask)
     }
 
     /// KILL QUERY: the statement ends with 1317, the connection lives.
@@ -71,13 +90,21 @@ impl CancelToken {
     /// Whether the connection must end.
     #[inline]
     pub fn is_connection_killed(&self) -> bool {
-        self.0.state.load(Ordering::Acquire) == CONNECTION_KILLED
+        match self.0.state.load(Ordering::Acquire) {
+            CONNECTION_KILLED => true,
+            FOLLOWS => self.of_leader(false, CancelToken::is_connection_killed),
+            _ => false,
+        }
     }
 
     /// Whether anything asked the statement to stop. One relaxed load: cheap enough for every batch of rows.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
-        self.0.state.load(Ordering::Relaxed) != RUNNING
+        match self.0.state.load(Ordering::Relaxed) {
+            RUNNING => false,
+            FOLLOWS => self.of_leader(false, CancelToken::is_cancelled),
+            _ => true,
+        }
     }
 
     /// The error that a cancelled statement ends with.
@@ -89,6 +116,7 @@ impl CancelToken {
         use errors::{Error, ErrorCode};
         match self.0.state.load(Ordering::Acquire) {
             RUNNING => Ok(()),
+            FOLLOWS => self.of_leader(Ok(()), CancelToken::check),
             TIMED_OUT => Err(Error::with(ErrorCode::QUERY_TIMEOUT, &[])),
             _ => Err(Error::with(ErrorCode::QUERY_INTERRUPTED, &[])),
         }
@@ -98,10 +126,11 @@ impl CancelToken {
     #[inline]
     pub fn reset_statement(&self) {
         let state = self.0.state.load(Ordering::Acquire);
-        if state != RUNNING && state != CONNECTION_KILLED {
+        if matches!(state, QUERY_KILLED | TIMED_OUT) {
+            let running = if self.0.leader.is_some() { FOLLOWS } else { RUNNING };
             // A kill that arrives between the load and this store aimed at the statement that just ended.
             let _ =
-                self.0.state.compare_exchange(state, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+                self.0.state.compare_exchange(state, running, Ordering::AcqRel, Ordering::Acquire);
         }
     }
 
@@ -115,5 +144,30 @@ impl CancelToken {
     pub fn waits_for(&self) -> Option<Wait> {
         let place = self.0.wait.load(Ordering::Relaxed);
         WAITS.get(usize::from(place).checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_follower_stops_with_its_leader_and_alone() {
+        let leader = CancelToken::new();
+        let follower = CancelToken::following(&leader);
+        assert!(!follower.is_cancelled() && follower.check().is_ok());
+        leader.kill_query();
+        // A new statement of the follower does not forget the leader's.
+        follower.reset_statement();
+        assert!(follower.is_cancelled() && follower.check().is_err());
+        assert!(!follower.is_connection_killed());
+        leader.reset_statement();
+        assert!(!follower.is_cancelled());
+        follower.kill_query();
+        assert!(follower.is_cancelled() && !leader.is_cancelled());
+        follower.reset_statement();
+        assert!(!follower.is_cancelled());
+        leader.kill_connection();
+        assert!(follower.is_connection_killed());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine_api::{CancelToken, Engine, EngineIndex, RowBuf, Transaction};
 use errors::{Error, Result};
 use plan::ExecutionMode;
-use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
+use plugin_api::{FunctionContext, InformationContext, Registry, RowSource, Statements};
 use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
 use types::Value;
@@ -74,7 +74,18 @@ pub trait Host: TransactionSource {
     fn call(&mut self, _function: u32, _args: Vec<Value>) -> Result<Value> {
         Err(Error::internal("a stored function without a host that runs programs"))
     }
+
+    /// Lends the session to a function that runs statements.
+    ///
+    /// # Errors
+    /// Those of `call`; its statements ended the transaction.
+    fn lend(&mut self, _call: StatementCall<'_>) -> Result<Value> {
+        Err(Error::internal("a function that runs statements without a host that runs programs"))
+    }
 }
+
+/// The call of a function that runs statements.
+pub type StatementCall<'c> = &'c mut dyn FnMut(&mut dyn Statements) -> Result<Value>;
 
 /// Takes result rows.
 pub trait RowSink {

@@ -24,8 +24,8 @@ mod spill;
 mod write;
 
 pub use context::{
-    Environment, ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, TransactionSource,
-    TriggerRows,
+    Environment, ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, StatementCall,
+    TransactionSource, TriggerRows,
 };
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes};

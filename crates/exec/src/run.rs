@@ -6,7 +6,7 @@ use std::rc::Rc;
 use engine_api::{EngineError, EngineIndex, EngineResult, RowLock, Transaction};
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
-use plugin_api::FunctionContext;
+use plugin_api::{FunctionContext, StatementKernel};
 use types::Value;
 
 use crate::buffers::RunBuffers;
@@ -195,6 +195,18 @@ impl<'r> Run<'r> {
     /// Calls a stored function.
     pub(crate) fn call(&mut self, function: u32, args: Vec<Value>) -> Result<Value> {
         let outcome = self.host.call(function, args);
+        self.note_program(&outcome);
+        outcome
+    }
+
+    /// Calls a function that runs statements.
+    pub(crate) fn call_with_statements(
+        &mut self,
+        kernel: &StatementKernel,
+        args: &[Value],
+    ) -> Result<Value> {
+        let function = &mut self.function;
+        let outcome = self.host.lend(&mut |statements| kernel(function, statements, args));
         self.note_program(&outcome);
         outcome
     }

@@ -9,6 +9,8 @@ use types::{
     SqlMode, Value, ZoneRules,
 };
 
+use crate::statements::Statements;
+
 /// How many arguments a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arity {
@@ -154,6 +156,11 @@ pub enum NullRule {
 pub type Kernel =
     std::sync::Arc<dyn Fn(&mut FunctionContext<'_>, &[Value]) -> Result<Value> + Send + Sync>;
 
+/// The code of a scalar function that runs statements.
+pub type StatementKernel = std::sync::Arc<
+    dyn Fn(&mut FunctionContext<'_>, &mut dyn Statements, &[Value]) -> Result<Value> + Send + Sync,
+>;
+
 /// A function after its argument types are known.
 #[derive(Clone)]
 pub struct BoundFunction {
@@ -167,6 +174,8 @@ pub struct BoundFunction {
     pub kernel: Kernel,
     /// The last argument is evaluated as many times as the first one gives before the code runs.
     pub repeats: bool,
+    /// The code that runs in place of `kernel`, for a function that runs statements.
+    pub statements: Option<StatementKernel>,
 }
 
 impl BoundFunction {
@@ -182,7 +191,24 @@ impl BoundFunction {
             nulls: NullRule::Propagate,
             kernel: std::sync::Arc::new(kernel),
             repeats: false,
+            statements: None,
         }
+    }
+
+    /// A function that runs statements; its declaration says so too (`ScalarFunction::runs_statements`).
+    pub fn with_statements(
+        ty: DataType,
+        coercions: Vec<Coercion>,
+        kernel: impl Fn(&mut FunctionContext<'_>, &mut dyn Statements, &[Value]) -> Result<Value>
+        + Send
+        + Sync
+        + 'static,
+    ) -> BoundFunction {
+        let without = |_: &mut FunctionContext<'_>, _: &[Value]| {
+            Err(errors::Error::internal("a function that runs statements without a session"))
+        };
+        let bound = BoundFunction::new(ty, coercions, without);
+        BoundFunction { statements: Some(std::sync::Arc::new(kernel)), ..bound }
     }
 
     /// The last argument is evaluated as many times as the first one gives.

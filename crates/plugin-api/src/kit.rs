@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use errors::{Error, ErrorCode};
 use types::{
     CollationId, DataType, DatetimeText, Decimal, FunctionRole, FunctionTraits, Growth, JsonValue,
-    NOT_FIXED_DECIMALS, PartitionUse, TextSource, Threads, TypeKind, Value, Volatility, json,
+    NOT_FIXED_DECIMALS, PartitionUse, RunsStatements, TextSource, Threads, TypeKind, Value,
+    Volatility, json,
 };
 
 use crate::function::{
@@ -124,6 +125,12 @@ impl ScalarFunction {
     pub const fn partitions_by(mut self, what: PartitionUse) -> ScalarFunction {
         self.traits.partition = what;
         self
+    }
+
+    /// The same; it runs SQL statements, so each call counts.
+    pub const fn runs_statements(mut self) -> ScalarFunction {
+        self.traits.statements = RunsStatements::Yes;
+        self.volatile()
     }
 
     /// The same; it is not worth calling on several threads.

@@ -13,6 +13,7 @@ mod registry;
 mod result;
 mod rewrite;
 mod session;
+mod statements;
 #[doc(hidden)]
 pub mod test_support;
 mod time_zone;
@@ -24,7 +25,7 @@ pub use forward::ForwardingSink;
 pub use function::{
     Accumulator, AggregateFunction, ArgInfo, Arguments, Arity, BindContext, BoundAggregate,
     BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel, NullRule,
-    ScalarFunction, SessionServices, TruthArguments,
+    ScalarFunction, SessionServices, StatementKernel, TruthArguments,
 };
 pub use information::{
     AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,
@@ -48,8 +49,9 @@ pub use session::{
     AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PreparedInfo,
     QueryAttribute, SessionFactory, SessionHandle, Traffic,
 };
+pub use statements::{StatementResult, Statements};
 pub use time_zone::TimeZones;
 pub use types::{
     AggregateRole, DatetimeText, FunctionRole, FunctionTraits, Growth, OperatorCall,
-    PartitionQuestion, PartitionUse, Volatility,
+    PartitionQuestion, PartitionUse, RunsStatements, Volatility,
 };

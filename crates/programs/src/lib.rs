@@ -34,6 +34,7 @@ pub use host::{Conditions, DefinitionHost, Facts, ProgramHost};
 pub use load::{Loaded, Made, loaded};
 pub use routine::{alter_routine, create_routine, drop_routine};
 pub use row_trigger::fire_trigger;
+pub use run::check_in_function;
 pub use running::{Origin, Running};
 pub use scheduler::{EventHost, EventScheduler, schedule_events};
 pub use show::{RoutineVisibility, routine_view, show_create_routine, visibility_of};

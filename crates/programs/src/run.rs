@@ -358,11 +358,8 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
 
     /// Runs a statement that exists outside programs too.
     fn run_other(&mut self, statement: &ProgramStatement, kept: Option<usize>) -> Result<()> {
-        if self.host.function_depth() > 0 && matches!(statement.statement, Statement::Flush(_)) {
-            bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "FLUSH");
-        }
-        if self.host.function_depth() > 0 && self.ends_transaction(&statement.statement) {
-            bail!(COMMIT_NOT_ALLOWED_IN_SF_OR_TRG);
+        if self.host.function_depth() > 0 {
+            check_in_function(self.host, &statement.statement)?;
         }
         let values = self.host.state_mut().frame_mut()?.values.clone();
         // A statement that is rewritten from its text gets only its own text.
@@ -378,15 +375,25 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         self.host.end_part();
         Ok(())
     }
+}
 
-    /// Statements that a function must not run, because they would end the transaction of its caller.
-    fn ends_transaction(&self, statement: &Statement) -> bool {
-        self.host.commits_implicitly(statement)
-            || match statement {
-                Statement::Commit(_) | Statement::Rollback(_) => true,
-                // It begins one, or is refused with its own error.
-                Statement::Xa(xa) => !matches!(xa, Xa::Start { .. }),
-                _ => false,
-            }
+/// Refuses statements that a function or trigger must not run: most would end the transaction of its caller.
+///
+/// # Errors
+/// 1336, 1422.
+pub fn check_in_function<H: ProgramHost + ?Sized>(host: &H, statement: &Statement) -> Result<()> {
+    if matches!(statement, Statement::Flush(_)) {
+        bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "FLUSH");
     }
+    let ends_transaction = host.commits_implicitly(statement)
+        || match statement {
+            Statement::Commit(_) | Statement::Rollback(_) => true,
+            // It begins one, or is refused with its own error.
+            Statement::Xa(xa) => !matches!(xa, Xa::Start { .. }),
+            _ => false,
+        };
+    if ends_transaction {
+        bail!(COMMIT_NOT_ALLOWED_IN_SF_OR_TRG);
+    }
+    Ok(())
 }

@@ -104,7 +104,7 @@ impl Planned {
 /// Whether a program has not changed since planning. Triggers belong to their tables.
 fn is_program_current(program: &binder::StoredProgram, snapshot: &CatalogSnapshot) -> bool {
     match program {
-        binder::StoredProgram::Trigger(..) => true,
+        binder::StoredProgram::Trigger(..) | binder::StoredProgram::Statements => true,
         binder::StoredProgram::Function { routine, .. } => snapshot
             .routine(&routine.schema, routine.kind, &routine.name)
             .is_some_and(|known| Arc::ptr_eq(known, routine)),

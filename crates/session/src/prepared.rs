@@ -565,7 +565,7 @@ impl Session {
     }
 
     /// Runs a prepared statement that has no number.
-    fn run_prepared_text(
+    pub(crate) fn run_prepared_text(
         &mut self,
         text: &PreparedText,
         parameters: &[Value],

@@ -41,11 +41,15 @@ impl Reading<'_> {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
         let length = sql.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
         let sql = &sql[..length];
-        let source: Box<[u8]> = if self.settings.charset_client.is_utf8() {
-            sql.into()
+        if self.settings.charset_client.is_utf8() {
+            self.prepare_decoded(sql.into())
         } else {
-            self.settings.charset_client.decode(sql).bytes.into()
-        };
+            self.prepare_decoded(self.settings.charset_client.decode(sql).bytes.into())
+        }
+    }
+
+    /// The same for a text in UTF-8 without the end of its statement.
+    pub(crate) fn prepare_decoded(&self, source: Box<[u8]>) -> Result<(PreparedText, Statement)> {
         let statement = self.parse(&source)?;
         if matches!(statement, Statement::Empty) && is_blank(&source) {
             bail!(EMPTY_QUERY);

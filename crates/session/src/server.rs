@@ -72,6 +72,8 @@ pub struct Server {
     shutdown: Box<dyn Fn() + Send + Sync>,
     pub(crate) globals: Globals,
     pub(crate) sessions: Sessions,
+    /// Sessions that functions have opened so far.
+    pub(crate) opened_by_functions: sys::sync::atomic::AtomicU64,
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
     pub(crate) xa_branches: Arc<XaBranches>,
@@ -147,6 +149,7 @@ impl Server {
             shutdown: config.shutdown,
             globals,
             sessions: Sessions::default(),
+            opened_by_functions: sys::sync::atomic::AtomicU64::new(0),
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
             xa_branches,

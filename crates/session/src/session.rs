@@ -65,6 +65,8 @@ pub(crate) struct Session {
     pub(crate) server: Arc<Server>,
     pub(crate) shared: Arc<SessionShared>,
     pub(crate) client: ClientInfo,
+    /// The session whose statement opened this one.
+    pub(crate) opened_by: Option<u64>,
     pub(crate) account: AccountName,
     pub(crate) active_roles: Vec<AccountName>,
     /// Limits of its account: by the hour, or until it has a new password.
@@ -150,6 +152,7 @@ impl Session {
         let session = Session {
             shared: shared.clone(),
             client,
+            opened_by: None,
             account: AccountName::default(),
             active_roles: Vec::new(),
             limits: AccountLimits::default(),

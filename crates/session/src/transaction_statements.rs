@@ -28,13 +28,13 @@ impl Session {
     }
 
     /// Returns the commit that the reply to a statement has to wait for. When other statements follow in the same text, they must see its
-    /// changes: then it waits here and returns `None`.
+    /// changes, and a session opened by a function has no reply that could wait: then it waits here and returns `None`.
     pub(crate) fn commit_for_reply(
         &self,
         commit: Option<CommitHandle>,
     ) -> Result<Option<CommitHandle>> {
         match commit {
-            Some(handle) if self.statement.more_results => {
+            Some(handle) if self.statement.more_results || self.opened_by.is_some() => {
                 self.transactions.wait_for(&handle).map(|()| None)
             }
             other => Ok(other),

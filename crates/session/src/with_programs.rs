@@ -10,15 +10,17 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
+use accounts::PrivilegeChecks;
 use binder::StoredProgram;
 use catalog::{Table, Trigger};
 use describe::Information;
 use engine_api::{Engine, EngineIndex, Transaction};
-use errors::{Diagnostics, Error, Result, bail};
+use errors::{Diagnostics, Error, ErrorCode, Result, bail};
 use exec::{
-    Environment, ExecContext, ExecScratch, Host, Outcome, RowSink, TransactionSource, TriggerRows,
+    Environment, ExecContext, ExecScratch, Host, Outcome, RowSink, StatementCall,
+    TransactionSource, TriggerRows,
 };
-use plugin_api::FunctionContext;
+use plugin_api::{FunctionContext, SessionHandle, StatementResult, Statements};
 use programs::{Loaded, Made, ProgramState};
 use types::Value;
 
@@ -199,7 +201,7 @@ impl Lender<'_> {
     fn trigger(&self, number: usize) -> Result<(Arc<Trigger>, Arc<Table>)> {
         match self.planned.programs.get(number) {
             Some(StoredProgram::Trigger(trigger, table)) => Ok((trigger.clone(), table.clone())),
-            Some(StoredProgram::Function { .. }) | None => {
+            Some(StoredProgram::Function { .. } | StoredProgram::Statements) | None => {
                 Err(Error::internal("a program that the plan does not have"))
             }
         }
@@ -277,5 +279,46 @@ impl Host for Lender<'_> {
         });
         self.loaded[number] = known;
         outcome
+    }
+
+    fn lend(&mut self, call: StatementCall<'_>) -> Result<Value> {
+        let mut lent = LentSession { lender: self, deadlock: None };
+        let value = call(&mut lent)?;
+        let LentSession { lender, deadlock } = lent;
+        match deadlock {
+            Some(error) => Err(error),
+            // The function may have ignored the error of a statement that was killed.
+            None => lender.session.shared.cancel.check().map(|()| value),
+        }
+    }
+}
+
+/// The session in the hands of a function.
+struct LentSession<'l, 's> {
+    lender: &'l mut Lender<'s>,
+    /// It ended the transaction, and so the calling statement.
+    deadlock: Option<Error>,
+}
+
+impl Statements for LentSession<'_, '_> {
+    fn run(&mut self, sql: &str, parameters: &[Value]) -> Result<StatementResult> {
+        if let Some(error) = &self.deadlock {
+            return Err(error.clone());
+        }
+        let result = self.lender.with_session(|session| session.run_inside(sql, parameters));
+        if let Err(error) = &result
+            && error.code() == ErrorCode::LOCK_DEADLOCK
+        {
+            self.deadlock = Some(error.clone());
+        }
+        result
+    }
+
+    fn open_session(&mut self) -> Result<Box<dyn SessionHandle>> {
+        self.lender.with_session(|session| session.open_for_function())
+    }
+
+    fn require_privilege(&self, name: &str) -> Result<()> {
+        self.lender.session.require_dynamic(name)
     }
 }

@@ -195,6 +195,15 @@ pub enum Threads {
     One,
 }
 
+/// Whether a function runs SQL statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunsStatements {
+    /// It does not.
+    No,
+    /// It may: the statement that calls it lends it its session. Table definitions must not call it.
+    Yes,
+}
+
 /// The part of a scalar function that each call carries in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionTraits {
@@ -207,6 +216,7 @@ pub struct FunctionTraits {
     pub growth: Growth,
     pub partition: PartitionUse,
     pub threads: Threads,
+    pub statements: RunsStatements,
 }
 
 impl FunctionTraits {
@@ -219,6 +229,7 @@ impl FunctionTraits {
         growth: Growth::Unknown,
         partition: PartitionUse::Refused,
         threads: Threads::Any,
+        statements: RunsStatements::No,
     };
 }
 

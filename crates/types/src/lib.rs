@@ -36,7 +36,7 @@ pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;
 pub use function::{
     AggregateRef, AggregateRole, DatetimeText, FunctionRef, FunctionRole, FunctionTraits, Growth,
-    OperatorCall, PartitionQuestion, PartitionUse, TextSource, Threads, Volatility,
+    OperatorCall, PartitionQuestion, PartitionUse, RunsStatements, TextSource, Threads, Volatility,
 };
 pub use gtid::GtidSet;
 pub use json::{JsonPath, JsonRef, JsonValue};

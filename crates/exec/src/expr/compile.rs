@@ -452,7 +452,9 @@ impl<'a> Compiler<'a> {
         let args = args.collect::<Result<Vec<_>>>();
         self.inside_once = inside_once;
         let args = args?;
-        Ok(Code::Call(Box::new(Call { args, function })))
+        let runs_statements = function.statements.is_some();
+        let call = Box::new(Call { args, function });
+        Ok(if runs_statements { Code::StatementCall(call) } else { Code::Call(call) })
     }
 
     fn bound_function(&self, name: &str, args: &[Expr]) -> Result<BoundFunction> {

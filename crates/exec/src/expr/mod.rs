@@ -109,6 +109,8 @@ pub(crate) enum Code {
         to: DataType,
     },
     Call(Box<Call>),
+    /// Of a function that runs statements.
+    StatementCall(Box<Call>),
     Match(Box<MatchCode>),
     Subquery(Box<SubqueryCode>),
 }
@@ -303,6 +305,7 @@ impl Code {
                 convert::unify(value, from, to, &mut run.function)
             }
             Code::Call(call) => call.eval(run),
+            Code::StatementCall(call) => call.eval_with_statements(run),
             Code::Match(code) => code.eval(run),
             Code::Subquery(subquery) => subquery.eval(run),
         }
@@ -367,6 +370,20 @@ impl Call {
             }
         }
         (self.function.kernel)(&mut run.function, &values[..self.args.len()])
+    }
+
+    fn eval_with_statements(&self, run: &mut Run<'_>) -> Result<Value> {
+        let mut values = Vec::with_capacity(self.args.len());
+        for arg in &self.args {
+            match self.arg(arg, run)? {
+                Some(value) => values.push(value),
+                None => return Ok(Value::Null),
+            }
+        }
+        match &self.function.statements {
+            Some(kernel) => run.call_with_statements(kernel, &values),
+            None => (self.function.kernel)(&mut run.function, &values),
+        }
     }
 
     /// A coerced argument; `None` when it is NULL and the function propagates that.

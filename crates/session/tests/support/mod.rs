@@ -34,8 +34,13 @@ pub struct Harness {
 
 impl Harness {
     pub fn new() -> Harness {
+        Harness::with(Vec::new())
+    }
+
+    /// The same with further plugins.
+    pub fn with(further: Vec<Box<dyn Plugin>>) -> Harness {
         let engine = Arc::new(MemoryEngine::new());
-        let registry = Registry::build(&[
+        let mut plugins: Vec<Box<dyn Plugin>> = vec![
             Box::new(MemoryOnly(engine.clone())),
             Box::new(functions_numeric::NumericFunctions),
             Box::new(functions_string::StringFunctions),
@@ -45,7 +50,9 @@ impl Harness {
             Box::new(information_schema::InformationSchema),
             Box::new(show::ShowStatements),
             authentication::plugin(),
-        ]);
+        ];
+        plugins.extend(further);
+        let registry = Registry::build(&plugins);
         let server = Server::open(ServerConfig {
             version: "9.7.0-Squall-test".into(),
             registry: Arc::new(registry),

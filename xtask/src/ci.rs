@@ -25,6 +25,9 @@ const STEPS: &[Step] = &[
         run::command("cargo", &["build", "--workspace", "--bins", "--locked", "--quiet"])
     }),
     ("SQL tests", || run::command("target/debug/sqltest", &["--squalld", "target/debug/squalld"])),
+    ("mysqltest", || {
+        run::command("target/debug/mysqltest", &["--squalld", "target/debug/squalld"])
+    }),
     ("optimised server", instructions::build_server),
     ("instructions", || instructions::compare(&[])),
     ("limits", || run::command("target/debug/limits", &["--squalld", "target/fast/squalld"])),

@@ -136,6 +136,10 @@ impl Target<'_, '_, '_> {
 
     pub(super) fn enumeration(&mut self, value: &Value, from: &DataType) -> Result<Value> {
         let count = self.to.member_count() as u64;
+        // A column's error value '' stays one: it is copied without another error.
+        if from.kind == TypeKind::Enum && matches!(value, Value::UInt(0)) {
+            return Ok(Value::UInt(0));
+        }
         let text = match value {
             Value::Bytes(text) => Some(text.clone()),
             Value::UInt(_) if from.kind == TypeKind::Enum => Some(string_of(value, from)),

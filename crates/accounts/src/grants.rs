@@ -90,7 +90,7 @@ impl AccountStatement<'_> {
         let option = if grant_option { PrivilegeSet::GRANT_OPTION } else { PrivilegeSet::NONE };
         match self.grant_level(target)? {
             Level::Global => {
-                let (set, dynamic) = global_set(privileges)?;
+                let (set, dynamic) = self.global_set(privileges, account)?;
                 self.require_grantable(self.privileges.global(), set)?;
                 account.global |= set;
                 // Dynamic privileges have a GRANT OPTION each.
@@ -294,6 +294,38 @@ impl AccountStatement<'_> {
         Ok(())
     }
 
+    /// Static and dynamic privileges of a global grant to an account, or a revocation: what it holds of a plugin that is gone can still be
+    /// revoked.
+    fn global_set(
+        &self,
+        privileges: &Privileges,
+        account: &Account,
+    ) -> Result<(PrivilegeSet, Vec<Box<str>>)> {
+        let of_plugins = self.registry.privileges();
+        let Privileges::List(list) = privileges else {
+            let all = Account::default().with_all_privileges().dynamic.into_keys();
+            let all = all.chain(of_plugins.iter().map(|name| (*name).into()));
+            return Ok((PrivilegeSet::ALL_GLOBAL, all.collect()));
+        };
+        let mut set = PrivilegeSet::NONE;
+        let mut dynamic = Vec::new();
+        for privilege in list {
+            if !privilege.columns.is_empty() {
+                bail!(WRONG_USAGE, "COLUMN GRANT", "GLOBAL PRIVILEGES");
+            }
+            let upper = privilege.name.to_ascii_uppercase();
+            let is_dynamic = is_dynamic_privilege(&upper)
+                || of_plugins.contains(&&*upper)
+                || account.dynamic.contains_key(&*upper);
+            match PrivilegeSet::named(&upper) {
+                Some(found) => set |= found,
+                None if is_dynamic => dynamic.push(upper.into()),
+                None => return Err(Error::with(ErrorCode::SYNTAX_ERROR, &[])),
+            }
+        }
+        Ok((set, dynamic))
+    }
+
     fn revoke_privileges(
         &mut self,
         account: &mut Account,
@@ -305,7 +337,7 @@ impl AccountStatement<'_> {
             |account: &Account| err!(NONEXISTING_GRANT, account.name.user, account.name.host);
         match self.grant_level(target)? {
             Level::Global => {
-                let (set, dynamic) = global_set(privileges)?;
+                let (set, dynamic) = self.global_set(privileges, account)?;
                 self.require_grantable(self.privileges.global(), set)?;
                 account.global = account.global.without(set);
                 for name in dynamic {
@@ -366,30 +398,6 @@ enum Level {
     Schema(Box<str>),
     Table(Box<str>, Box<str>),
     Routine(Box<str>, RoutineKind, Box<str>),
-}
-
-/// Static and dynamic privileges of a global grant.
-fn global_set(privileges: &Privileges) -> Result<(PrivilegeSet, Vec<Box<str>>)> {
-    let Privileges::List(list) = privileges else {
-        let all = Account::default().with_all_privileges();
-        return Ok((PrivilegeSet::ALL_GLOBAL, all.dynamic.into_keys().collect()));
-    };
-    let mut set = PrivilegeSet::NONE;
-    let mut dynamic = Vec::new();
-    for privilege in list {
-        if !privilege.columns.is_empty() {
-            bail!(WRONG_USAGE, "COLUMN GRANT", "GLOBAL PRIVILEGES");
-        }
-        let upper = privilege.name.to_ascii_uppercase();
-        match PrivilegeSet::named(&upper) {
-            Some(found) => set |= found,
-            None if is_dynamic_privilege(&upper) => dynamic.push(upper.into()),
-            None => {
-                return Err(Error::with(ErrorCode::SYNTAX_ERROR, &[]));
-            }
-        }
-    }
-    Ok((set, dynamic))
 }
 
 /// Privileges of a level at which only those of `all` exist.

@@ -16,6 +16,7 @@ mod session;
 mod statements;
 #[doc(hidden)]
 pub mod test_support;
+mod text_runner;
 mod time_zone;
 
 pub use authentication::{
@@ -50,6 +51,7 @@ pub use session::{
     QueryAttribute, SessionFactory, SessionHandle, Traffic,
 };
 pub use statements::{StatementResult, Statements};
+pub use text_runner::{StopsWith, TextPlace, TextRequest, TextResults, TextRunner, TextSession};
 pub use time_zone::TimeZones;
 pub use types::{
     AggregateRole, DatetimeText, FunctionRole, FunctionTraits, Growth, OperatorCall,

@@ -11,6 +11,7 @@ use crate::function::{AggregateFunction, ScalarFunction};
 use crate::information::InformationTable;
 use crate::listener::Listener;
 use crate::rewrite::StatementRewriter;
+use crate::text_runner::TextRunner;
 use crate::time_zone::TimeZones;
 
 /// The identity of a plugin.
@@ -44,6 +45,8 @@ pub struct Registry {
     rewriters: Vec<Arc<dyn StatementRewriter>>,
     engines: Vec<Arc<dyn Engine>>,
     time_zones: Vec<Arc<dyn TimeZones>>,
+    privileges: Vec<&'static str>,
+    text_runner: Option<Arc<dyn TextRunner>>,
 }
 
 /// Lets one plugin add to a registry under construction.
@@ -153,6 +156,16 @@ impl Registry {
         self.time_zones.iter().find_map(|zones| zones.named(name))
     }
 
+    /// The names of the dynamic privileges of plugins, in upper case.
+    pub fn privileges(&self) -> &[&'static str] {
+        &self.privileges
+    }
+
+    /// Runs EXECUTE of a text with options.
+    pub fn text_runner(&self) -> Option<&Arc<dyn TextRunner>> {
+        self.text_runner.as_ref()
+    }
+
     /// All engines, by their places.
     pub fn engines(&self) -> &[Arc<dyn Engine>] {
         &self.engines
@@ -221,5 +234,17 @@ impl Registrar<'_> {
     pub fn engine(&mut self, engine: Arc<dyn Engine>) {
         self.items.push(("STORAGE ENGINE", engine.name().to_owned()));
         self.registry.engines.push(engine);
+    }
+
+    /// Adds a dynamic privilege, in upper case: GRANT and REVOKE know it, and SUPER implies it.
+    pub fn privilege(&mut self, name: &'static str) {
+        self.items.push(("PRIVILEGE", name.to_owned()));
+        self.registry.privileges.push(name);
+    }
+
+    /// Sets how EXECUTE runs a text with options.
+    pub fn text_runner(&mut self, name: &str, runner: Arc<dyn TextRunner>) {
+        self.items.push(("STATEMENT", name.to_owned()));
+        self.registry.text_runner = Some(runner);
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn registry(engines: &Engines, io_times: &Arc<IoTimes>) -> Registry {
         Box::new(aggregates::Aggregates),
         Box::new(information_schema::InformationSchema),
         Box::new(show::ShowStatements),
+        Box::new(execute::Execute),
         engines.plugin(),
     ];
     Registry::build(&plugins)

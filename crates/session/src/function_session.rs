@@ -1,5 +1,7 @@
 //! Sessions that functions open: of the same account, with transactions of their own.
 
+use std::time::Duration;
+
 use engine_api::CancelToken;
 use errors::{Result, bail};
 use plugin_api::{AuthRequest, ConnectInfo, SessionHandle, Traffic};
@@ -8,10 +10,20 @@ use types::Value;
 use variables::as_u64;
 
 use crate::handle::Handle;
+use crate::server::Server;
 use crate::session::Session;
 
 /// Their numbers are beyond those of connections, which have 32 bits, and those of events.
 const FIRST_SESSION: u64 = 1 << 48;
+/// How long a stopping server waits for sessions that were asked to stop.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Stops the sessions that nobody waits for.
+    pub(crate) fn stop_function_sessions(&self) {
+        self.sessions.stop_from(FIRST_SESSION, STOP_GRACE);
+    }
+}
 
 impl Session {
     /// Opens a session for a function that a statement of this session calls.
@@ -19,7 +31,14 @@ impl Session {
     /// # Errors
     /// As `plugin_api::Statements::open_session`.
     pub(crate) fn open_for_function(&self) -> Result<Box<dyn SessionHandle>> {
-        let cancel = CancelToken::following(&self.shared.cancel);
+        self.open_handle(CancelToken::following(&self.shared.cancel))
+    }
+
+    /// The same; `cancel` stops its statements.
+    ///
+    /// # Errors
+    /// As `open_for_function`.
+    pub(crate) fn open_handle(&self, cancel: CancelToken) -> Result<Box<dyn SessionHandle>> {
         Ok(Box::new(Handle::new(self.open_beside(cancel)?)))
     }
 
@@ -27,7 +46,7 @@ impl Session {
     ///
     /// # Errors
     /// 1424 in a session that was opened so, 1792 in a read-only transaction, 1040, 1226.
-    pub(crate) fn open_beside(&self, cancel: CancelToken) -> Result<Session> {
+    fn open_beside(&self, cancel: CancelToken) -> Result<Session> {
         if self.opened_by.is_some() {
             bail!(SP_NO_RECURSION);
         }
@@ -100,6 +119,8 @@ impl Session {
         self.services.database.clone_from(&opener.services.database);
         self.services.values = opener.services.values.clone();
         self.store_session("autocommit", Value::Int(1));
+        // Functions give their texts in UTF-8.
+        self.store_session("character_set_client", Value::text("utf8mb4"));
         let row_wait = as_u64(&self.value("innodb_lock_wait_timeout"));
         let table_wait = as_u64(&self.value("lock_wait_timeout"));
         self.store_session("lock_wait_timeout", Value::UInt(table_wait.min(row_wait)));

@@ -47,6 +47,7 @@ mod statement;
 mod statement_kind;
 mod statement_state;
 mod status;
+mod text_session;
 mod transaction;
 mod transaction_scope;
 #[cfg(test)]

@@ -587,6 +587,29 @@ impl Session {
         }
     }
 
+    /// The text of EXECUTE; 1210 when it is empty, or a variable without a value.
+    pub(crate) fn executable_text(
+        &mut self,
+        source: &PrepareSource,
+        running: &Running<'_>,
+    ) -> Result<Vec<u8>> {
+        let is_set = match source {
+            PrepareSource::Text(text) => !text.is_empty(),
+            PrepareSource::UserVar(name) => {
+                plugin_api::SessionServices::user_variable(&self.services, &name.text)
+                    .is_some_and(|(value, _)| !value.is_null())
+            }
+            PrepareSource::Expr(_) => true,
+        };
+        if is_set {
+            let text = self.prepare_text(source, running)?;
+            if !text.is_empty() {
+                return Ok(text);
+            }
+        }
+        bail!(WRONG_ARGUMENTS, "Invalid Variable")
+    }
+
     /// EXECUTE 'text' and EXECUTE IMMEDIATE.
     pub(crate) fn execute_text(
         &mut self,
@@ -595,7 +618,7 @@ impl Session {
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let text = self.prepare_text(source, running)?;
+        let text = self.executable_text(source, running)?;
         let mut parameters = Vec::with_capacity(using.len());
         for expr in using {
             parameters.push(self.evaluate(expr, running)?.0);

@@ -1,6 +1,7 @@
 //! A session as other sessions see it: its account, its running statement, and how to stop it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine_api::{CancelToken, Wait};
 use hashbrown::HashMap;
@@ -16,6 +17,8 @@ const INFO_BYTES_MAX: usize = 64 * 1024;
 const INFO_BYTES_KEPT: usize = 1024;
 /// Bytes of connection attributes that are kept: names and values.
 const ATTRIBUTE_BYTES_MAX: usize = 512;
+/// How often a stopping server looks whether sessions have closed.
+const STOP_POLL: Duration = Duration::from_millis(10);
 
 /// The current activity of a session.
 #[derive(Debug, Default)]
@@ -138,6 +141,22 @@ impl Sessions {
     /// Maximum number of sessions that were open at once.
     pub(crate) fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
+    }
+
+    /// Kills the sessions with numbers from `first` on, and waits until they are closed, but no longer than `grace`.
+    pub(crate) fn stop_from(&self, first: u64, grace: Duration) {
+        let mut waited = Duration::ZERO;
+        loop {
+            let open = self.open.lock();
+            let mut left = open.values().filter(|session| session.id >= first).peekable();
+            if left.peek().is_none() || waited >= grace {
+                return;
+            }
+            left.for_each(|session| session.cancel.kill_connection());
+            drop(open);
+            sys::threads::sleep(STOP_POLL);
+            waited += STOP_POLL;
+        }
     }
 
     /// Connections of an account (`user@host`).

@@ -292,6 +292,7 @@ impl Server {
     /// Stops background threads; all sessions must be closed.
     pub fn close(&self) {
         self.events.stop();
+        self.stop_function_sessions();
         self.deadlines.stop();
     }
 

@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use catalog::MetadataGuard;
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
-use plugin_api::{CommandOutcome, Next, OkInfo, QueryAttribute, ResultSink};
+use plugin_api::{
+    CommandOutcome, Next, OkInfo, QueryAttribute, ResultSink, TextPlace, TextRequest, TextResults,
+};
 use programs::{Origin, Running, parse_error};
 use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
@@ -18,7 +20,7 @@ use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
-use crate::{admin, backup, ddl, load_data, maintenance, set};
+use crate::{admin, backup, ddl, load_data, maintenance, set, text_session};
 use accounts::Resource;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
@@ -365,10 +367,23 @@ impl Session {
             Statement::Prepare { name, source } => self.prepare_named(name, source, running, sink),
             Statement::Execute { name, using } => self.execute_named(name, using, sink),
             Statement::ExecuteText { source, using, concurrent, no_return, wait } => {
-                if *concurrent || *no_return || *wait {
-                    return Err(Error::not_supported("EXECUTE CONCURRENT"));
+                if !*concurrent && !*no_return {
+                    return self.execute_text(source, using, running, sink);
                 }
-                self.execute_text(source, using, running, sink)
+                let results =
+                    if *no_return { TextResults::Discarded } else { TextResults::Reported };
+                let place = match (*concurrent, *wait) {
+                    (false, _) => TextPlace::Here,
+                    (true, false) => TextPlace::Beside,
+                    (true, true) => TextPlace::BesideWaiting,
+                };
+                if !using.is_empty() {
+                    bail!(WRONG_ARGUMENTS, "EXECUTE");
+                }
+                let text = self.executable_text(source, running)?;
+                let text = String::from_utf8_lossy(&text);
+                text_session::run_text(self, &TextRequest { text: &text, results, place })?;
+                self.send_ok(sink, OkInfo::default())
             }
             Statement::Deallocate(name) => self.deallocate_named(name, sink),
             // Session.

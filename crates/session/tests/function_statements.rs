@@ -223,6 +223,13 @@ fn a_session_beside_has_transactions_and_a_number_of_its_own() {
     root.setup("START TRANSACTION READ ONLY");
     root.refuse(&[("SELECT BESIDE('SELECT 1')", 1792)]);
     root.setup("ROLLBACK");
+    root.setup("SET GLOBAL super_read_only = 1");
+    root.check(&[
+        ("SELECT BESIDE('SELECT COUNT(*) FROM t1')", "3"),
+        ("SELECT LEFT(BESIDE('DELETE FROM t1'), 11)", "error 1290:"),
+    ]);
+    root.setup("SET GLOBAL super_read_only = 0");
+    root.setup("SET GLOBAL read_only = 0");
     root.setup("SET GLOBAL max_connections = 1");
     root.refuse(&[("SELECT BESIDE('SELECT 1')", 1040)]);
 }
@@ -249,4 +256,34 @@ fn a_kill_of_the_statement_stops_the_session_beside() {
         assert_eq!(thread.join().expect("no panic"), "ok 0");
     }
     root.check(&[("SELECT 1", "1")]);
+}
+
+#[test]
+fn a_session_that_nobody_waits_for_can_be_killed_and_ends_with_the_server() {
+    let harness = Harness::with(vec![Box::new(execute::Execute)]);
+    let mut root = harness.root();
+    let sleeper = "SELECT id FROM information_schema.processlist WHERE state = 'User sleep'";
+    let wait = |root: &mut support::Client, is_there: bool| loop {
+        let id = root.run(sleeper);
+        if id.is_empty() != is_there {
+            return id;
+        }
+        std::thread::yield_now();
+    };
+    root.check(&[("EXECUTE 'DO SLEEP(600)' CONCURRENT", "ok 0")]);
+    let id = wait(&mut root, true);
+    root.check(&[
+        (
+            &*format!("SELECT user, db FROM information_schema.processlist WHERE id = {id}"),
+            "root|t",
+        ),
+        (&*format!("KILL {id}"), "ok 0"),
+    ]);
+    wait(&mut root, false);
+    root.check(&[("EXECUTE 'DO SLEEP(600)' CONCURRENT", "ok 0")]);
+    wait(&mut root, true);
+    let begun = Instant::now();
+    harness.server.close();
+    assert!(begun.elapsed() < Duration::from_secs(8));
+    assert_eq!(root.run(sleeper), "");
 }

@@ -107,6 +107,12 @@ impl<'a> Parser<'a> {
                     ExprKind::PreviousValue(name)
                 }
             }
+            // It always waits.
+            Kw::EXECUTE => {
+                let call = self.name_operand(start)?;
+                self.eat(Kw::WAIT);
+                return Ok(Some(call));
+            }
             _ => match aggregate_of(kw) {
                 Some(func) => self.aggregate(func)?,
                 None => return Ok(None),

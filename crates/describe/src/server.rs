@@ -3,7 +3,7 @@
 use catalog::CatalogSnapshot;
 use errors::Result;
 use plugin_api::{
-    FunctionView, IoBucket, PlanCacheView, PluginItemView, PluginView, ProcessView,
+    FunctionView, IoBucket, Module, PlanCacheView, PluginItemView, PluginView, ProcessView,
     ServerInformation,
 };
 
@@ -32,12 +32,13 @@ impl ServerInformation for Information<'_> {
     fn plugins(&self) -> Vec<PluginView> {
         let item =
             |(slot, name): &(&'static str, String)| PluginItemView { slot, name: name.clone() };
-        let plugins = self.server.registry().plugins().iter();
-        let view = plugins.map(|(info, items)| PluginView {
-            info: *info,
-            items: items.iter().map(item).collect(),
-        });
-        view.collect()
+        let view = |module: &Module| PluginView {
+            info: module.info.clone(),
+            library: module.library.clone(),
+            is_loaded: module.is_loaded,
+            items: module.items().iter().map(item).collect(),
+        };
+        self.server.registry().modules().iter().map(view).collect()
     }
 
     fn functions(&self) -> Vec<FunctionView> {

@@ -1,5 +1,5 @@
 //! Every plugin slot except storage: functions, aggregates, authentication, listeners, information tables, statement rewriters,
-//! time zones, and the registry that the server builds from them at boot.
+//! time zones, background jobs, variables, and the registry of the known and the loaded plugins.
 //!
 //! Invariant: a plugin sees the server only through the types here; none of them leads to a session, a plan or the catalog.
 
@@ -7,8 +7,10 @@ mod authentication;
 mod forward;
 mod function;
 mod information;
+mod job;
 pub mod kit;
 mod listener;
+mod plugin;
 mod registry;
 mod result;
 mod rewrite;
@@ -18,6 +20,7 @@ mod statements;
 pub mod test_support;
 mod text_runner;
 mod time_zone;
+pub mod variable;
 
 pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
@@ -39,8 +42,10 @@ pub use information::{
     StatusInformation, StatusScope, TableDetail, TablePrivilegesView, TableView, TriggerView,
     VariableView,
 };
+pub use job::{BackgroundJob, RunningJob};
 pub use listener::{Listener, ListenerContext, RunningListener};
-pub use registry::{Plugin, PluginInfo, Registrar, Registry};
+pub use plugin::{Loading, Module, Plugin, PluginInfo, PluginLoader};
+pub use registry::{Registrar, Registry};
 pub use result::{
     ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,
     StateChange, ValueRow,
@@ -57,3 +62,4 @@ pub use types::{
     AggregateRole, DatetimeText, FunctionRole, FunctionTraits, Growth, OperatorCall,
     PartitionQuestion, PartitionUse, RunsStatements, Volatility,
 };
+pub use variable::{GlobalValue, PluginVariable, StatusVariable};

@@ -1,40 +1,28 @@
-//! The registered plugins. Built once at boot; a change builds another registry and publishes it.
+//! The plugins that the server knows, and the slots that the loaded ones fill. A registry never changes: loading a plugin builds another one,
+//! which the server publishes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine_api::{Engine, EngineIndex};
+use errors::{Result, bail, err};
 use types::{AggregateRole, FunctionRole, ZoneRules};
 
 use crate::authentication::Authenticator;
 use crate::function::{AggregateFunction, ScalarFunction};
 use crate::information::InformationTable;
+use crate::job::BackgroundJob;
 use crate::listener::Listener;
+use crate::plugin::{Loading, Module, Plugin, PluginLoader};
 use crate::rewrite::StatementRewriter;
 use crate::text_runner::TextRunner;
 use crate::time_zone::TimeZones;
+use crate::variable::{Definition, GlobalValue, PluginVariable, StatusVariable};
 
-/// The identity of a plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PluginInfo {
-    /// Name, lower case with underscores.
-    pub name: &'static str,
-    /// One sentence.
-    pub description: &'static str,
-}
-
-/// A family of features.
-pub trait Plugin: Send + Sync {
-    /// The plugin's identity.
-    fn info(&self) -> PluginInfo;
-    /// Adds the plugin's contributions.
-    fn register(&self, registrar: &mut Registrar<'_>);
-}
-
-/// All registered plugins. Immutable: readers share it behind an `Arc`.
+/// All known plugins, and the contributions of those that are loaded. Immutable: readers share it behind an `Arc`.
 #[derive(Default)]
 pub struct Registry {
-    plugins: Vec<(PluginInfo, Vec<(&'static str, String)>)>,
+    modules: Vec<Module>,
     functions: HashMap<&'static str, Arc<ScalarFunction>>,
     roles: HashMap<FunctionRole, Arc<ScalarFunction>>,
     aggregates: HashMap<&'static str, Arc<AggregateFunction>>,
@@ -47,30 +35,161 @@ pub struct Registry {
     time_zones: Vec<Arc<dyn TimeZones>>,
     privileges: Vec<&'static str>,
     text_runner: Option<Arc<dyn TextRunner>>,
+    loaders: Vec<Arc<dyn PluginLoader>>,
+    jobs: Vec<Arc<dyn BackgroundJob>>,
+    variables: Vec<PluginVariable>,
+    status: Vec<StatusVariable>,
 }
 
-/// Lets one plugin add to a registry under construction.
+/// Lets one plugin add its contributions.
 pub struct Registrar<'a> {
-    registry: &'a mut Registry,
-    items: Vec<(&'static str, String)>,
+    pub(crate) registry: &'a mut Registry,
+    pub(crate) items: Vec<(&'static str, String)>,
 }
 
 impl Registry {
-    /// A registry of these plugins, in order. A later plugin's function replaces an earlier one of the same name.
+    /// A registry of these plugins, all loaded, in order. A later plugin's function replaces an earlier one of the same name.
     pub fn build(plugins: &[Box<dyn Plugin>]) -> Registry {
+        let loaded = |plugin: &Box<dyn Plugin>| Module {
+            is_loaded: true,
+            ..Module::new(plugin.as_ref(), None)
+        };
+        Registry::of(plugins.iter().map(loaded).collect())
+    }
+
+    /// A registry that knows these plugins; those that nobody has to ask for are loaded.
+    pub fn knowing(plugins: &[Box<dyn Plugin>]) -> Registry {
+        let module = |plugin: &Box<dyn Plugin>| {
+            let module = Module::new(plugin.as_ref(), None);
+            let is_loaded = module.info.loading != Loading::OnRequest;
+            Module { is_loaded, ..module }
+        };
+        Registry::of(plugins.iter().map(module).collect())
+    }
+
+    fn of(modules: Vec<Module>) -> Registry {
         let mut registry = Registry::default();
-        for plugin in plugins {
-            registry.add(plugin.as_ref());
+        for module in modules.iter().filter(|module| module.is_loaded) {
+            registry.absorb(module.slots());
         }
+        registry.modules = modules;
         registry
     }
 
-    /// Adds one plugin.
-    pub fn add(&mut self, plugin: &dyn Plugin) {
-        let mut registrar = Registrar { registry: self, items: Vec::new() };
-        plugin.register(&mut registrar);
-        let items = registrar.items;
-        self.plugins.push((plugin.info(), items));
+    /// Adds the contributions of one plugin.
+    fn absorb(&mut self, part: &Registry) {
+        let Registry {
+            modules: _,
+            functions,
+            roles,
+            aggregates,
+            aggregate_roles,
+            authenticators,
+            listeners,
+            information,
+            rewriters,
+            engines,
+            time_zones,
+            privileges,
+            text_runner,
+            loaders,
+            jobs,
+            variables,
+            status,
+        } = part;
+        self.functions.extend(functions.iter().map(|(name, function)| (*name, function.clone())));
+        self.roles.extend(roles.iter().map(|(role, function)| (*role, function.clone())));
+        self.aggregates.extend(aggregates.iter().map(|(name, function)| (*name, function.clone())));
+        let of_roles = aggregate_roles.iter().map(|(role, function)| (*role, function.clone()));
+        self.aggregate_roles.extend(of_roles);
+        self.authenticators.extend_from_slice(authenticators);
+        self.listeners.extend_from_slice(listeners);
+        self.information.extend_from_slice(information);
+        self.rewriters.extend_from_slice(rewriters);
+        self.engines.extend_from_slice(engines);
+        self.time_zones.extend_from_slice(time_zones);
+        self.privileges.extend_from_slice(privileges);
+        self.text_runner = text_runner.clone().or_else(|| self.text_runner.take());
+        self.loaders.extend_from_slice(loaders);
+        self.jobs.extend_from_slice(jobs);
+        self.variables.extend_from_slice(variables);
+        self.status.extend_from_slice(status);
+    }
+
+    /// The same registry with a known plugin loaded.
+    ///
+    /// # Errors
+    /// 1524 for an unknown plugin, 1125 when it is loaded already.
+    pub fn with_loaded(&self, name: &str) -> Result<Registry> {
+        let mut modules = self.modules.clone();
+        let found = modules.iter_mut().find(|module| module.is_called(name));
+        let module = found.ok_or_else(|| err!(PLUGIN_IS_NOT_LOADED, name))?;
+        if module.is_loaded {
+            bail!(UDF_EXISTS, name);
+        }
+        module.is_loaded = true;
+        Ok(Registry::of(modules))
+    }
+
+    /// The same registry with one more plugin, which came from a file, loaded.
+    ///
+    /// # Errors
+    /// 1125 when a plugin of its name exists.
+    pub fn with_added(&self, module: Module) -> Result<Registry> {
+        if self.module(&module.info.name).is_some() {
+            bail!(UDF_EXISTS, module.info.name);
+        }
+        let mut modules = self.modules.clone();
+        modules.push(Module { is_loaded: true, ..module });
+        Ok(Registry::of(modules))
+    }
+
+    /// The same registry without the contributions of a plugin; one that came from a file is forgotten.
+    ///
+    /// # Errors
+    /// 1305 when no such plugin is loaded, 1619 when it must be.
+    pub fn without(&self, name: &str) -> Result<Registry> {
+        let mut modules = self.modules.clone();
+        let found = modules.iter().position(|module| module.is_called(name) && module.is_loaded);
+        let at = found.ok_or_else(|| err!(SP_DOES_NOT_EXIST, "PLUGIN", name))?;
+        if modules[at].info.loading == Loading::Always {
+            bail!(PLUGIN_DELETE_BUILTIN);
+        }
+        match modules[at].library {
+            Some(_) => drop(modules.remove(at)),
+            None => modules[at].is_loaded = false,
+        }
+        Ok(Registry::of(modules))
+    }
+
+    /// Every known plugin.
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// The known plugin of this name; `-` and `_` are the same.
+    pub fn module(&self, name: &str) -> Option<&Module> {
+        self.modules.iter().find(|module| module.is_called(name))
+    }
+
+    /// The plugin loader for files with this suffix.
+    pub fn loader(&self, suffix: &str) -> Option<&Arc<dyn PluginLoader>> {
+        self.loaders.iter().find(|loader| loader.suffix().eq_ignore_ascii_case(suffix))
+    }
+
+    /// All background jobs.
+    pub fn jobs(&self) -> &[Arc<dyn BackgroundJob>] {
+        &self.jobs
+    }
+
+    /// System variables of plugins.
+    pub fn variables(&self) -> &[PluginVariable] {
+        &self.variables
+    }
+
+    /// Status variables of plugins.
+    pub fn status_variables(&self) -> &[StatusVariable] {
+        &self.status
     }
 
     /// The scalar function called `name` (upper case).
@@ -170,11 +289,6 @@ impl Registry {
     pub fn engines(&self) -> &[Arc<dyn Engine>] {
         &self.engines
     }
-
-    /// All plugins with their contributions: `(slot, name)`.
-    pub fn plugins(&self) -> &[(PluginInfo, Vec<(&'static str, String)>)] {
-        &self.plugins
-    }
 }
 
 impl Registrar<'_> {
@@ -246,5 +360,32 @@ impl Registrar<'_> {
     pub fn text_runner(&mut self, name: &str, runner: Arc<dyn TextRunner>) {
         self.items.push(("STATEMENT", name.to_owned()));
         self.registry.text_runner = Some(runner);
+    }
+
+    /// Adds a loader of plugins from files.
+    pub fn loader(&mut self, loader: Arc<dyn PluginLoader>) {
+        self.items.push(("LOADER", loader.suffix().to_owned()));
+        self.registry.loaders.push(loader);
+    }
+
+    /// Adds work in the background.
+    pub fn job(&mut self, job: Arc<dyn BackgroundJob>) {
+        self.items.push(("JOB", job.name().to_owned()));
+        self.registry.jobs.push(job);
+    }
+
+    /// Adds a system variable. `global` is where the plugin reads the global value; a session's value it gets by
+    /// [`crate::SessionServices::system_variable`].
+    pub fn variable(&mut self, definition: &'static Definition, global: &GlobalValue) {
+        self.registry.variables.push(PluginVariable { definition, global: global.clone() });
+    }
+
+    /// Adds a row of SHOW STATUS.
+    pub fn status(
+        &mut self,
+        name: &'static str,
+        read: impl Fn() -> String + Send + Sync + 'static,
+    ) {
+        self.registry.status.push(StatusVariable { name, read: Arc::new(read) });
     }
 }

@@ -122,6 +122,8 @@ pub trait SessionFactory: Send + Sync {
     fn kill(&self, connection_id: u64);
     /// Current value of a global system variable that the protocol needs (`max_connections`, `connect_timeout`, `max_allowed_packet`, ...).
     fn global_integer(&self, variable: &str) -> u64;
+    /// Current value of a global system variable as text; empty when it is NULL or does not exist.
+    fn global_text(&self, variable: &str) -> String;
     /// Adds to a status counter (`Connections`, `Aborted_connects`, `Bytes_sent`...). Called rarely, not per statement.
     fn count_status(&self, name: &'static str, amount: u64);
 }

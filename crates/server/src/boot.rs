@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plugin_api::{Listener, ListenerContext, Registry, RunningListener, SessionFactory};
+use plugin_api::{ListenerContext, Loading, Registry, SessionFactory};
 use session::{RootAccount, Server, ServerConfig};
 use sys::clock::RealClock;
 use sys::disk::SyncPolicy;
@@ -19,11 +19,9 @@ use crate::engines::{Engines, StorageOptions};
 use crate::gate::{Entrance, RecoveryGate};
 use crate::options::{HELP, Options, Request};
 use crate::recovery::RecoveryState;
+use crate::running::Running;
 use crate::stop::{Stop, obey_signals};
 use crate::{VERSION, log, options, plugins};
-
-/// How long running statements may take to finish at shutdown.
-const STOP_GRACE: Duration = Duration::from_secs(10);
 
 pub(crate) type BootResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -91,19 +89,21 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     if !engines.default.is_durable() {
         warn!("all data is kept in memory and is lost at shutdown");
     }
-    let registry = Arc::new(plugins::registry(&engines, &directory.io_times));
-    let server = open_server(options, directory, &engines, registry.clone(), &stop)?;
+    let registry = Registry::knowing(&plugins::known(&engines, &directory.io_times));
+    let server = open_server(options, directory, &engines, registry, &stop)?;
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
-    let listeners = match early {
-        Some((gate, listeners)) => {
-            set_port_fact(&listeners, &server)?;
+    let running = match early {
+        Some((gate, running)) => {
+            set_port_fact(&running, &server)?;
             gate.open_to(server.clone());
-            listeners
+            running.start_loaded(server.registry())?;
+            running
         }
         None => {
-            let listeners = listen(options, directory, server.clone(), &registry)?;
-            set_port_fact(&listeners, &server)?;
-            listeners
+            let running = Running::new(listener_context(options, directory, server.clone()));
+            running.start_loaded(server.registry())?;
+            set_port_fact(&running, &server)?;
+            running
         }
     };
     let port = server.global_text("port");
@@ -116,9 +116,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     let reason = stop.wait();
     info!(reason, "stopping");
     state.tell_manager("STOPPING=1");
-    for listener in listeners {
-        listener.stop(STOP_GRACE);
-    }
+    running.stop_all();
     server.close();
     for engine in engines.all() {
         engine.shutdown().map_err(|error| format!("engine {}: {error:?}", engine.name()))?;
@@ -135,9 +133,8 @@ fn write_pid(path: &Path) -> std::io::Result<()> {
     file.write_all(format!("{}\n", sys::process::id()).as_bytes())
 }
 
-type Listeners = Vec<Box<dyn RunningListener>>;
 /// The engines, and if opening them took long, the gate and its listeners.
-type Opened = (Engines, Option<(Arc<RecoveryGate>, Listeners)>);
+type Opened = (Engines, Option<(Arc<RecoveryGate>, Running)>);
 
 /// Opens storage. When that takes longer than clients like to retry, connections are accepted and may ask how far recovery is. `None`:
 /// shutdown was requested.
@@ -185,20 +182,35 @@ fn open_engines(
         }
     }
     let waiting = Engines::recovering(state);
-    let registry = Arc::new(plugins::registry(&waiting, &directory.io_times));
-    let root = RootAccount { os_user: directory.owner(), password: Some(unusable_password()?) };
-    let server = make_server(options, directory, &waiting, registry.clone(), stop, root)?;
-    let gate = RecoveryGate::new(server, state.clone());
-    let listeners = listen(options, directory, Arc::new(Entrance(gate.clone())), &registry)?;
+    let server = waiting_server(options, directory, &waiting, stop)?;
+    let gate = RecoveryGate::new(server.clone(), state.clone());
+    let entrance = Arc::new(Entrance(gate.clone()));
+    let running = Running::new(listener_context(options, directory, entrance));
+    running.start_loaded(server.registry())?;
     info!("accepting connections; storage is being recovered");
     loop {
         if stop.is_asked() {
             return Ok(None);
         }
         if let Some(engines) = opening.wait_for(POLL_INTERVAL) {
-            return Ok(Some((engines?, Some((gate, listeners)))));
+            return Ok(Some((engines?, Some((gate, running)))));
         }
     }
+}
+
+/// The small server that answers while storage is closed. Which other plugins are to be loaded is not known yet: it has those that are
+/// always there.
+fn waiting_server(
+    options: &Options,
+    directory: &DataDirectory,
+    waiting: &Engines,
+    stop: &Stop,
+) -> BootResult<Arc<Server>> {
+    let mut plugins = plugins::known(waiting, &directory.io_times);
+    plugins.retain(|plugin| plugin.info().loading == Loading::Always);
+    let root = RootAccount { os_user: directory.owner(), password: Some(unusable_password()?) };
+    let options = &Options { plugins: Vec::new(), ..options.clone() };
+    make_server(options, directory, waiting, Registry::knowing(&plugins), stop, root)
 }
 
 /// A random unusable password: it is not shown to anyone.
@@ -234,7 +246,7 @@ fn open_server(
     options: &Options,
     directory: &DataDirectory,
     engines: &Engines,
-    registry: Arc<Registry>,
+    registry: Registry,
     stop: &Stop,
 ) -> BootResult<Arc<Server>> {
     let root = root_account(options, directory, engines)?;
@@ -257,7 +269,7 @@ fn make_server(
     options: &Options,
     directory: &DataDirectory,
     engines: &Engines,
-    registry: Arc<Registry>,
+    registry: Registry,
     stop: &Stop,
     root: RootAccount,
 ) -> BootResult<Arc<Server>> {
@@ -267,6 +279,7 @@ fn make_server(
     let server = Server::open(ServerConfig {
         version: VERSION.into(),
         registry,
+        plugins: options.plugins.clone(),
         default_engine: engines.default.clone(),
         temporary_engine: engines.temporary.clone(),
         clock: Arc::new(RealClock::new()),
@@ -299,13 +312,12 @@ fn root_account(
     Ok(RootAccount { os_user, password: Some(password) })
 }
 
-fn listen(
+fn listener_context(
     options: &Options,
     directory: &DataDirectory,
     sessions: Arc<dyn SessionFactory>,
-    registry: &Registry,
-) -> BootResult<Listeners> {
-    let context = ListenerContext {
+) -> ListenerContext {
+    ListenerContext {
         sessions,
         bind_addresses: options.bind_addresses.clone(),
         port: options.port,
@@ -314,12 +326,9 @@ fn listen(
         reactors: 0,
         tls_files: options.tls_files.clone(),
         tls_disabled: options.tls_disabled,
-    };
-    let start = |listener: &Arc<dyn Listener>| listener.start(context.clone());
-    Ok(registry.listeners().iter().map(start).collect::<Result<_, _>>()?)
+    }
 }
 
-fn set_port_fact(listeners: &Listeners, server: &Server) -> BootResult<()> {
-    let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
-    Ok(server.set_fact("port", &port.to_string())?)
+fn set_port_fact(running: &Running, server: &Server) -> BootResult<()> {
+    Ok(server.set_fact("port", &running.port().unwrap_or(0).to_string())?)
 }

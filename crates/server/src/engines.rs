@@ -146,7 +146,7 @@ struct EnginePlugin(Engines);
 
 impl Plugin for EnginePlugin {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "engines", description: "Storage engines." }
+        PluginInfo::new("engines", "Storage engines.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

@@ -113,6 +113,10 @@ impl SessionFactory for Entrance {
         self.0.server().global_integer(variable)
     }
 
+    fn global_text(&self, variable: &str) -> String {
+        self.0.server().global_text(variable)
+    }
+
     fn count_status(&self, name: &'static str, amount: u64) {
         self.0.server().count_status(name, amount);
     }

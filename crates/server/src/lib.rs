@@ -11,6 +11,7 @@ mod options;
 mod plugins;
 mod recovery;
 mod restore;
+mod running;
 mod stop;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use engine::RestoreUntil;
+use session::{PluginChoice, Wanted};
 use types::temporal::parse_datetime;
 use types::{DateTime, TemporalMode};
 
@@ -34,6 +35,8 @@ Usage: squalld [--NAME=VALUE]...
   --defaults-file=PATH     option file with a section [squalld], [mysqld] or [server]
   --in-memory              keep nothing on disk: data is lost at shutdown
   --innodb-buffer-pool-size=N[K|M|G]  memory for pages (a quarter of the available memory)
+  --plugin-add=NAME        load a plugin that is off unless asked for; may be given several times
+  --plugin-remove=NAME     do not load a plugin
   --skip-ssl               no TLS
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
   --restore-from=DIR       create the data directory from a backup, then exit
@@ -86,6 +89,8 @@ pub(crate) struct Options {
     pub(crate) restore: Option<RestoreOptions>,
     /// Certificate, key and authority, when configured.
     pub(crate) tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
+    /// Which plugins are to be loaded, in the order given.
+    pub(crate) plugins: Vec<PluginChoice>,
     /// Everything that is a system variable: name with `_`, value.
     pub(crate) variables: Vec<(String, String)>,
 }
@@ -274,6 +279,7 @@ impl Options {
                 .filter(|path| !path.is_empty())
                 .map(PathBuf::from),
             restore: RestoreOptions::collect(last)?,
+            plugins: plugin_choices(given),
             variables,
             bind_addresses,
             datadir,
@@ -294,8 +300,28 @@ impl Options {
     }
 }
 
+const PLUGIN_ADD: &str = "plugin_add";
+const PLUGIN_REMOVE: &str = "plugin_remove";
+
+/// `--plugin-add` and `--plugin-remove`, each with one name or several separated by commas. The last one about a plugin counts.
+fn plugin_choices(given: &[(String, String)]) -> Vec<PluginChoice> {
+    let mut choices = Vec::new();
+    for (option, names) in given {
+        let wanted = match option.as_str() {
+            PLUGIN_ADD => Wanted::Loaded,
+            PLUGIN_REMOVE => Wanted::NotLoaded,
+            _ => continue,
+        };
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        choices.extend(names.map(|name| PluginChoice { name: name.to_owned(), wanted }));
+    }
+    choices
+}
+
 /// Options that are not system variables.
-const OWN: [&str; 17] = [
+const OWN: [&str; 19] = [
+    PLUGIN_ADD,
+    PLUGIN_REMOVE,
     "restore_from",
     "restore_archive",
     "restore_until",

@@ -1,15 +1,15 @@
-//! The built-in plugins, in the order in which they register.
+//! The plugins that are compiled in, in the order in which they register. Each says itself when it is loaded.
 
 use std::sync::Arc;
 
-use plugin_api::{Plugin, Registry};
+use plugin_api::Plugin;
 use sys::io_times::IoTimes;
 
 use crate::engines::Engines;
 
-/// A registry of everything; `io_times` counts file operations.
-pub(crate) fn registry(engines: &Engines, io_times: &Arc<IoTimes>) -> Registry {
-    let plugins: Vec<Box<dyn Plugin>> = vec![
+/// All of them; `io_times` counts file operations.
+pub(crate) fn known(engines: &Engines, io_times: &Arc<IoTimes>) -> Vec<Box<dyn Plugin>> {
+    vec![
         mysql_protocol::plugin(io_times.clone()),
         authentication::plugin(),
         Box::new(functions_numeric::NumericFunctions),
@@ -24,6 +24,5 @@ pub(crate) fn registry(engines: &Engines, io_times: &Arc<IoTimes>) -> Registry {
         Box::new(show::ShowStatements),
         Box::new(execute::Execute),
         engines.plugin(),
-    ];
-    Registry::build(&plugins)
+    ]
 }

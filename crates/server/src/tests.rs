@@ -1,5 +1,7 @@
 //! The command line.
 
+use session::Wanted;
+
 use crate::options::{self, Options, Request, read_section_lines};
 
 fn run(arguments: &[&str]) -> Result<Options, String> {
@@ -57,4 +59,21 @@ fn option_files_have_sections() {
     let expected = [("sql_mode", "ANSI"), ("skip_networking", "")];
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(read_section_lines(text), expected);
+}
+
+#[test]
+fn plugins_are_chosen_in_the_order_given() {
+    let chosen = |arguments: &[&str]| {
+        let choices = run(arguments).unwrap().plugins;
+        choices.into_iter().map(|choice| (choice.name, choice.wanted)).collect::<Vec<_>>()
+    };
+    assert_eq!(chosen(&[]), []);
+    let arguments = ["--plugin-add=js", "--plugin_add=a-b, c", "--plugin-remove", "js"];
+    let expected = [
+        ("js", Wanted::Loaded),
+        ("a-b", Wanted::Loaded),
+        ("c", Wanted::Loaded),
+        ("js", Wanted::NotLoaded),
+    ];
+    assert_eq!(chosen(&arguments), expected.map(|(name, wanted)| (name.to_owned(), wanted)));
 }

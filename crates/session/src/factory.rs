@@ -8,7 +8,8 @@ use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, SessionFactory,
     SessionHandle,
 };
-use variables::{Scope, as_u64};
+use types::Value;
+use variables::{Scope, as_text, as_u64};
 
 use crate::handle::Handle;
 use crate::server::Server;
@@ -58,14 +59,23 @@ impl SessionFactory for Server {
     }
 
     fn global_integer(&self, variable: &str) -> u64 {
-        self.globals
-            .definitions
-            .find(variable)
-            .filter(|id| self.globals.definitions.get(*id).scope != Scope::Session)
-            .map_or(0, |id| as_u64(&self.globals.get(id)))
+        self.global(variable).map_or(0, |value| as_u64(&value))
+    }
+
+    fn global_text(&self, variable: &str) -> String {
+        self.global(variable).map_or_else(String::new, |value| as_text(&value))
     }
 
     fn count_status(&self, name: &'static str, amount: u64) {
         self.counters.add(name, amount);
+    }
+}
+
+impl Server {
+    /// The value of a variable that has a global one.
+    fn global(&self, variable: &str) -> Option<Value> {
+        let definitions = &self.globals.definitions;
+        let id = definitions.find(variable)?;
+        (definitions.get(id).scope != Scope::Session).then(|| self.globals.get(id))
     }
 }

@@ -31,6 +31,7 @@ mod plan_cache;
 mod plan_privileges;
 mod planned;
 mod planner;
+mod plugins;
 mod prepared;
 mod prepared_texts;
 mod process;
@@ -58,5 +59,6 @@ mod with_programs;
 mod xa;
 mod xa_statement;
 
+pub use plugins::{PluginChoice, Wanted};
 pub use server::{RootAccount, Server, ServerConfig};
 pub use variables::{StartOption, parse_size, start_options};

@@ -16,6 +16,7 @@ use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
 use crate::plan_cache::PlanCache;
+use crate::plugins::{PluginChoice, choose, globals_with, show_variables};
 use crate::prepared_texts::PreparedTexts;
 use crate::process::Sessions;
 use crate::status::ServerCounters;
@@ -36,8 +37,10 @@ pub struct RootAccount {
 pub struct ServerConfig {
     /// Version string.
     pub version: String,
-    /// Everything plugged in.
-    pub registry: Arc<Registry>,
+    /// The known plugins. Those that are loaded in it stay so unless `plugins` says otherwise.
+    pub registry: Registry,
+    /// Choices of the command line.
+    pub plugins: Vec<PluginChoice>,
     /// Engine of the dictionary and of tables.
     pub default_engine: Arc<dyn Engine>,
     /// Engine of temporary tables.
@@ -107,7 +110,9 @@ impl Server {
     /// # Errors
     /// A damaged dictionary, unknown options, I/O.
     pub fn open(config: ServerConfig) -> Result<Arc<Server>> {
-        let globals = Globals::new();
+        let registry = Arc::new(choose(config.registry, &config.plugins)?);
+        let globals = globals_with(&registry);
+        show_variables(&globals, &registry);
         globals.set_option("version", &config.version, Origin::Compiled)?;
         let catalog = Arc::new(Catalog::open(config.default_engine.clone())?);
         for (name, value) in catalog.snapshot().persisted() {
@@ -122,7 +127,7 @@ impl Server {
             true => RootLogin::WithoutPassword,
             false => RootLogin::WithPassword,
         };
-        let logins = Logins::new(&config.registry, root_login, config.root.os_user.clone());
+        let logins = Logins::new(&registry, root_login, config.root.os_user.clone());
         let deadlines = Arc::new(Deadlines::new(config.clock.clone()));
         let read_limit = globals.integer("table_definition_cache") as usize;
         catalog.with(|snapshot| snapshot.set_read_limit(read_limit));
@@ -135,11 +140,11 @@ impl Server {
         };
         let digest_seed = random_seed(started_micros);
         let metadata_locks = Arc::new(MetadataLocks::new());
-        let xa_branches = Arc::new(XaBranches::take(&config.registry, &metadata_locks));
+        let xa_branches = Arc::new(XaBranches::take(&registry, &metadata_locks));
         let server = Arc::new_cyclic(|me| Server {
             me: me.clone(),
             version: config.version,
-            registry: config.registry,
+            registry,
             catalog,
             metadata_locks,
             default_engine: config.default_engine,
@@ -263,9 +268,9 @@ impl Server {
         self.globals.get(id)
     }
 
-    /// A global variable's value, for the composition root.
-    pub fn global_text(&self, name: &str) -> String {
-        self.globals.text(name)
+    /// The known plugins and what the loaded ones contribute.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
     }
 
     /// Records a fact found at start: the port in use, the host's name.

@@ -3,7 +3,7 @@
 use errors::{Result, bail, err};
 use types::{SqlMode, Value};
 
-use crate::definition::{Definition, Kind};
+use plugin_api::variable::{Definition, Kind};
 
 /// A value after conversion, and whether it was changed to fit (warning 1292).
 #[derive(Debug, PartialEq)]

@@ -5,7 +5,6 @@
 //! Must not know statements, sessions or privileges: SET, in `session`, checks the right to change a variable.
 
 mod convert;
-mod definition;
 mod gtid;
 mod settings;
 mod table_global;
@@ -17,23 +16,36 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use errors::{Result, err};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
+use plugin_api::variable::GlobalValue;
 use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use types::{DataType, TypeKind, Value};
 
 pub use convert::{convert, display_text, shown};
-pub use definition::{Definition, Kind, Scope, Source};
 pub use gtid::is_gtid_purged;
+pub use plugin_api::PluginVariable;
+pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};
 pub use settings::{CompletionType, Settings, isolation};
 
 /// Position of a variable in the sorted list of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VariableId(pub u16);
 
-/// All definitions, sorted by name.
+impl VariableId {
+    fn position(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// All definitions, sorted by name: the server's own and those of every plugin that the server knows. A variable of a plugin that is not
+/// loaded has an id and a value, but no statement finds it.
 pub struct Definitions {
     sorted: Vec<&'static Definition>,
     by_name: HashMap<&'static str, VariableId>,
+    /// By id: it belongs to a plugin that is not loaded.
+    hidden: Vec<AtomicBool>,
+    of_plugins: Vec<VariableId>,
 }
 
 impl Default for Definitions {
@@ -43,21 +55,49 @@ impl Default for Definitions {
 }
 
 impl Definitions {
-    /// Sorts the table.
+    /// The server's own variables.
     pub fn new() -> Definitions {
+        Definitions::with_plugins(&[])
+    }
+
+    /// The server's own variables and those of plugins, hidden until `show_plugins` names them. A plugin cannot take a name that exists.
+    pub fn with_plugins(plugins: &[PluginVariable]) -> Definitions {
         let mut sorted: Vec<&'static Definition> =
             table_session::SESSION.iter().chain(table_global::GLOBAL).collect();
+        let own: HashSet<&str> = sorted.iter().map(|definition| definition.name).collect();
+        let added = plugins.iter().map(|variable| variable.definition);
+        sorted.extend(added.filter(|definition| !own.contains(definition.name)));
         sorted.sort_by_key(|definition| definition.name);
-        let by_name = sorted
+        sorted.dedup_by_key(|definition| definition.name);
+        let by_name: HashMap<&'static str, VariableId> = sorted
             .iter()
             .enumerate()
             .map(|(position, definition)| (definition.name, VariableId(position as u16)))
             .collect();
-        Definitions { sorted, by_name }
+        let is_hidden =
+            |definition: &&'static Definition| AtomicBool::new(!own.contains(definition.name));
+        let hidden: Vec<AtomicBool> = sorted.iter().map(is_hidden).collect();
+        let of_plugins = by_name.values().copied().filter(|id| hidden[id.position()].load(Relaxed));
+        let of_plugins = of_plugins.collect();
+        Definitions { sorted, by_name, hidden, of_plugins }
     }
 
-    /// Looks a name up, without regard to case; `slave` words are the old form of `replica` words.
+    /// From now on statements find these variables of plugins, and no others of plugins.
+    pub fn show_plugins(&self, names: &[&str]) {
+        for id in &self.of_plugins {
+            let is_shown = names.contains(&self.get(*id).name);
+            self.hidden[id.position()].store(!is_shown, Relaxed);
+        }
+    }
+
+    /// Looks a name up, without regard to case; `slave` words are the old form of `replica` words. Variables of plugins that are not
+    /// loaded are not found.
     pub fn find(&self, name: &str) -> Option<VariableId> {
+        self.find_known(name).filter(|id| !self.hidden[id.position()].load(Relaxed))
+    }
+
+    /// As `find`, but variables of plugins that are not loaded are found too: options may set them.
+    pub fn find_known(&self, name: &str) -> Option<VariableId> {
         if let Some(id) = self.by_name.get(name) {
             return Some(*id);
         }
@@ -75,7 +115,7 @@ impl Definitions {
 
     /// The definition of a variable.
     pub fn get(&self, id: VariableId) -> &'static Definition {
-        self.sorted[usize::from(id.0)]
+        self.sorted[id.position()]
     }
 
     /// The variable that an old name denotes; any other is itself.
@@ -113,16 +153,17 @@ impl Definitions {
         Ok(self.find(&partner).map(|id| (id, Value::text(value))))
     }
 
-    /// All variables by name.
+    /// All variables by name, without those of plugins that are not loaded.
     pub fn iter(&self) -> impl Iterator<Item = (VariableId, &'static Definition)> + '_ {
+        self.known().filter(|(id, _)| !self.hidden[id.position()].load(Relaxed))
+    }
+
+    /// All variables by id.
+    fn known(&self) -> impl Iterator<Item = (VariableId, &'static Definition)> + '_ {
         let id = |(position, definition): (usize, &&'static Definition)| {
             (VariableId(position as u16), *definition)
         };
         self.sorted.iter().enumerate().map(id)
-    }
-
-    fn len(&self) -> usize {
-        self.sorted.len()
     }
 }
 
@@ -234,6 +275,8 @@ pub struct Globals {
     pub definitions: Definitions,
     current: ArcSwap<GlobalValues>,
     writer: Mutex<()>,
+    /// Where plugins read the values of their variables.
+    followers: HashMap<VariableId, GlobalValue>,
     /// Read by each statement that writes.
     read_only: VariableId,
     super_read_only: VariableId,
@@ -257,26 +300,38 @@ impl Default for Globals {
 }
 
 impl Globals {
-    /// Compiled-in defaults.
+    /// Compiled-in defaults of the server's own variables.
+    pub fn new() -> Globals {
+        Globals::with_plugins(&[])
+    }
+
+    /// Compiled-in defaults, also of the variables of plugins.
     ///
     /// # Panics
     /// When the table lacks a variable that the code names.
-    pub fn new() -> Globals {
-        let definitions = Definitions::new();
+    pub fn with_plugins(plugins: &[PluginVariable]) -> Globals {
+        let definitions = Definitions::with_plugins(plugins);
         let default =
             |(_, definition): (VariableId, &'static Definition)| convert::default_value(definition);
-        let values: Vec<Value> = definitions.iter().map(default).collect();
-        let origins = vec![Origin::Compiled; definitions.len()];
+        let values: Vec<Value> = definitions.known().map(default).collect();
+        let follower = |variable: &PluginVariable| {
+            let id = definitions.find_known(variable.definition.name)?;
+            variable.global.store(values[id.position()].clone());
+            Some((id, variable.global.clone()))
+        };
+        let followers = plugins.iter().filter_map(follower).collect();
+        let origins = vec![Origin::Compiled; values.len()];
         let current = ArcSwap::from_pointee(GlobalValues { values, origins });
         let known = |name| definitions.find(name).expect("a variable of the table");
         let (read_only, super_read_only) = (known("read_only"), known("super_read_only"));
-        Globals { definitions, current, writer: Mutex::new(()), read_only, super_read_only }
+        let writer = Mutex::new(());
+        Globals { definitions, current, writer, followers, read_only, super_read_only }
     }
 
     /// The accounts that may not write at present.
     pub fn read_only(&self) -> ReadOnly {
         let current = self.current.load();
-        let is_on = |id: VariableId| as_u64(&current.values[usize::from(id.0)]) == 1;
+        let is_on = |id: VariableId| as_u64(&current.values[id.position()]) == 1;
         match (is_on(self.super_read_only), is_on(self.read_only)) {
             (true, _) => ReadOnly::All,
             (false, true) => ReadOnly::Users,
@@ -291,7 +346,7 @@ impl Globals {
 
     /// The present global value.
     pub fn get(&self, id: VariableId) -> Value {
-        self.current.load().values[usize::from(id.0)].clone()
+        self.current.load().values[id.position()].clone()
     }
 
     /// A global integer by name; 0 when it does not exist.
@@ -306,7 +361,7 @@ impl Globals {
 
     /// Where the present global value came from.
     pub fn origin(&self, id: VariableId) -> Origin {
-        self.current.load().origins[usize::from(id.0)]
+        self.current.load().origins[id.position()]
     }
 
     /// Changes several values in one new version.
@@ -333,19 +388,23 @@ impl Globals {
     fn store(&self, changes: &[(VariableId, Value)], origin: Origin) {
         let mut next = GlobalValues::clone(&self.current.load());
         for (id, value) in changes {
-            next.values[usize::from(id.0)] = value.clone();
-            next.origins[usize::from(id.0)] = origin;
+            next.values[id.position()] = value.clone();
+            next.origins[id.position()] = origin;
+            if let Some(follower) = self.followers.get(id) {
+                follower.store(value.clone());
+            }
         }
         self.current.store(Arc::new(next));
     }
 
-    /// Sets a variable from a start-up option, `-` and `_` being equal in its name.
+    /// Sets a variable from a start-up option, `-` and `_` being equal in its name; also one of a plugin that is not loaded.
     ///
     /// # Errors
     /// 1193, 1231, 1232.
     pub fn set_option(&self, name: &str, text: &str, origin: Origin) -> Result<()> {
         let name = name.replace('-', "_").to_ascii_lowercase();
-        let id = self.definitions.find(&name).ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
+        let known = self.definitions.find_known(&name);
+        let id = known.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
         let definition = self.definitions.get(id);
         let value = convert::from_option(definition, text)?;
         self.set(&[(id, value)], origin);
@@ -370,7 +429,7 @@ impl SessionValues {
     pub fn get(&self, id: VariableId) -> &Value {
         match self.changed.binary_search_by_key(&id, |(changed, _)| *changed) {
             Ok(position) => &self.changed[position].1,
-            Err(_) => &self.base.values[usize::from(id.0)],
+            Err(_) => &self.base.values[id.position()],
         }
     }
 
@@ -380,37 +439,5 @@ impl SessionValues {
             Ok(position) => self.changed[position].1 = value,
             Err(position) => self.changed.insert(position, (id, value)),
         }
-    }
-}
-
-/// A stored integer or truth value.
-pub fn as_u64(value: &Value) -> u64 {
-    match value {
-        Value::UInt(number) => *number,
-        Value::Int(number) => u64::try_from(*number).unwrap_or(0),
-        Value::Double(number) => *number as u64,
-        Value::Null
-        | Value::Decimal(_)
-        | Value::Bytes(_)
-        | Value::Date(_)
-        | Value::Time(_)
-        | Value::DateTime(_)
-        | Value::Json(_) => 0,
-    }
-}
-
-/// A stored text; empty for NULL.
-pub fn as_text(value: &Value) -> String {
-    match value {
-        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::Int(number) => number.to_string(),
-        Value::UInt(number) => number.to_string(),
-        Value::Double(number) => number.to_string(),
-        Value::Null
-        | Value::Decimal(_)
-        | Value::Date(_)
-        | Value::Time(_)
-        | Value::DateTime(_)
-        | Value::Json(_) => String::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! Variables of the server as a whole.
 
-use crate::definition::{Definition, Kind, blocks, uint};
+use plugin_api::variable::{Definition, Kind, blocks, uint};
 
 const U64: u64 = u64::MAX;
 const U32: u64 = u32::MAX as u64;

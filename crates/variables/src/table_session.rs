@@ -1,6 +1,6 @@
 //! Variables with a session value: how statements are parsed and run, and how results are sent.
 
-use crate::definition::{Definition, Kind, blocks, uint};
+use plugin_api::variable::{Definition, Kind, blocks, uint};
 
 const U64: u64 = u64::MAX;
 const U32: u64 = u32::MAX as u64;

@@ -187,3 +187,32 @@ fn old_names_are_the_new_variables_and_collations_follow_character_sets() {
     assert_eq!(partner("character_set_client", "latin1").expect("valid"), None);
     assert_eq!(partner("collation_server", "klingon").expect_err("refused").code().0, 1273);
 }
+
+static ROOM: Definition =
+    Definition::global("guest_room", plugin_api::variable::uint(1, 100), "7", "Guests at a time");
+
+#[test]
+fn variables_of_plugins_hide_until_their_plugin_is_loaded() {
+    let global = GlobalValue::default();
+    let variable = PluginVariable { definition: &ROOM, global: global.clone() };
+    let globals = Globals::with_plugins(&[variable]);
+    assert_eq!(global.number(), 7);
+    let definitions = &globals.definitions;
+    assert!(definitions.find("guest_room").is_none());
+    assert!(definitions.iter().all(|(_, definition)| definition.name != "guest_room"));
+    // An option may set it all the same, and the plugin sees the value.
+    globals.set_option("guest-room", "12", Origin::CommandLine).unwrap();
+    assert_eq!(global.number(), 12);
+    definitions.show_plugins(&["guest_room"]);
+    let id = definitions.find("GUEST_ROOM").unwrap();
+    globals.set(&[(id, Value::UInt(3))], Origin::Dynamic);
+    assert_eq!((global.number(), globals.integer("guest_room")), (3, 3));
+    definitions.show_plugins(&[]);
+    assert!(definitions.find("guest_room").is_none());
+    // A plugin takes no name of the server's own.
+    static AUTOCOMMIT: Definition = Definition::global("autocommit", Kind::Text, "", "Not this");
+    let variable = PluginVariable { definition: &AUTOCOMMIT, global: GlobalValue::default() };
+    let definitions = Definitions::with_plugins(&[variable]);
+    let id = definitions.find("autocommit").unwrap();
+    assert_eq!(definitions.get(id).kind, Kind::Bool);
+}

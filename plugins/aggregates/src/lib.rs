@@ -18,7 +18,7 @@ pub struct Aggregates;
 
 impl Plugin for Aggregates {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "aggregates", description: "Aggregate functions." }
+        PluginInfo::new("aggregates", "Aggregate functions.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

@@ -23,10 +23,10 @@ pub struct Authentication;
 
 impl Plugin for Authentication {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "authentication",
-            description: "caching_sha2_password, mysql_native_password and auth_socket.",
-        }
+        PluginInfo::new(
+            "authentication",
+            "caching_sha2_password, mysql_native_password and auth_socket.",
+        )
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

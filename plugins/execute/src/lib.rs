@@ -19,10 +19,8 @@ pub struct Execute;
 
 impl Plugin for Execute {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "execute",
-            description: "EXECUTE(text): runs statements that are made at run time.",
-        }
+        PluginInfo::new("execute", "EXECUTE(text): runs statements that are made at run time.")
+            .by_default()
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

@@ -16,10 +16,7 @@ pub struct CryptoFunctions;
 
 impl Plugin for CryptoFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "functions_crypto",
-            description: "Digests, encryption, compression and identifiers.",
-        }
+        PluginInfo::new("functions_crypto", "Digests, encryption, compression and identifiers.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

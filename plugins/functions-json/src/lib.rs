@@ -19,7 +19,7 @@ pub struct JsonFunctions;
 
 impl Plugin for JsonFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "functions_json", description: "JSON functions." }
+        PluginInfo::new("functions_json", "JSON functions.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

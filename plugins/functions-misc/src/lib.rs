@@ -19,10 +19,10 @@ pub struct MiscFunctions;
 
 impl Plugin for MiscFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "functions_misc",
-            description: "Control flow, session information, locks, network addresses.",
-        }
+        PluginInfo::new(
+            "functions_misc",
+            "Control flow, session information, locks, network addresses.",
+        )
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

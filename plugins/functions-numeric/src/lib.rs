@@ -22,7 +22,7 @@ pub type Numeric = NumericFunctions;
 
 impl Plugin for NumericFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "functions_numeric", description: "Numeric functions." }
+        PluginInfo::new("functions_numeric", "Numeric functions.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

@@ -37,7 +37,7 @@ pub struct SpatialFunctions;
 
 impl Plugin for SpatialFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "functions_spatial", description: "Spatial functions." }
+        PluginInfo::new("functions_spatial", "Spatial functions.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

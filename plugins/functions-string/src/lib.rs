@@ -20,7 +20,7 @@ pub struct StringFunctions;
 
 impl Plugin for StringFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "functions_string", description: "String functions." }
+        PluginInfo::new("functions_string", "String functions.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

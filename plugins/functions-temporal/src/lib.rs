@@ -27,10 +27,7 @@ pub struct TemporalFunctions;
 
 impl Plugin for TemporalFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "functions_temporal",
-            description: "Date and time functions, named time zones.",
-        }
+        PluginInfo::new("functions_temporal", "Date and time functions, named time zones.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

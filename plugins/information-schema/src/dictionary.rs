@@ -2,8 +2,8 @@
 
 use errors::Result;
 use plugin_api::{
-    ConditionView, EngineStatView, FunctionView, InfoFilter, InformationContext, PluginItemView,
-    PluginView, SchemaView, TableDetail,
+    ConditionView, EngineStatView, FunctionView, InfoFilter, InformationContext, Loading,
+    PluginItemView, PluginView, SchemaView, TableDetail,
 };
 use types::Value;
 
@@ -39,18 +39,33 @@ pub fn session_variables(
     })
 }
 
-/// `MODULES`.
+/// `MODULES`: the loaded plugins.
 pub fn modules(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    ctx.plugins().iter().try_for_each(|PluginView { info, .. }| {
-        emit(&[Value::text(info.name), Value::text(info.description), yes_no(true)])
+    ctx.plugins().iter().filter(|plugin| plugin.is_loaded).try_for_each(|plugin| {
+        let PluginView { info, library, .. } = plugin;
+        emit(&[
+            Value::text(&info.name),
+            Value::text(&info.version),
+            Value::text(&info.author),
+            yes_no(library.is_none()),
+            library.as_deref().map_or(Value::Null, Value::text),
+            Value::text(&info.description),
+            Value::text(&info.licence),
+            Value::text(match info.loading {
+                Loading::Always => "ALWAYS",
+                Loading::ByDefault => "BY DEFAULT",
+                Loading::OnRequest => "ON REQUEST",
+            }),
+        ])
     })
 }
 
-/// `PLUGINS`.
+/// `PLUGINS`: what each known plugin contributes while it is loaded.
 pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for PluginView { info, items } in ctx.plugins() {
+    for PluginView { info, items, is_loaded, .. } in ctx.plugins() {
         for PluginItemView { slot, name } in &items {
-            emit(&[Value::text(name), Value::text(slot), yes_no(true), Value::text(info.name)])?;
+            let module = Value::text(&info.name);
+            emit(&[Value::text(name), Value::text(slot), yes_no(is_loaded), module])?;
         }
     }
     Ok(())

@@ -33,10 +33,10 @@ pub struct InformationSchema;
 
 impl Plugin for InformationSchema {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "information_schema",
-            description: "Tables of facts about schemas, the server and its connections",
-        }
+        PluginInfo::new(
+            "information_schema",
+            "Tables of facts about schemas, the server and its connections",
+        )
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

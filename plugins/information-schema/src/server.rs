@@ -2,7 +2,7 @@
 
 use errors::Result;
 use plugin_api::{
-    FunctionView, InfoFilter, InformationContext, PluginItemView, PluginView, ProcessView,
+    FunctionView, InfoFilter, InformationContext, Loading, PluginItemView, PluginView, ProcessView,
     StatusScope,
 };
 use types::Value;
@@ -87,34 +87,62 @@ pub fn engines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
     Ok(())
 }
 
-/// `PLUGINS`: one row for each registration of a plugin, except functions.
+/// `PLUGINS`: a row for each plugin that can be removed, loaded or not, and one for each method, engine and listener of those that are
+/// always there.
 pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for PluginView { info, items } in ctx.plugins() {
-        for PluginItemView { slot, name } in items.iter().filter(|item| is_plugin_slot(item.slot)) {
-            emit(&[
-                Value::text(name),
-                Value::text("1.0"),
-                Value::text("ACTIVE"),
-                Value::text(slot),
-                Value::text("1.0"),
-                Value::Null,
-                Value::Null,
-                Value::text("Squall"),
-                Value::text(info.description),
-                Value::text("Apache-2.0"),
-                Value::text("FORCE"),
-            ])?;
+    for plugin in ctx.plugins() {
+        if plugin.info.loading != Loading::Always {
+            emit_plugin(&plugin, &plugin.info.name, MODULE, emit)?;
+            continue;
+        }
+        for PluginItemView { slot, name } in plugin.items.iter().filter(|item| is_shown(item.slot))
+        {
+            emit_plugin(&plugin, name, slot, emit)?;
         }
     }
     Ok(())
 }
 
-fn is_plugin_slot(slot: &str) -> bool {
+/// The type of a plugin as a whole.
+const MODULE: &str = "MODULE";
+
+/// A row of `PLUGINS`.
+fn emit_plugin(plugin: &PluginView, name: &str, kind: &str, emit: &mut Emit<'_>) -> Result<()> {
+    let (info, library) = (&plugin.info, plugin.library.as_deref());
+    emit(&[
+        Value::text(name),
+        Value::text(&info.version),
+        Value::text(if plugin.is_loaded { "ACTIVE" } else { "DISABLED" }),
+        Value::text(kind),
+        Value::text("1.0"),
+        library.map_or(Value::Null, Value::text),
+        library.map_or(Value::Null, |_| Value::text("1.0")),
+        Value::text(&info.author),
+        Value::text(&info.description),
+        Value::text(&info.licence),
+        Value::text(match (info.loading, plugin.is_loaded) {
+            (Loading::Always, _) => "FORCE",
+            (Loading::ByDefault | Loading::OnRequest, true) => "ON",
+            (Loading::ByDefault | Loading::OnRequest, false) => "OFF",
+        }),
+    ])
+}
+
+fn is_shown(slot: &str) -> bool {
     matches!(slot, "AUTHENTICATION" | "STORAGE ENGINE" | "LISTENER")
 }
 
-/// `mysql.plugin`: empty, because no plugin is loaded from a library.
-pub fn mysql_plugin(_: &dyn InformationContext, _: &InfoFilter, _: &mut Emit<'_>) -> Result<()> {
+/// `mysql.plugin`: the loaded plugins that somebody asked for, with their files.
+pub fn mysql_plugin(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for PluginView { info, library, is_loaded, .. } in ctx.plugins() {
+        if is_loaded && info.loading == Loading::OnRequest {
+            emit(&[Value::text(&info.name), Value::text(library.as_deref().unwrap_or(""))])?;
+        }
+    }
     Ok(())
 }
 

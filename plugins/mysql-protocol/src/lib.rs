@@ -32,10 +32,10 @@ struct ProtocolPlugin(Arc<IoTimes>);
 
 impl Plugin for ProtocolPlugin {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "mysql_protocol",
-            description: "The MySQL client/server protocol over TCP, TLS and UNIX sockets.",
-        }
+        PluginInfo::new(
+            "mysql_protocol",
+            "The MySQL client/server protocol over TCP, TLS and UNIX sockets.",
+        )
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

@@ -24,7 +24,7 @@ pub struct ShowStatements;
 
 impl Plugin for ShowStatements {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "show", description: "SHOW, DESCRIBE and HELP statements" }
+        PluginInfo::new("show", "SHOW, DESCRIBE and HELP statements")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

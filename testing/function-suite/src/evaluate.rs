@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
-    ArgInfo, Arity, BindContext, Coercion, FunctionContext, NullRule, Plugin, Registry,
+    ArgInfo, Arity, BindContext, Coercion, FunctionContext, Module, NullRule, Plugin, Registry,
     SessionServices, Volatility,
 };
 use types::convert::CastContext;
@@ -65,7 +65,7 @@ impl Evaluator {
 
     /// Names of all scalar functions, without aliases.
     pub fn function_names(&self) -> Vec<&'static str> {
-        let items = self.registry.plugins().iter().flat_map(|(_, items)| items);
+        let items = self.registry.modules().iter().flat_map(Module::items);
         let functions = items.filter(|(slot, _)| *slot == "FUNCTION");
         functions
             .filter_map(|(_, name)| self.registry.function(name))

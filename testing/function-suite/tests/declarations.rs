@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use errors::Result;
 use function_suite::{Evaluator, NOW_MICROS};
-use plugin_api::{Arity, FunctionRole, Growth, PartitionUse, SessionServices, Volatility};
+use plugin_api::{Arity, FunctionRole, Growth, Module, PartitionUse, SessionServices, Volatility};
 use types::{
     AggregateRole, CollationId, DataType, OperatorCall, PartitionQuestion, TypeKind, Value,
     ZoneRules,
@@ -16,7 +16,7 @@ fn each_name_is_declared_once() {
     let evaluator = Evaluator::default();
     let registry = evaluator.registry();
     let mut registered: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, items) in registry.plugins() {
+    for items in registry.modules().iter().map(Module::items) {
         for (slot, name) in
             items.iter().filter(|(slot, _)| ["FUNCTION", "AGGREGATE"].contains(slot))
         {

@@ -279,7 +279,7 @@ fn bind_sum(_: &BindContext, _: &[ArgInfo], _: Option<&[u8]>) -> Result<BoundAgg
 
 impl Plugin for Functions {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "test", description: "functions for tests" }
+        PluginInfo::new("test", "functions for tests")
     }
     fn register(&self, registrar: &mut Registrar<'_>) {
         let scalar = |name, arity, volatility, bind| {

@@ -45,7 +45,7 @@ struct NamedEngine;
 
 impl Plugin for NamedEngine {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "engine", description: "The engine of the tests' plans." }
+        PluginInfo::new("engine", "The engine of the tests' plans.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

@@ -20,7 +20,7 @@ pub trait ServerInformation {
     fn io_times(&self) -> Vec<IoBucket> {
         Vec::new()
     }
-    /// Plugins with their registrations.
+    /// The known plugins with their registrations, loaded or not.
     fn plugins(&self) -> Vec<PluginView>;
     /// Functions.
     fn functions(&self) -> Vec<FunctionView>;
@@ -77,11 +77,15 @@ pub struct IoBucket {
     pub total_micros: u64,
 }
 
-/// A plugin.
+/// A plugin that the server knows.
 #[derive(Clone, Debug)]
 pub struct PluginView {
-    /// Name and description.
-    pub info: PluginInfo,
+    /// Name, version and so on.
+    pub info: Arc<PluginInfo>,
+    /// The file that it was loaded from; `None` for one that is compiled in.
+    pub library: Option<Arc<str>>,
+    /// Whether it is loaded.
+    pub is_loaded: bool,
     /// The plugin's registrations.
     pub items: Vec<PluginItemView>,
 }

@@ -18,7 +18,7 @@ struct MemoryOnly(Arc<MemoryEngine>);
 
 impl Plugin for MemoryOnly {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "memory", description: "Engine of the tests." }
+        PluginInfo::new("memory", "Engine of the tests.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
@@ -55,7 +55,8 @@ impl Harness {
         let registry = Registry::build(&plugins);
         let server = Server::open(ServerConfig {
             version: "9.7.0-Squall-test".into(),
-            registry: Arc::new(registry),
+            registry,
+            plugins: Vec::new(),
             default_engine: engine.clone(),
             temporary_engine: engine,
             clock: Arc::new(sys::clock::RealClock::new()),

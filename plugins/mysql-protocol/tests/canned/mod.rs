@@ -187,6 +187,10 @@ impl SessionFactory for Factory {
         self.0.globals.get(variable).copied().unwrap_or(0)
     }
 
+    fn global_text(&self, variable: &str) -> String {
+        self.0.globals.get(variable).map_or_else(String::new, u64::to_string)
+    }
+
     fn count_status(&self, _name: &'static str, _amount: u64) {}
 }
 

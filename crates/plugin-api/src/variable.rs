@@ -1,4 +1,11 @@
-//! Definition of a system variable: name, scope, type, range. Knows no session.
+//! System variables and status variables: the definition of a system variable (name, scope, type, range), which the server's own and those
+//! of plugins share, the global value as its plugin reads it, and status variables. Knows no session.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use types::Value;
 
 /// Where a variable has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,4 +153,104 @@ pub const fn uint(min: u64, max: u64) -> Kind {
 /// Kind of a count that is rounded down.
 pub const fn blocks(min: u64, max: u64, block: u64) -> Kind {
     Kind::UInt { min, max, block }
+}
+
+/// A stored integer or truth value.
+pub fn as_u64(value: &Value) -> u64 {
+    match value {
+        Value::UInt(number) => *number,
+        Value::Int(number) => u64::try_from(*number).unwrap_or(0),
+        Value::Double(number) => *number as u64,
+        Value::Null
+        | Value::Decimal(_)
+        | Value::Bytes(_)
+        | Value::Date(_)
+        | Value::Time(_)
+        | Value::DateTime(_)
+        | Value::Json(_) => 0,
+    }
+}
+
+/// A stored text; empty for NULL.
+pub fn as_text(value: &Value) -> String {
+    match value {
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::UInt(number) => number.to_string(),
+        Value::Double(number) => number.to_string(),
+        Value::Null
+        | Value::Decimal(_)
+        | Value::Date(_)
+        | Value::Time(_)
+        | Value::DateTime(_)
+        | Value::Json(_) => String::new(),
+    }
+}
+
+/// The global value of a plugin's variable. The plugin keeps a clone and reads it without a lock and without a look-up; the server
+/// stores each new value. NULL until the variable is declared ([`crate::Registrar::variable`]).
+#[derive(Clone)]
+pub struct GlobalValue(Arc<ArcSwap<Value>>);
+
+impl Default for GlobalValue {
+    fn default() -> GlobalValue {
+        GlobalValue(Arc::new(ArcSwap::from_pointee(Value::Null)))
+    }
+}
+
+impl GlobalValue {
+    /// The value of an integer or of ON (1) and OFF (0).
+    pub fn number(&self) -> u64 {
+        as_u64(&self.0.load())
+    }
+
+    /// Whether a variable of kind [`Kind::Bool`] is ON.
+    pub fn is_on(&self) -> bool {
+        self.number() != 0
+    }
+
+    /// The value of a text; empty for NULL.
+    pub fn text(&self) -> String {
+        as_text(&self.0.load())
+    }
+
+    /// The value as it is stored.
+    pub fn value(&self) -> Arc<Value> {
+        self.0.load_full()
+    }
+
+    /// For the server: the variable has this value now.
+    pub fn store(&self, value: Value) {
+        self.0.store(Arc::new(value));
+    }
+}
+
+impl fmt::Debug for GlobalValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("GlobalValue").field(&self.0.load()).finish()
+    }
+}
+
+/// A system variable that a plugin declares.
+#[derive(Clone, Debug)]
+pub struct PluginVariable {
+    /// Name, scope, type and default.
+    pub definition: &'static Definition,
+    /// Where the server stores the global value for the plugin.
+    pub global: GlobalValue,
+}
+
+/// A row of SHOW STATUS that a plugin declares.
+#[derive(Clone)]
+pub struct StatusVariable {
+    /// Name as shown, like `Js_calls`.
+    pub name: &'static str,
+    /// Computes the value as shown.
+    pub read: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl fmt::Debug for StatusVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StatusVariable({})", self.name)
+    }
 }

@@ -20,7 +20,7 @@ struct Runners;
 
 impl Plugin for Runners {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "runners", description: "Functions of this test." }
+        PluginInfo::new("runners", "Functions of this test.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {

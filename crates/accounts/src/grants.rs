@@ -194,9 +194,7 @@ impl AccountStatement<'_> {
             }
             GrantTarget::Function(name) => self.routine_level(RoutineKind::Function, name)?,
             GrantTarget::Procedure(name) => self.routine_level(RoutineKind::Procedure, name)?,
-            GrantTarget::Library(_) => {
-                return Err(Error::not_supported("privileges on libraries"));
-            }
+            GrantTarget::Library(name) => self.routine_level(RoutineKind::Library, name)?,
         })
     }
 

@@ -85,6 +85,7 @@ pub(crate) fn write_account(account: &Account) -> Vec<u8> {
     for ((schema, kind, name), set) in &account.routines {
         let mut nested = pair_writer(schema, name, set.bits());
         nested.flag(4, *kind == RoutineKind::Function);
+        nested.flag(5, *kind == RoutineKind::Library);
         out.nest(20, nested);
     }
     write_passwords(&mut out, account);
@@ -173,8 +174,10 @@ fn read_routine_grant(bytes: &[u8]) -> Result<(RoutineKey, PrivilegeSet)> {
     let (schema, name, bits) = read_triple(bytes)?;
     let mut kind = RoutineKind::Procedure;
     for field in nested_fields(bytes)? {
-        if field.tag == 4 && field.flag()? {
-            kind = RoutineKind::Function;
+        match field.tag {
+            4 if field.flag()? => kind = RoutineKind::Function,
+            5 if field.flag()? => kind = RoutineKind::Library,
+            _ => {}
         }
     }
     Ok(((schema, kind, name), PrivilegeSet::from_bits(bits)))

@@ -41,7 +41,7 @@ pub use partitions::{
 };
 pub use password::{EarlierPassword, LockTime, PasswordPolicy};
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
-pub use routine::{Routine, RoutineKind, RoutineParameter};
+pub use routine::{External, Routine, RoutineKind, RoutineParameter, UsedLibrary};
 pub use shared_map::SharedMap;
 pub use snapshot::{CatalogSnapshot, CatalogView, RelationKind};
 pub use store::Catalog;

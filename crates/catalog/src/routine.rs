@@ -1,4 +1,4 @@
-//! Stored procedures as the catalog keeps them. Their text is kept as written; the session that runs them parses it again.
+//! Stored procedures, functions and libraries as the catalog keeps them. Their text is kept as written; the session that runs them parses it again.
 
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ pub enum RoutineKind {
     Procedure,
     /// Expressions call it.
     Function,
+    /// A text that programs in languages other than SQL use.
+    Library,
 }
 
 impl RoutineKind {
@@ -23,6 +25,7 @@ impl RoutineKind {
         match self {
             RoutineKind::Procedure => "PROCEDURE",
             RoutineKind::Function => "FUNCTION",
+            RoutineKind::Library => "LIBRARY",
         }
     }
 }
@@ -38,14 +41,34 @@ pub struct RoutineParameter {
     pub ty: DataType,
 }
 
-/// A stored routine.
+/// A library that a routine uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedLibrary {
+    /// Schema.
+    pub schema: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// The name after AS.
+    pub alias: Option<Arc<str>>,
+}
+
+/// The language of a routine or library that is not SQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct External {
+    /// Its name, upper case.
+    pub language: Arc<str>,
+    /// USING, in order.
+    pub libraries: Vec<UsedLibrary>,
+}
+
+/// A stored routine. A library has no parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Routine {
     /// Schema.
     pub schema: Arc<str>,
     /// Name as created; routines' names compare without regard to case.
     pub name: Arc<str>,
-    /// Procedure or function.
+    /// Procedure, function or library.
     pub kind: RoutineKind,
     /// The parameter list as written, without its parentheses.
     pub parameter_text: Arc<str>,
@@ -53,8 +76,10 @@ pub struct Routine {
     pub parameters: Vec<RoutineParameter>,
     /// RETURNS of a function: its text and its type.
     pub returns: Option<(Arc<str>, DataType)>,
-    /// The body as written.
+    /// The body as written, or in a language other than SQL the text without its quotes.
     pub body: Arc<str>,
+    /// Its language; `None` for SQL.
+    pub external: Option<External>,
     /// `user@host`.
     pub definer: Arc<str>,
     /// `SQL SECURITY INVOKER`.
@@ -89,7 +114,8 @@ pub(crate) fn routine_key(kind: RoutineKind, name: &str) -> RoutineKey {
 
 /// A routine: schema 1, name 2, function 3, parameter text 4, parameter 5, body 6, definer 7, invoker 8, deterministic 9, data
 /// access 10, comment 11, SQL mode 12, created 13, altered 14, character set of the client 15, collation of the connection 16,
-/// collation of the schema 17, RETURNS 18 and its type 19. A parameter: name 1, mode 2, type 3.
+/// collation of the schema 17, RETURNS 18 and its type 19, language 20 unless it is SQL, used library 21, library 22. A parameter: name 1,
+/// mode 2, type 3. A used library: schema 1, name 2, alias 3.
 pub(crate) fn write_routine(routine: &Routine) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &routine.schema);
@@ -119,6 +145,17 @@ pub(crate) fn write_routine(routine: &Routine) -> Vec<u8> {
         out.text(18, text);
         out.nest(19, type_writer(ty));
     }
+    if let Some(external) = &routine.external {
+        out.text(20, &external.language);
+        for library in &external.libraries {
+            let mut nested = FieldWriter::nested();
+            nested.text(1, &library.schema);
+            nested.text(2, &library.name);
+            nested.text(3, library.alias.as_deref().unwrap_or(""));
+            out.nest(21, nested);
+        }
+    }
+    out.flag(22, routine.kind == RoutineKind::Library);
     out.finish()
 }
 
@@ -132,6 +169,7 @@ pub(crate) fn read_routine(bytes: &[u8]) -> Result<Routine> {
         parameters: Vec::new(),
         returns: None,
         body: none.clone(),
+        external: None,
         definer: none.clone(),
         invoker: false,
         deterministic: false,
@@ -145,6 +183,7 @@ pub(crate) fn read_routine(bytes: &[u8]) -> Result<Routine> {
         database_collation: CollationId::UTF8MB4_0900_AI_CI,
     };
     let (mut returns, mut returned) = (none.clone(), None);
+    let (mut language, mut libraries) = (none.clone(), Vec::new());
     for field in object_fields(bytes)? {
         match field.tag {
             1 => routine.schema = field.text()?.into(),
@@ -166,10 +205,16 @@ pub(crate) fn read_routine(bytes: &[u8]) -> Result<Routine> {
             17 => routine.database_collation = CollationId(field.narrow()?),
             18 => returns = field.text()?.into(),
             19 => returned = Some(read_type(field.bytes)?),
+            20 => language = field.text()?.into(),
+            21 => libraries.push(read_library(field.bytes)?),
+            22 if field.flag()? => routine.kind = RoutineKind::Library,
             _ => {}
         }
     }
     routine.returns = returned.map(|ty| (returns, ty));
+    if !language.is_empty() {
+        routine.external = Some(External { language, libraries });
+    }
     Ok(routine)
 }
 
@@ -185,4 +230,75 @@ fn read_parameter(bytes: &[u8]) -> Result<RoutineParameter> {
         }
     }
     Ok(parameter)
+}
+
+fn read_library(bytes: &[u8]) -> Result<UsedLibrary> {
+    let none: Arc<str> = Arc::from("");
+    let mut library = UsedLibrary { schema: none.clone(), name: none, alias: None };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => library.schema = field.text()?.into(),
+            2 => library.name = field.text()?.into(),
+            3 => library.alias = Some(field.text()?.into()),
+            _ => {}
+        }
+    }
+    Ok(library)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn routine(kind: RoutineKind, external: Option<External>) -> Routine {
+        Routine {
+            schema: "s".into(),
+            name: "Name".into(),
+            kind,
+            parameter_text: "a INT".into(),
+            parameters: Vec::new(),
+            returns: Some(("INT".into(), DataType::null())),
+            body: "return a".into(),
+            external,
+            definer: "root@localhost".into(),
+            invoker: true,
+            deterministic: true,
+            data_access: "NO SQL".into(),
+            comment: "c".into(),
+            sql_mode: 1 << 40,
+            created_micros: 3,
+            altered_micros: 4,
+            charset_client: "utf8mb4".into(),
+            collation_connection: "utf8mb4_bin".into(),
+            database_collation: CollationId(46),
+        }
+    }
+
+    #[test]
+    fn a_routine_is_read_as_it_was_written() {
+        let library = |alias: Option<&str>| UsedLibrary {
+            schema: "l".into(),
+            name: "lib".into(),
+            alias: alias.map(Arc::from),
+        };
+        let external = |libraries| Some(External { language: "WASM".into(), libraries });
+        for routine in [
+            routine(RoutineKind::Function, None),
+            routine(RoutineKind::Procedure, external(Vec::new())),
+            routine(RoutineKind::Function, external(vec![library(Some("x")), library(None)])),
+            routine(RoutineKind::Library, external(Vec::new())),
+        ] {
+            assert_eq!(read_routine(&write_routine(&routine)).expect("readable"), routine);
+        }
+    }
+
+    /// Fields that came later are missing in files of earlier versions.
+    #[test]
+    fn a_routine_without_a_language_is_in_sql() {
+        let written = write_routine(&routine(RoutineKind::Function, None));
+        let tags: Vec<u16> =
+            object_fields(&written).expect("readable").iter().map(|field| field.tag).collect();
+        assert!(tags.iter().all(|tag| *tag < 20), "{tags:?}");
+        assert_eq!(read_routine(&written).expect("readable").external, None);
+    }
 }

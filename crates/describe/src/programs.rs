@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use catalog::{Event, PrivilegeSet, Routine, Trigger};
+use catalog::{Event, PrivilegeSet, Routine, RoutineKind, Trigger};
 use plugin_api::{EventView, ProgramInformation, RoutineView, TriggerView};
 use programs::{RoutineVisibility, event_view, routine_view, trigger_view, visibility_of};
 
 use crate::information::Information;
 
-impl ProgramInformation for Information<'_> {
-    fn routines(&self, schema: &str) -> Vec<RoutineView> {
+impl Information<'_> {
+    fn visible_routines(&self, schema: &str, wanted: fn(RoutineKind) -> bool) -> Vec<RoutineView> {
         let snapshot = self.server.catalog().snapshot();
         let view =
             |routine: &Arc<Routine>| match visibility_of(routine, self.privileges, self.account) {
@@ -17,7 +17,18 @@ impl ProgramInformation for Information<'_> {
                 RoutineVisibility::NameOnly => Some(routine_view(routine, false)),
                 RoutineVisibility::Full => Some(routine_view(routine, true)),
             };
-        snapshot.routines(schema).filter_map(view).collect()
+        let routines = snapshot.routines(schema).filter(|routine| wanted(routine.kind));
+        routines.filter_map(view).collect()
+    }
+}
+
+impl ProgramInformation for Information<'_> {
+    fn routines(&self, schema: &str) -> Vec<RoutineView> {
+        self.visible_routines(schema, |kind| kind != RoutineKind::Library)
+    }
+
+    fn libraries(&self, schema: &str) -> Vec<RoutineView> {
+        self.visible_routines(schema, |kind| kind == RoutineKind::Library)
     }
 
     fn triggers(&self, schema: &str) -> Vec<TriggerView> {

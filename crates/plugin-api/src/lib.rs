@@ -1,5 +1,5 @@
-//! Every plugin slot except storage: functions, aggregates, authentication, listeners, information tables, statement rewriters,
-//! time zones, background jobs, variables, and the registry of the known and the loaded plugins.
+//! Every plugin slot except storage: functions, aggregates, languages of stored programs, authentication, listeners, information tables,
+//! statement rewriters, time zones, background jobs, variables, and the registry of the known and the loaded plugins.
 //!
 //! Invariant: a plugin sees the server only through the types here; none of them leads to a session, a plan or the catalog.
 
@@ -9,6 +9,7 @@ mod function;
 mod information;
 mod job;
 pub mod kit;
+mod language;
 mod listener;
 mod plugin;
 mod registry;
@@ -43,6 +44,10 @@ pub use information::{
     VariableView,
 };
 pub use job::{BackgroundJob, RunningJob};
+pub use language::{
+    CompiledProgram, ParameterMode, ProgramCall, ProgramLanguage, ProgramLibrary, ProgramOutcome,
+    ProgramParameter, ProgramText, TypedValue,
+};
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use plugin::{Loading, Module, Plugin, PluginInfo, PluginLoader};
 pub use registry::{Registrar, Registry};

@@ -12,6 +12,7 @@ use crate::authentication::Authenticator;
 use crate::function::{AggregateFunction, ScalarFunction};
 use crate::information::InformationTable;
 use crate::job::BackgroundJob;
+use crate::language::ProgramLanguage;
 use crate::listener::Listener;
 use crate::plugin::{Loading, Module, Plugin, PluginLoader};
 use crate::rewrite::StatementRewriter;
@@ -39,6 +40,7 @@ pub struct Registry {
     jobs: Vec<Arc<dyn BackgroundJob>>,
     variables: Vec<PluginVariable>,
     status: Vec<StatusVariable>,
+    languages: Vec<Arc<dyn ProgramLanguage>>,
 }
 
 /// Lets one plugin add its contributions.
@@ -96,6 +98,7 @@ impl Registry {
             jobs,
             variables,
             status,
+            languages,
         } = part;
         self.functions.extend(functions.iter().map(|(name, function)| (*name, function.clone())));
         self.roles.extend(roles.iter().map(|(role, function)| (*role, function.clone())));
@@ -114,6 +117,7 @@ impl Registry {
         self.jobs.extend_from_slice(jobs);
         self.variables.extend_from_slice(variables);
         self.status.extend_from_slice(status);
+        self.languages.extend_from_slice(languages);
     }
 
     /// The same registry with a known plugin loaded.
@@ -285,6 +289,11 @@ impl Registry {
         self.text_runner.as_ref()
     }
 
+    /// The language of stored programs called `name` (upper case). A later plugin's replaces an earlier one.
+    pub fn language(&self, name: &str) -> Option<&Arc<dyn ProgramLanguage>> {
+        self.languages.iter().rev().find(|language| language.name() == name)
+    }
+
     /// All engines, by their places.
     pub fn engines(&self) -> &[Arc<dyn Engine>] {
         &self.engines
@@ -342,6 +351,12 @@ impl Registrar<'_> {
     pub fn time_zones(&mut self, name: &str, zones: Arc<dyn TimeZones>) {
         self.items.push(("TIME ZONES", name.to_owned()));
         self.registry.time_zones.push(zones);
+    }
+
+    /// Adds a language of stored programs.
+    pub fn language(&mut self, language: Arc<dyn ProgramLanguage>) {
+        self.items.push(("LANGUAGE", language.name().to_owned()));
+        self.registry.languages.push(language);
     }
 
     /// Adds an engine.

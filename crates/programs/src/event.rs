@@ -121,6 +121,7 @@ fn procedure_of(event: &Event) -> Arc<Routine> {
         parameters: Vec::new(),
         returns: None,
         body: event.body.clone(),
+        external: None,
         definer: event.definer.clone(),
         invoker: false,
         deterministic: false,

@@ -6,7 +6,7 @@ use accounts::PrivilegeChecks;
 use catalog::{CatalogSnapshot, CatalogView, Edit, Event, MetadataGuard, Table};
 use engine_api::TableId;
 use errors::{Diagnostics, Error, Result};
-use plugin_api::{OkInfo, ResultSink};
+use plugin_api::{CompiledProgram, OkInfo, ProgramLanguage, ProgramOutcome, ResultSink};
 use syntax::ast::{Expr, ObjectName, Statement};
 use types::{DataType, Value, ZoneRules};
 use variables::Settings;
@@ -149,6 +149,19 @@ pub trait ProgramHost: PrivilegeChecks {
         from: &DataType,
         to: &DataType,
     ) -> Result<Value>;
+
+    /// The language of stored programs called `name` (upper case), if a plugin has it.
+    fn language(&self, name: &str) -> Option<Arc<dyn ProgramLanguage>>;
+
+    /// Calls a program in a language other than SQL.
+    ///
+    /// # Errors
+    /// The program's; the statement was cancelled or its transaction has ended.
+    fn invoke(
+        &mut self,
+        program: &dyn CompiledProgram,
+        arguments: &[Value],
+    ) -> Result<ProgramOutcome>;
 
     /// Sets a user variable.
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType);

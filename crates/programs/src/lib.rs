@@ -8,6 +8,7 @@ mod call;
 mod conditions;
 mod diagnostics;
 mod event;
+mod external;
 mod frame;
 mod function;
 mod host;
@@ -28,6 +29,7 @@ pub use diagnostics::{get_diagnostics, run_signal};
 pub use event::{
     alter_event, create_event, drop_event, event_view, run_event_body, show_create_event,
 };
+pub use external::{alter_library, create_library, drop_library};
 pub use frame::{Frame, assign_local};
 pub use function::{call_function, callable};
 pub use host::{Conditions, DefinitionHost, Facts, ProgramHost};
@@ -37,7 +39,9 @@ pub use row_trigger::fire_trigger;
 pub use run::check_in_function;
 pub use running::{Origin, Running};
 pub use scheduler::{EventHost, EventScheduler, schedule_events};
-pub use show::{RoutineVisibility, routine_view, show_create_routine, visibility_of};
+pub use show::{
+    RoutineVisibility, routine_view, show_create_library, show_create_routine, visibility_of,
+};
 pub use state::{ProgramState, keep_plan, kept_plan};
 pub use text::{parse_error, parse_options_of};
 pub use trigger::{create_trigger, drop_trigger, follow_tables, show_create_trigger, trigger_view};

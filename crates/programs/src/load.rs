@@ -9,6 +9,7 @@ use syntax::Statement;
 use syntax::ast::{self, BodyKind, CreateRoutine, Declaration, Program, ProgramStatement, SetItem};
 use types::{CollationId, DataType, SqlMode, TypeKind};
 
+use crate::external::{ExternalCode, is_current, load_external};
 use crate::host::ProgramHost;
 use crate::running::Running;
 use crate::text::{parse_error, parse_options_of};
@@ -42,6 +43,15 @@ pub(crate) struct RowSlot {
     pub(crate) ty: DataType,
 }
 
+/// The code of a program.
+#[derive(Debug)]
+pub(crate) enum Code {
+    /// Statements.
+    Sql(ProgramStatement),
+    /// Of a language other than SQL.
+    External(ExternalCode),
+}
+
 /// A program ready to run.
 #[derive(Debug)]
 pub struct Loaded {
@@ -57,9 +67,9 @@ pub struct Loaded {
     pub sql_mode: u64,
     /// Of triggers.
     pub(crate) row: Vec<RowSlot>,
-    /// The text that the spans of `body` refer to.
+    /// The text that the spans of its statements refer to.
     pub(crate) source: Box<[u8]>,
-    pub(crate) body: ProgramStatement,
+    pub(crate) code: Code,
     /// By number; the parameters first.
     pub(crate) variables: Vec<Variable>,
     pub(crate) types: Arc<[DataType]>,
@@ -117,11 +127,17 @@ fn routine_source(routine: &Routine) -> String {
 /// Errors in its text.
 pub fn loaded<H: ProgramHost + ?Sized>(host: &mut H, made: Made) -> Result<Arc<Loaded>> {
     if let Some(known) = host.state().known(&made) {
-        return Ok(known);
+        match &known.code {
+            Code::External(code) if !is_current(host, code) => {}
+            Code::Sql(_) | Code::External(_) => return Ok(known),
+        }
     }
     let is_variable = |name: &str| host.has_variable(name);
     let loaded = Arc::new(match &made {
-        Made::Routine(routine) => load_routine(&is_variable, routine)?,
+        Made::Routine(routine) => match &routine.external {
+            Some(external) => load_external(host, routine, external)?,
+            None => load_routine(&is_variable, routine)?,
+        },
         Made::Trigger(trigger, table) => load_trigger(&is_variable, trigger, table)?,
     });
     host.state_mut().keep(loaded.clone());
@@ -151,7 +167,7 @@ pub(crate) fn load_trigger(
         return Err(err!(SP_LOAD_FAILED, trigger.name));
     };
     let BodyKind::Sql(body) = create.body.kind else {
-        return Err(Error::not_supported("stored programs in other languages"));
+        return Err(Error::internal("a body in another language"));
     };
     let body = ProgramStatement { statement: *body, span: create.body.span };
     let mut known =
@@ -178,7 +194,7 @@ pub(crate) fn load_trigger(
         sql_mode: trigger.sql_mode,
         row,
         source: source.into(),
-        body,
+        code: Code::Sql(body),
         types: known.iter().map(|variable| variable.ty.clone()).collect(),
         variables: known,
         cursors: create.cursors as usize,
@@ -201,7 +217,7 @@ pub(crate) fn load_routine(
     let create = *create;
     let (variables, cursors) = (create.variables as usize, create.cursors as usize);
     let BodyKind::Sql(body) = create.body.kind else {
-        return Err(Error::not_supported("stored programs in other languages"));
+        return Err(Error::internal("a body in another language"));
     };
     let body = ProgramStatement { statement: *body, span: create.body.span };
     let parameters = routine.parameters.iter();
@@ -220,7 +236,7 @@ pub(crate) fn load_routine(
         sql_mode: routine.sql_mode,
         row: Vec::new(),
         source: source.into(),
-        body,
+        code: Code::Sql(body),
         types: known.iter().map(|variable| variable.ty.clone()).collect(),
         variables: known,
         cursors,

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP of procedures and functions, and the right to define programs for another account.
+//! CREATE, ALTER and DROP of procedures, functions and libraries, and the right to define programs for another account.
 
 use std::sync::Arc;
 
@@ -8,7 +8,9 @@ use catalog::{
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{self, BodyKind, CreateRoutine, DataAccess, RoutineOptions, SqlSecurity};
+use types::CollationId;
 
+use crate::external::{altered_external, check_external, external_of, warn_of_language};
 use crate::host::DefinitionHost;
 use crate::load::{load_routine, routine_parameters, routine_returns};
 use crate::running::Running;
@@ -43,67 +45,127 @@ pub fn create_routine<H: DefinitionHost + ?Sized>(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    if matches!(create.body.kind, BodyKind::External(_)) {
-        return Err(Error::not_supported("stored programs in other languages"));
-    }
     let kind = kind_of(create.kind);
     let (schema, name) = host.qualify(&create.name)?;
     if create.aggregate {
         return Err(Error::not_supported("aggregate stored functions"));
     }
-    if kind == RoutineKind::Function && !create.has_return {
+    let external = external_of(host, &create.options)?;
+    if kind == RoutineKind::Function && external.is_none() && !create.has_return {
         bail!(SP_NORETURN, format!("{schema}.{name}"));
     }
+    if external.as_ref().is_some_and(|external| host.language(&external.language).is_none()) {
+        warn_of_language(host);
+    }
+    let Some(collation) = check_new_name(host, create.flags, kind, &schema, &name)? else {
+        return host.send_ok(sink, OkInfo::default());
+    };
+    let definer = definer_text(host, create.definer.as_ref())?;
+    let text = |span: ast::Span| {
+        Arc::<str>::from(String::from_utf8_lossy(span.of(running.source)).trim_end())
+    };
+    let mode = host.settings().sql_mode;
+    let options = &create.options;
+    let routine = Routine {
+        parameters: routine_parameters(mode, create, collation)?,
+        returns: routine_returns(mode, create, collation, running)?,
+        parameter_text: text(create.params_span),
+        body: match &create.body.kind {
+            BodyKind::Sql(_) => text(create.body.span),
+            BodyKind::External(source) => (**source).into(),
+        },
+        definer,
+        invoker: options.security == Some(SqlSecurity::Invoker),
+        deterministic: options.deterministic == Some(true),
+        data_access: access_text(options.data_access).into(),
+        comment: options.comment.as_deref().unwrap_or("").into(),
+        ..new_routine(host, schema, name, kind, collation)
+    };
+    let routine = Routine { external, ..routine };
+    if kind == RoutineKind::Function && host.has_native_function(&routine.name) {
+        host.conditions().working.note(ErrorCode::NATIVE_FCT_NAME_COLLISION, &[&routine.name]);
+    }
+    // A routine that cannot run is not stored: types that do not exist are found now.
+    match &routine.external {
+        Some(external) => check_external(host, &routine, external)?,
+        None => {
+            load_routine(&|name| host.has_variable(name), &Arc::new(routine.clone()))?;
+        }
+    }
+    store_new(host, routine, sink)
+}
+
+/// Checks that a routine or library of this name may be created now, and returns the collation of its schema; `None` when one exists
+/// and that is no error.
+///
+/// # Errors
+/// 1304, 1458, 1059, 1044, 1049.
+pub(crate) fn check_new_name<H: DefinitionHost + ?Sized>(
+    host: &mut H,
+    flags: ast::CreateFlags,
+    kind: RoutineKind,
+    schema: &str,
+    name: &str,
+) -> Result<Option<CollationId>> {
     if name.is_empty() || name.ends_with(' ') {
         bail!(SP_WRONG_NAME, name);
     }
     if name.chars().count() > NAME_CHARS_MAX {
         bail!(TOO_LONG_IDENT, name);
     }
-    host.require_on_schema(&schema, PrivilegeSet::CREATE_ROUTINE)?;
+    host.require_on_schema(schema, PrivilegeSet::CREATE_ROUTINE)?;
     host.check_writable()?;
     let snapshot = host.snapshot();
-    let known = snapshot.schema(&schema).ok_or_else(|| err!(BAD_DB_ERROR, schema))?;
-    if snapshot.routine(&schema, kind, &name).is_some() && !create.flags.or_replace {
-        if !create.flags.if_not_exists {
+    let known = snapshot.schema(schema).ok_or_else(|| err!(BAD_DB_ERROR, schema))?;
+    if snapshot.routine(schema, kind, name).is_some() && !flags.or_replace {
+        if !flags.if_not_exists {
             bail!(SP_ALREADY_EXISTS, kind.as_str(), name);
         }
         host.conditions().working.note(ErrorCode::SP_ALREADY_EXISTS, &[&kind.as_str(), &name]);
-        return host.send_ok(sink, OkInfo::default());
+        return Ok(None);
     }
-    let definer = definer_text(host, create.definer.as_ref())?;
-    let text = |span: ast::Span| {
-        Arc::<str>::from(String::from_utf8_lossy(span.of(running.source)).trim_end())
-    };
-    let (facts, mode) = (host.facts(), host.settings().sql_mode);
-    let now = facts.now_micros;
-    let options = &create.options;
-    let routine = Routine {
-        parameters: routine_parameters(mode, create, known.default_collation)?,
-        returns: routine_returns(mode, create, known.default_collation, running)?,
+    Ok(Some(known.default_collation))
+}
+
+/// A routine without parameters and body, with the settings of the session that creates it.
+pub(crate) fn new_routine<H: DefinitionHost + ?Sized>(
+    host: &H,
+    schema: Arc<str>,
+    name: Arc<str>,
+    kind: RoutineKind,
+    collation: CollationId,
+) -> Routine {
+    let facts = host.facts();
+    Routine {
         schema,
         name,
         kind,
-        parameter_text: text(create.params_span),
-        body: text(create.body.span),
-        definer,
-        invoker: options.security == Some(SqlSecurity::Invoker),
-        deterministic: options.deterministic == Some(true),
-        data_access: access_text(options.data_access).into(),
-        comment: options.comment.as_deref().unwrap_or("").into(),
-        sql_mode: mode.0,
-        created_micros: now,
-        altered_micros: now,
+        parameter_text: "".into(),
+        parameters: Vec::new(),
+        returns: None,
+        body: "".into(),
+        external: None,
+        definer: "".into(),
+        invoker: false,
+        deterministic: false,
+        data_access: access_text(None).into(),
+        comment: "".into(),
+        sql_mode: host.settings().sql_mode.0,
+        created_micros: facts.now_micros,
+        altered_micros: facts.now_micros,
         charset_client: facts.charset_client,
         collation_connection: host.settings().collation_connection.name.into(),
-        database_collation: known.default_collation,
-    };
-    if kind == RoutineKind::Function && host.has_native_function(&routine.name) {
-        host.conditions().working.note(ErrorCode::NATIVE_FCT_NAME_COLLISION, &[&routine.name]);
+        database_collation: collation,
     }
-    // A routine that cannot run is not stored: types that do not exist are found now.
-    load_routine(&|name| host.has_variable(name), &Arc::new(routine.clone()))?;
-    let grant = grant_to_maker(host, &routine.schema, kind, &routine.name);
+}
+
+/// Stores a new routine or library, and lets its creator use it.
+pub(crate) fn store_new<H: DefinitionHost + ?Sized>(
+    host: &mut H,
+    routine: Routine,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let grant = grant_to_maker(host, &routine.schema, routine.kind, &routine.name);
     let edits: Vec<_> = [Edit::PutRoutine(Arc::new(routine))].into_iter().chain(grant).collect();
     host.commit(&edits, sink)
 }
@@ -151,6 +213,7 @@ pub fn alter_routine<H: DefinitionHost + ?Sized>(
     require_over_definer(host, &known.definer)?;
     let mut routine = Routine::clone(&known);
     let RoutineOptions { comment, data_access, security, .. } = &alter.options;
+    routine.external = altered_external(host, &known, &alter.options)?;
     if let Some(comment) = comment {
         routine.comment = Arc::from(&**comment);
     }
@@ -173,14 +236,27 @@ pub fn drop_routine<H: DefinitionHost + ?Sized>(
     drop: &ast::DropRoutine,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let kind = kind_of(drop.kind);
-    let (schema, name) = host.qualify(&drop.name)?;
+    drop_one(host, kind_of(drop.kind), &drop.name, drop.if_exists, sink)
+}
+
+/// Drops a routine or library.
+///
+/// # Errors
+/// 1305, 1370.
+pub(crate) fn drop_one<H: DefinitionHost + ?Sized>(
+    host: &mut H,
+    kind: RoutineKind,
+    name: &ast::ObjectName,
+    if_exists: bool,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (schema, name) = host.qualify(name)?;
     host.check_writable()?;
     let snapshot = host.snapshot();
     host.require_on_routine(&schema, kind, &name, PrivilegeSet::ALTER_ROUTINE)?;
     let Some(known) = snapshot.routine(&schema, kind, &name) else {
         let shown = format!("{schema}.{name}");
-        if !drop.if_exists {
+        if !if_exists {
             bail!(SP_DOES_NOT_EXIST, kind.as_str(), shown);
         }
         host.conditions().working.note(ErrorCode::SP_DOES_NOT_EXIST, &[&kind.as_str(), &shown]);

@@ -11,11 +11,12 @@ use syntax::ast::{
 };
 use types::{DataType, Value};
 
+use crate::external::run_external;
 use crate::frame::{
     ActiveHandler, assign_local, close_cursor, fetch_cursor, open_cursor, store_local,
 };
 use crate::host::ProgramHost;
-use crate::load::Loaded;
+use crate::load::{Code, Loaded};
 use crate::running::{Origin, Running};
 use crate::state::{keep_plan, kept_plan};
 
@@ -49,8 +50,13 @@ pub(crate) fn run_body<H: ProgramHost + ?Sized>(
     loaded: &Loaded,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let body = std::slice::from_ref(&loaded.body);
-    Interpreter { host, loaded, sink }.run_list(body).map(|_| ())
+    match &loaded.code {
+        Code::Sql(body) => {
+            let body = std::slice::from_ref(body);
+            Interpreter { host, loaded, sink }.run_list(body).map(|_| ())
+        }
+        Code::External(code) => run_external(host, code),
+    }
 }
 
 /// One run of a program.

@@ -1,12 +1,15 @@
 //! Routines in SHOW and the information tables.
 
-use catalog::{AccountName, EffectivePrivileges, PrivilegeSet, Routine, RoutineKind};
+use std::sync::Arc;
+
+use catalog::{AccountName, EffectivePrivileges, External, PrivilegeSet, Routine, RoutineKind};
 use definitions::{literal, quote, type_text};
-use errors::{Result, bail};
+use errors::{Result, err};
 use plugin_api::{ColumnMeta, ParameterView, ResultSink, RoutineView, ValueRow};
 use syntax::ast::ObjectName;
 use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 
+use crate::external::quoted_source;
 use crate::host::ProgramHost;
 
 /// How much of a routine an account may see.
@@ -69,10 +72,46 @@ fn create_text(routine: &Routine) -> String {
     if routine.invoker {
         text.push_str("    SQL SECURITY INVOKER\n");
     }
+    match &routine.external {
+        Some(external) => {
+            text.push_str(&format!("    LANGUAGE {}\n", external.language));
+            push_comment(&mut text, routine);
+            push_libraries(&mut text, external);
+            text.push_str(&format!("AS {}", quoted_source(&external.language, &routine.body)));
+        }
+        None => {
+            push_comment(&mut text, routine);
+            text.push_str(&routine.body);
+        }
+    }
+    text
+}
+
+fn push_comment(text: &mut String, routine: &Routine) {
     if !routine.comment.is_empty() {
         text.push_str(&format!("    COMMENT {}\n", literal(&routine.comment)));
     }
-    text.push_str(&routine.body);
+}
+
+fn push_libraries(text: &mut String, external: &External) {
+    if external.libraries.is_empty() {
+        return;
+    }
+    let used = external.libraries.iter().map(|library| {
+        let alias = library.alias.as_deref().map(|alias| format!(" AS {}", quote(alias)));
+        let (schema, name) = (quote(&library.schema), quote(&library.name));
+        format!("{schema}.{name}{}", alias.unwrap_or_default())
+    });
+    text.push_str(&format!("    USING ({})\n", used.collect::<Vec<_>>().join(", ")));
+}
+
+/// The text of SHOW CREATE LIBRARY.
+fn library_text(library: &Routine) -> String {
+    let mut text = format!("CREATE LIBRARY {}\n", quote(&library.name));
+    push_comment(&mut text, library);
+    let language = library.external.as_ref().map_or("", |external| &external.language);
+    let source = quoted_source(language, &library.body);
+    text.push_str(&format!("    LANGUAGE {language}\nAS {source}"));
     text
 }
 
@@ -96,6 +135,11 @@ pub fn routine_view(routine: &Routine, full: bool) -> RoutineView {
             ty: ty.clone(),
         }),
         body: full.then(|| routine.body.to_string()),
+        language: routine.external.as_ref().map_or("SQL", |own| &own.language).to_owned(),
+        libraries: routine.external.as_ref().map_or_else(Vec::new, |own| {
+            let used = own.libraries.iter();
+            used.map(|library| (library.schema.to_string(), library.name.to_string())).collect()
+        }),
         definer: routine.definer.to_string(),
         security: if routine.invoker { "INVOKER" } else { "DEFINER" },
         deterministic: routine.deterministic,
@@ -141,33 +185,61 @@ pub fn show_create_routine<H: ProgramHost + ?Sized>(
     kind: RoutineKind,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let (schema, name) = host.qualify(name)?;
-    let snapshot = host.snapshot();
-    let known = snapshot.routine(&schema, kind, &name);
-    let visible = known.map(|routine| visibility_of(routine, host.privileges(), host.account()));
-    let (Some(routine), Some(RoutineVisibility::NameOnly | RoutineVisibility::Full)) =
-        (known, &visible)
-    else {
-        bail!(SP_DOES_NOT_EXIST, kind.as_str(), name);
+    let (routine, is_full) = shown_routine(host, name, kind)?;
+    let columns = match kind {
+        RoutineKind::Procedure => create_columns("Procedure", "Create Procedure"),
+        RoutineKind::Function | RoutineKind::Library => {
+            create_columns("Function", "Create Function")
+        }
     };
-    let (title, create) = match kind {
-        RoutineKind::Procedure => ("Procedure", "Create Procedure"),
-        RoutineKind::Function => ("Function", "Create Function"),
-    };
-    let columns = create_columns(title, create);
-    let view = routine_view(routine, true);
+    let view = routine_view(&routine, true);
     let row = vec![
         Value::text(&routine.name),
         Value::text(&view.sql_mode),
-        match visible {
-            Some(RoutineVisibility::Full) => Value::text(&create_text(routine)),
-            _ => Value::Null,
-        },
+        if is_full { Value::text(&create_text(&routine)) } else { Value::Null },
         Value::text(&view.session_charset),
         Value::text(&view.session_collation),
         Value::text(&view.database_collation),
     ];
     send_row(host, sink, &columns, &row)
+}
+
+/// A routine or library that the account may see, and whether it may see its text.
+fn shown_routine<H: ProgramHost + ?Sized>(
+    host: &H,
+    name: &ObjectName,
+    kind: RoutineKind,
+) -> Result<(Arc<Routine>, bool)> {
+    let (schema, name) = host.qualify(name)?;
+    let snapshot = host.snapshot();
+    let known = snapshot.routine(&schema, kind, &name);
+    let visible = known.map(|routine| visibility_of(routine, host.privileges(), host.account()));
+    match (known, visible) {
+        (Some(routine), Some(RoutineVisibility::Full)) => Ok((routine.clone(), true)),
+        (Some(routine), Some(RoutineVisibility::NameOnly)) => Ok((routine.clone(), false)),
+        (_, Some(RoutineVisibility::Hidden) | None) | (None, Some(_)) => {
+            Err(err!(SP_DOES_NOT_EXIST, kind.as_str(), name))
+        }
+    }
+}
+
+/// SHOW CREATE LIBRARY.
+///
+/// # Errors
+/// 1305.
+pub fn show_create_library<H: ProgramHost + ?Sized>(
+    host: &mut H,
+    name: &ObjectName,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (library, is_full) = shown_routine(host, name, RoutineKind::Library)?;
+    let columns = create_columns("Library", "Create Library");
+    let row = [
+        Value::text(&library.name),
+        Value::text(&SqlMode(library.sql_mode).to_text()),
+        if is_full { Value::text(&library_text(&library)) } else { Value::Null },
+    ];
+    send_row(host, sink, &columns[..3], &row)
 }
 
 /// Sends a result set of one row.

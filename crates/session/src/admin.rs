@@ -203,6 +203,9 @@ fn show_directly(
             sink,
         )
         .map(Some),
+        ShowKind::CreateLibrary(name) => {
+            programs::show_create_library(&mut ProgramSession::new(session), name, sink).map(Some)
+        }
         ShowKind::CreateEvent(name) => {
             programs::show_create_event(&mut ProgramSession::new(session), name, sink).map(Some)
         }

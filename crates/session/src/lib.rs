@@ -20,6 +20,7 @@ mod hinted;
 mod histogram;
 mod inner_statement;
 mod lent_services;
+mod lent_session;
 mod lifted;
 mod load_data;
 mod locales;

@@ -219,6 +219,9 @@ impl LockedTables {
             | Statement::CreateRoutine(_)
             | Statement::AlterRoutine(_)
             | Statement::DropRoutine(_)
+            | Statement::CreateLibrary(_)
+            | Statement::AlterLibrary(_)
+            | Statement::DropLibrary(_)
             | Statement::CreateEvent(_)
             | Statement::AlterEvent(_)
             | Statement::DropEvent(_) => Err(err!(LOCK_OR_ACTIVE_TRANSACTION)),

@@ -9,7 +9,9 @@ use catalog::{
 };
 use engine_api::{CancelToken, TableId};
 use errors::{Diagnostics, Error, Result, bail};
-use plugin_api::{OkInfo, ResultSink, SessionServices};
+use plugin_api::{
+    CompiledProgram, OkInfo, ProgramLanguage, ProgramOutcome, ResultSink, SessionServices,
+};
 use programs::{
     Conditions, DefinitionHost, EventHost, EventScheduler, Facts, Loaded, ProgramHost, ProgramState,
 };
@@ -235,6 +237,18 @@ impl ProgramHost for ProgramSession<'_> {
             row: 1,
         };
         store(value, from, to, &mut ctx, mode)
+    }
+
+    fn language(&self, name: &str) -> Option<Arc<dyn ProgramLanguage>> {
+        self.session.server.registry.language(name).cloned()
+    }
+
+    fn invoke(
+        &mut self,
+        program: &dyn CompiledProgram,
+        arguments: &[Value],
+    ) -> Result<ProgramOutcome> {
+        self.session.invoke_program(program, arguments)
     }
 
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {

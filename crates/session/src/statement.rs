@@ -317,6 +317,15 @@ impl Session {
             Statement::DropRoutine(drop) => {
                 programs::drop_routine(&mut ProgramSession::new(self), drop, sink)
             }
+            Statement::CreateLibrary(create) => {
+                programs::create_library(&mut ProgramSession::new(self), create, sink)
+            }
+            Statement::AlterLibrary(alter) => {
+                programs::alter_library(&mut ProgramSession::new(self), alter, sink)
+            }
+            Statement::DropLibrary(drop) => {
+                programs::drop_library(&mut ProgramSession::new(self), drop, sink)
+            }
             Statement::CreateTrigger(create) => {
                 programs::create_trigger(&mut ProgramSession::new(self), create, running, sink)
             }

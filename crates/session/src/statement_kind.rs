@@ -98,6 +98,9 @@ pub(crate) fn kind_of(statement: &Statement) -> StatementKind {
         Statement::CreateRoutine(_)
         | Statement::AlterRoutine(_)
         | Statement::DropRoutine(_)
+        | Statement::CreateLibrary(_)
+        | Statement::AlterLibrary(_)
+        | Statement::DropLibrary(_)
         | Statement::CreateTrigger(_)
         | Statement::DropTrigger(_)
         | Statement::CreateEvent(_)
@@ -164,9 +167,6 @@ pub(crate) fn kind_of(statement: &Statement) -> StatementKind {
         Statement::AlterSequence(_) => unsupported("ALTER SEQUENCE"),
         Statement::DropSequence(_) => unsupported("DROP SEQUENCE"),
         Statement::CreateLoadableFunction(_) => unsupported("CREATE FUNCTION ... SONAME"),
-        Statement::CreateLibrary(_) => unsupported("CREATE LIBRARY"),
-        Statement::AlterLibrary(_) => unsupported("ALTER LIBRARY"),
-        Statement::DropLibrary(_) => unsupported("DROP LIBRARY"),
         Statement::Server(_) => unsupported("CREATE SERVER and ALTER SERVER"),
         Statement::DropServer { .. } => unsupported("DROP SERVER"),
         Statement::Tablespace(_) => unsupported("TABLESPACE"),

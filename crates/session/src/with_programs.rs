@@ -10,21 +10,21 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use accounts::PrivilegeChecks;
 use binder::StoredProgram;
 use catalog::{Table, Trigger};
 use describe::Information;
 use engine_api::{Engine, EngineIndex, Transaction};
-use errors::{Diagnostics, Error, ErrorCode, Result, bail};
+use errors::{Diagnostics, Error, Result, bail};
 use exec::{
     Environment, ExecContext, ExecScratch, Host, Outcome, RowSink, StatementCall,
     TransactionSource, TriggerRows,
 };
-use plugin_api::{FunctionContext, SessionHandle, StatementResult, Statements};
+use plugin_api::FunctionContext;
 use programs::{Loaded, Made, ProgramState};
 use types::Value;
 
 use crate::lent_services::LentServices;
+use crate::lent_session::Lent;
 use crate::planned::Planned;
 use crate::program_host::ProgramSession;
 use crate::services::Services;
@@ -43,9 +43,7 @@ struct Kept {
 
 /// Runs the programs of a statement in the session that runs the statement.
 struct Lender<'s> {
-    session: &'s mut Session,
-    /// The session's values while no program runs.
-    services: &'s RefCell<Services>,
+    lent: Lent<'s>,
     planned: &'s Planned,
     /// By number, once they have been needed.
     loaded: Vec<Option<Arc<Loaded>>>,
@@ -143,7 +141,7 @@ impl Session {
         };
         let loaded = vec![None; planned.programs.len()];
         let mut ctx = ExecContext {
-            host: &mut Lender { session: self, services, planned, loaded },
+            host: &mut Lender { lent: Lent::new(self, services), planned, loaded },
             env: Environment {
                 registry: &server.registry,
                 information: &information,
@@ -175,29 +173,6 @@ pub(crate) fn check_tables_above<P, C>(
 }
 
 impl Lender<'_> {
-    /// Runs `body` with the session's values in their place.
-    fn with_session<T>(&mut self, body: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
-        let session = &mut *self.session;
-        std::mem::swap(&mut session.services, &mut *self.services.borrow_mut());
-        let own = &mut session.services;
-        let (row_count, found_rows) = (own.row_count, own.found_rows);
-        let (id, id_set) = (own.last_insert_id, own.last_insert_id_set);
-        let insert_id = own.insert_id.take();
-        let keeps = session.statement.keeps_diagnostics;
-        session.transactions.function_depth += 1;
-        let outcome = catch_unwind(AssertUnwindSafe(|| body(session)));
-        session.transactions.function_depth -= 1;
-        session.statement.keeps_diagnostics = keeps;
-        let own = &mut session.services;
-        (own.row_count, own.found_rows, own.insert_id) = (row_count, found_rows, insert_id);
-        (own.last_insert_id, own.last_insert_id_set) = (id, id_set);
-        std::mem::swap(&mut session.services, &mut *self.services.borrow_mut());
-        match outcome {
-            Ok(outcome) => outcome,
-            Err(panic) => resume_unwind(panic),
-        }
-    }
-
     fn trigger(&self, number: usize) -> Result<(Arc<Trigger>, Arc<Table>)> {
         match self.planned.programs.get(number) {
             Some(StoredProgram::Trigger(trigger, table)) => Ok((trigger.clone(), table.clone())),
@@ -210,19 +185,19 @@ impl Lender<'_> {
 
 impl TransactionSource for Lender<'_> {
     fn transaction_at(&mut self, engine: EngineIndex) -> Result<&mut dyn Transaction> {
-        self.session.transactions.transaction_at(engine)
+        self.lent.session.transactions.transaction_at(engine)
     }
 
     fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
-        self.session.transactions.transaction(engine)
+        self.lent.session.transactions.transaction(engine)
     }
 
     fn engine_at(&self, engine: EngineIndex) -> Result<&Arc<dyn Engine>> {
-        self.session.transactions.engine_at(engine)
+        self.lent.session.transactions.engine_at(engine)
     }
 
     fn engine(&self, engine: &str) -> Result<Arc<dyn Engine>> {
-        self.session.transactions.engine(engine)
+        self.lent.session.transactions.engine(engine)
     }
 }
 
@@ -238,7 +213,7 @@ impl Host for Lender<'_> {
             Some(_) => None,
             None => Some(self.trigger(number)?),
         };
-        let outcome = self.with_session(|session| {
+        let outcome = self.lent.with_session(|session| {
             let loaded = match (&known, named) {
                 (Some(loaded), _) => loaded.clone(),
                 (None, Some((trigger, table))) => programs::loaded(
@@ -263,7 +238,7 @@ impl Host for Lender<'_> {
             return Err(Error::internal("a function that the plan does not have"));
         };
         let mut known = self.loaded.get(number).cloned().flatten();
-        let outcome = self.with_session(|session| {
+        let outcome = self.lent.with_session(|session| {
             let loaded = match &known {
                 Some(loaded) => loaded.clone(),
                 None => programs::callable(&mut ProgramSession::new(session), routine)?,
@@ -282,43 +257,6 @@ impl Host for Lender<'_> {
     }
 
     fn lend(&mut self, call: StatementCall<'_>) -> Result<Value> {
-        let mut lent = LentSession { lender: self, deadlock: None };
-        let value = call(&mut lent)?;
-        let LentSession { lender, deadlock } = lent;
-        match deadlock {
-            Some(error) => Err(error),
-            // The function may have ignored the error of a statement that was killed.
-            None => lender.session.shared.cancel.check().map(|()| value),
-        }
-    }
-}
-
-/// The session in the hands of a function.
-struct LentSession<'l, 's> {
-    lender: &'l mut Lender<'s>,
-    /// It ended the transaction, and so the calling statement.
-    deadlock: Option<Error>,
-}
-
-impl Statements for LentSession<'_, '_> {
-    fn run(&mut self, sql: &str, parameters: &[Value]) -> Result<StatementResult> {
-        if let Some(error) = &self.deadlock {
-            return Err(error.clone());
-        }
-        let result = self.lender.with_session(|session| session.run_inside(sql, parameters));
-        if let Err(error) = &result
-            && error.code() == ErrorCode::LOCK_DEADLOCK
-        {
-            self.deadlock = Some(error.clone());
-        }
-        result
-    }
-
-    fn open_session(&mut self) -> Result<Box<dyn SessionHandle>> {
-        self.lender.with_session(|session| session.open_for_function())
-    }
-
-    fn require_privilege(&self, name: &str) -> Result<()> {
-        self.lender.session.require_dynamic(name)
+        self.lent.run(call)
     }
 }

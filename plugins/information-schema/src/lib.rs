@@ -100,6 +100,8 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("information_schema", "VIEWS", tables::views),
     ("information_schema", "PARTITIONS", tables::partitions),
     ("information_schema", "ROUTINES", routines::routines),
+    ("information_schema", "LIBRARIES", routines::libraries),
+    ("information_schema", "ROUTINE_LIBRARIES", routines::routine_libraries),
     ("information_schema", "EVENTS", routines::events),
     ("information_schema", "PARAMETERS", routines::parameters),
     ("information_schema", "TRIGGERS", routines::triggers),

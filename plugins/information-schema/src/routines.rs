@@ -1,4 +1,4 @@
-//! Stored routines, their parameters, and triggers.
+//! Stored routines, their parameters and libraries, triggers and events.
 
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, ParameterView, RoutineView, SchemaView};
@@ -40,10 +40,10 @@ pub fn routines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
             }
         }
         row.extend([
-            Value::text("SQL"),
+            Value::text(if routine.language == "SQL" { "SQL" } else { "EXTERNAL" }),
             optional(routine.body.as_deref()),
             Value::Null,
-            Value::text("SQL"),
+            Value::text(&routine.language),
             Value::text("SQL"),
             yes_no(routine.deterministic),
             Value::text(&routine.data_access),
@@ -59,6 +59,50 @@ pub fn routines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
             Value::text(&routine.database_collation),
         ]);
         emit(&row)
+    })
+}
+
+/// `LIBRARIES`.
+pub fn libraries(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for SchemaView { name: schema, .. } in ctx.schemas() {
+        ctx.check_cancelled()?;
+        for library in ctx.libraries(&schema) {
+            emit(&[
+                catalog(),
+                Value::text(&library.schema),
+                Value::text(&library.name),
+                optional(library.body.as_deref()),
+                Value::text(&library.language),
+                time(library.created_micros),
+                time(library.altered_micros),
+                Value::text(&library.sql_mode),
+                Value::text(&library.comment),
+                Value::text(&library.definer),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `ROUTINE_LIBRARIES`.
+pub fn routine_libraries(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    visit(ctx, &mut |routine| {
+        routine.libraries.iter().try_for_each(|(schema, name)| {
+            emit(&[
+                catalog(),
+                Value::text(&routine.schema),
+                Value::text(&routine.name),
+                Value::text(routine.kind),
+                catalog(),
+                Value::text(schema),
+                Value::text(name),
+                Value::Null,
+            ])
+        })
     })
 }
 

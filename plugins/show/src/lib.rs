@@ -136,6 +136,7 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         }
         ShowKind::ProcedureStatus => objects::routines("PROCEDURE"),
         ShowKind::FunctionStatus => objects::routines("FUNCTION"),
+        ShowKind::LibraryStatus => objects::libraries(),
         ShowKind::CreateTrigger(_) => return Err(err!(TRG_DOES_NOT_EXIST)),
         ShowKind::CreateEvent(name) => return Err(err!(EVENT_DOES_NOT_EXIST, name.name.text)),
         ShowKind::CharacterSet => server::character_sets(),
@@ -170,7 +171,6 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         | ShowKind::FunctionCode(_)
         | ShowKind::ProcedureCode(_)
         | ShowKind::Grants { user: Some(_), .. }
-        | ShowKind::LibraryStatus
         | ShowKind::ParseTree(_) => return Ok(None),
     };
     Ok(Some(select.filtered(show.filter.as_ref())))

@@ -232,3 +232,19 @@ pub fn routines(kind: &str) -> Select {
         .about("Name")
         .ordered("1, 2")
 }
+
+/// `SHOW LIBRARY STATUS`.
+pub fn libraries() -> Select {
+    Select::from("information_schema.LIBRARIES")
+        .items(&[
+            ("LIBRARY_SCHEMA", "Db"),
+            ("LIBRARY_NAME", "Name"),
+            ("LANGUAGE", "Language"),
+            ("CREATOR", "Creator"),
+            ("LAST_ALTERED", "Modified"),
+            ("CREATED", "Created"),
+            ("LIBRARY_COMMENT", "Comment"),
+        ])
+        .about("Name")
+        .ordered("1, 2")
+}

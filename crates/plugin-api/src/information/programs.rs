@@ -4,8 +4,12 @@ use types::DataType;
 
 /// Facts about stored programs.
 pub trait ProgramInformation {
-    /// The routines of a schema, procedures first, each in name order.
+    /// The procedures and functions of a schema, procedures first, each in name order.
     fn routines(&self, _schema: &str) -> Vec<RoutineView> {
+        Vec::new()
+    }
+    /// The libraries of a schema in name order.
+    fn libraries(&self, _schema: &str) -> Vec<RoutineView> {
         Vec::new()
     }
     /// Triggers of a schema in order of table, event, time and place.
@@ -18,14 +22,14 @@ pub trait ProgramInformation {
     }
 }
 
-/// A stored routine, as information tables see it.
+/// A stored routine or a library, as information tables see it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoutineView {
     /// Schema name.
     pub schema: String,
     /// Name.
     pub name: String,
-    /// `PROCEDURE` or `FUNCTION`.
+    /// `PROCEDURE`, `FUNCTION` or `LIBRARY`.
     pub kind: &'static str,
     /// Parameters in order.
     pub parameters: Vec<ParameterView>,
@@ -33,6 +37,10 @@ pub struct RoutineView {
     pub returns: Option<ParameterView>,
     /// Text of the body, if the account may see it.
     pub body: Option<String>,
+    /// `SQL` or the name of another language.
+    pub language: String,
+    /// Schema and name of each library that it uses.
+    pub libraries: Vec<(String, String)>,
     /// `user@host`.
     pub definer: String,
     /// `DEFINER` or `INVOKER`.

@@ -99,7 +99,7 @@ pub struct RoutineOptions {
     pub data_access: Option<DataAccess>,
     pub security: Option<SqlSecurity>,
     /// `USING (library [AS alias], ..)`.
-    pub libraries: Vec<(ObjectName, Option<Ident>)>,
+    pub libraries: Option<Vec<(ObjectName, Option<Ident>)>>,
 }
 
 /// The kind of data that a routine touches.

@@ -140,17 +140,27 @@ impl<'a> Parser<'a> {
                     self.expect(Kw::SECURITY)?;
                     options.security = Some(self.sql_security()?);
                 }
-                Kw::USING => {
+                Kw::USING if options.libraries.is_none() => {
                     self.bump();
-                    options.libraries = self.paren_list(|p| {
-                        let name = p.object_name()?;
-                        let named = p.eat(Kw::AS) || p.at_ident();
-                        Ok((name, if named { Some(p.ident()?) } else { None }))
-                    })?;
+                    options.libraries = Some(self.used_libraries(create)?);
                 }
                 _ => return Ok(options),
             }
         }
+    }
+
+    /// `(library [AS alias], ..)`; ALTER takes an empty list.
+    fn used_libraries(&mut self, create: bool) -> PResult<Vec<(ObjectName, Option<Ident>)>> {
+        if !create && self.at_tok(Tok::LParen) && self.peek().kind == Tok::RParen {
+            self.bump();
+            self.bump();
+            return Ok(Vec::new());
+        }
+        self.paren_list(|p| {
+            let name = p.object_name()?;
+            let named = p.eat(Kw::AS) || p.at_ident();
+            Ok((name, if named { Some(p.ident()?) } else { None }))
+        })
     }
 
     fn routine_body(&mut self, options: &RoutineOptions) -> PResult<Body> {
@@ -164,9 +174,16 @@ impl<'a> Parser<'a> {
         Ok(Body { span: self.span_from(start), kind: BodyKind::External(text) })
     }
 
-    /// A string or a dollar-quoted text.
+    /// A string, a dollar-quoted text, or a hexadecimal literal as `0x` and its digits.
     fn source_text(&mut self) -> PResult<Box<str>> {
         let token = self.cur.tok;
+        if matches!(token.kind, Tok::HexNum | Tok::HexStr) {
+            let raw = self.text_of(token);
+            let digits = raw[2..].strip_suffix(b"'").unwrap_or(&raw[2..]);
+            let text = format!("0x{}", String::from_utf8_lossy(digits));
+            self.bump();
+            return Ok(text.into());
+        }
         if !matches!(token.kind, Tok::Str | Tok::DollarStr) {
             return self.fail();
         }

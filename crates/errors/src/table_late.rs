@@ -369,6 +369,7 @@ catalog! {
     CAPACITY_EXCEEDED_IN_PARSER = 3186, "HY000", "Parser bailed out for this query.";
     CANNOT_ADD_FOREIGN_BASE_COL_STORED = 3192, "HY000", "Cannot add foreign key on the base column of stored column.";
     XA_RETRY = 3197, "HY000", "The resource manager is not able to commit the transaction branch at this time. Please retry later.";
+    UDF_ERROR = 3200, "HY000", "{} UDF failed; {}";
     AES_INVALID_KDF_NAME = 3235, "HY000", "KDF method name is not valid. Please use hkdf or pbkdf2_hmac method name";
     AES_INVALID_KDF_ITERATIONS = 3236, "HY000", "For KDF method pbkdf2_hmac iterations value less than 1000 or more than 65535 is not allowed due to security reasons. Please provide iterations >= 1000 and iterations < 65535";
     AES_INVALID_KDF_OPTION_SIZE = 3238, "HY000", "KDF option size is invalid, please provide valid size < {} bytes and not NULL";

@@ -413,6 +413,10 @@ pub trait SessionServices {
     fn load_file(&self, _name: &str, _bytes_max: u64) -> Option<Vec<u8>> {
         None
     }
+    /// Whether the account has a dynamic privilege, in upper case.
+    fn has_privilege(&self, _name: &str) -> bool {
+        false
+    }
     /// `DATABASE()`.
     fn database(&self) -> Option<String>;
     /// `LAST_INSERT_ID()`.

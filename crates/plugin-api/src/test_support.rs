@@ -34,6 +34,9 @@ impl SessionServices for FakeSession {
     fn current_user(&self) -> String {
         "root@%".into()
     }
+    fn has_privilege(&self, _name: &str) -> bool {
+        true
+    }
     fn database(&self) -> Option<String> {
         Some("test".into())
     }

@@ -23,6 +23,7 @@ pub(crate) fn known(engines: &Engines, io_times: &Arc<IoTimes>) -> Vec<Box<dyn P
         Box::new(information_schema::InformationSchema),
         Box::new(show::ShowStatements),
         Box::new(execute::Execute),
+        Box::new(http_functions::HttpFunctions),
         engines.plugin(),
     ]
 }

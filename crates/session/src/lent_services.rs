@@ -44,6 +44,10 @@ impl SessionServices for LentServices<'_> {
         self.services.borrow().load_file(name, bytes_max)
     }
 
+    fn has_privilege(&self, name: &str) -> bool {
+        self.services.borrow().has_privilege(name)
+    }
+
     fn database(&self) -> Option<String> {
         self.services.borrow().database()
     }

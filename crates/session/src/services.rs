@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use catalog::EffectivePrivileges;
 use engine_api::Wait;
 use errors::Result;
 use exec::Outcome;
@@ -47,6 +48,7 @@ pub(crate) struct Services {
     pub(crate) statement_number: u64,
     /// The account holds FILE.
     pub(crate) may_read_files: bool,
+    pub(crate) privileges: Arc<EffectivePrivileges>,
 }
 
 impl Services {
@@ -130,6 +132,7 @@ impl Services {
             user: String::new(),
             current_user: String::new(),
             current_role: String::new(),
+            privileges: self.privileges.clone(),
             ..*self
         }
     }
@@ -207,6 +210,10 @@ impl SessionServices for Services {
             return None;
         }
         sys::files::read(&path).ok()
+    }
+
+    fn has_privilege(&self, name: &str) -> bool {
+        self.privileges.has_dynamic(name)
     }
 
     fn database(&self) -> Option<String> {

@@ -141,6 +141,7 @@ impl Session {
             error_count: 0,
             statement_number: 0,
             may_read_files: false,
+            privileges: Arc::default(),
         };
         let home = TransactionHome {
             registry: server.registry.clone(),
@@ -285,6 +286,7 @@ impl Session {
         };
         self.services.may_read_files = effective.global().contains(PrivilegeSet::FILE);
         self.privileges = Arc::new(effective);
+        self.services.privileges = self.privileges.clone();
         self.privileges_of = accounts.clone();
     }
 

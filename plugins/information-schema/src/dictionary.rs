@@ -297,7 +297,7 @@ pub fn create_schema_statements(
 
 /// `PRIVILEGE_NAMES`: the rows of SHOW PRIVILEGES.
 pub fn privilege_names(
-    ctx: &dyn InformationContext,
+    _: &dyn InformationContext,
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
@@ -306,11 +306,6 @@ pub fn privilege_names(
     })?;
     DYNAMIC_PRIVILEGES.split_whitespace().try_for_each(|name| {
         emit(&[Value::text(name), Value::text("Server Admin"), Value::text("")])
-    })?;
-    let plugins = ctx.plugins();
-    let items = plugins.iter().flat_map(|plugin| &plugin.items);
-    items.filter(|item| item.slot == "PRIVILEGE").try_for_each(|item| {
-        emit(&[Value::text(&item.name), Value::text("Server Admin"), Value::text("")])
     })
 }
 

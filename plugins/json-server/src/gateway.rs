@@ -1,0 +1,209 @@
+//! The way from a request to the server: log-ins and sessions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine_api::CancelToken;
+use errors::{Error, Result};
+use plugin_api::{ConnectInfo, ExecuteRequest, ResultSink, SessionFactory, SessionHandle, Traffic};
+use sys::sync::Mutex;
+use types::Value;
+
+use crate::account::{Accounts, Caller};
+use crate::running::Running;
+use crate::sink::Answer;
+use crate::tokens::Tokens;
+
+/// Connection ids of this protocol: those of the MySQL protocol have 32 bits, and functions' sessions begin at 2^48.
+const FIRST_CONNECTION: u64 = 1 << 40;
+/// Idle sessions that are kept for the next request.
+const IDLE_MAX: usize = 64;
+/// Rows that a call may hold in memory to build its answer from.
+pub const ROWS_HELD_MAX: usize = 100_000;
+
+/// The settings of the listener and of version 0.3's calls.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `json_server_port`.
+    pub port: u16,
+    /// `json_server_bind_address`; loopback when it is not set.
+    pub bind_address: Option<std::net::IpAddr>,
+    /// `json_server_schema`.
+    pub schema: String,
+    /// `json_server_table`.
+    pub table: String,
+    /// `json_server_allow_drop_table`.
+    pub allow_drop_table: bool,
+    /// `json_server_max_threads`.
+    pub threads_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            port: 8086,
+            bind_address: None,
+            schema: "test".into(),
+            table: String::new(),
+            allow_drop_table: false,
+            threads_max: 32,
+        }
+    }
+}
+
+/// Shared by all requests.
+pub struct Gateway {
+    /// The settings.
+    pub settings: Settings,
+    /// Opens sessions.
+    pub sessions: Arc<dyn SessionFactory>,
+    /// Checks passwords.
+    pub accounts: Accounts,
+    /// Log-ins that last.
+    pub tokens: Tokens,
+    /// Statements that can be cancelled.
+    pub running: Running,
+    connections: AtomicU64,
+    idle: Mutex<HashMap<Key, Vec<Open>>>,
+}
+
+/// Sessions of one key are exchangeable.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    user: String,
+    address: std::net::IpAddr,
+}
+
+struct Open {
+    session: Box<dyn SessionHandle>,
+    cancel: CancelToken,
+    connection_id: u64,
+}
+
+/// A session that belongs to one request. It is used again by a later one when it is given back with nothing left open.
+pub struct Lease<'a> {
+    gateway: &'a Gateway,
+    caller: Caller,
+    open: Option<Open>,
+}
+
+impl Gateway {
+    /// No session yet.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn new(sessions: Arc<dyn SessionFactory>, settings: Settings) -> std::io::Result<Gateway> {
+        Ok(Gateway {
+            settings,
+            accounts: Accounts::new(sessions.clone())?,
+            sessions,
+            tokens: Tokens::default(),
+            running: Running::default(),
+            connections: AtomicU64::new(FIRST_CONNECTION),
+            idle: Mutex::default(),
+        })
+    }
+
+    /// A session of the caller, as if just logged in with `schema` current.
+    ///
+    /// # Errors
+    /// 1049, 1044, 1226, 1040.
+    pub fn session(&self, caller: &Caller, schema: Option<&str>) -> Result<Lease<'_>> {
+        let key = Key { user: caller.user.clone(), address: caller.address.ip() };
+        let kept = self.idle.lock().get_mut(&key).and_then(Vec::pop);
+        let request = caller.request(schema);
+        if let Some(mut open) = kept
+            && !open.cancel.is_connection_killed()
+        {
+            open.session.change_user(&request)?;
+            return Ok(Lease { gateway: self, caller: caller.clone(), open: Some(open) });
+        }
+        let info = ConnectInfo {
+            connection_id: self.connections.fetch_add(1, Ordering::Relaxed),
+            kind: caller.kind(),
+            cancel: CancelToken::new(),
+            traffic: Traffic::default(),
+        };
+        let (cancel, connection_id) = (info.cancel.clone(), info.connection_id);
+        let session = self.sessions.open(info, &request)?;
+        let open = Some(Open { session, cancel, connection_id });
+        Ok(Lease { gateway: self, caller: caller.clone(), open })
+    }
+
+    /// Ends the sessions that nobody uses.
+    pub fn close_idle(&self) {
+        self.idle.lock().clear();
+    }
+
+    fn keep(&self, caller: &Caller, open: Open) {
+        let key = Key { user: caller.user.clone(), address: caller.address.ip() };
+        let mut idle = self.idle.lock();
+        if idle.values().map(Vec::len).sum::<usize>() < IDLE_MAX {
+            idle.entry(key).or_default().push(open);
+        }
+    }
+}
+
+impl Lease<'_> {
+    fn open(&mut self) -> Result<&mut Open> {
+        self.open.as_mut().ok_or_else(|| Error::internal("a session that was given back"))
+    }
+
+    /// `CONNECTION_ID()`.
+    pub fn connection_id(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.connection_id)
+    }
+
+    /// Cancels what runs.
+    pub fn cancel(&self) -> CancelToken {
+        self.open.as_ref().map_or_else(CancelToken::new, |open| open.cancel.clone())
+    }
+
+    /// Runs one or more statements, or one with parameters; their errors go to the sink.
+    ///
+    /// # Errors
+    /// The sink refused: the session is lost.
+    pub fn run(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let session = &mut self.open()?.session;
+        if parameters.is_empty() {
+            session.query(sql.as_bytes(), &[], sink)?;
+            return Ok(());
+        }
+        let prepared = match session.prepare(sql.as_bytes()) {
+            Ok(prepared) => prepared,
+            Err(error) => return sink.error(&error),
+        };
+        let statement_id = prepared.statement_id;
+        if prepared.parameters.len() != parameters.len() {
+            session.close_statement(statement_id);
+            return sink.error(&errors::err!(WRONG_ARGUMENTS, "EXECUTE"));
+        }
+        let request = ExecuteRequest { statement_id, parameters, attributes: &[], cursor: false };
+        session.execute(&request, sink)?;
+        session.close_statement(statement_id);
+        Ok(())
+    }
+
+    /// Runs one statement and keeps its values.
+    ///
+    /// # Errors
+    /// The statement's; too many rows.
+    pub fn values(&mut self, sql: &str, parameters: &[Value]) -> Result<Answer> {
+        let mut answer = Answer::new(ROWS_HELD_MAX);
+        self.run(sql, parameters, &mut answer)?;
+        answer.finish()
+    }
+
+    /// Gives the session back for the next request; without this call it ends with the lease.
+    pub fn give_back(mut self) {
+        if let Some(open) = self.open.take() {
+            self.gateway.keep(&self.caller, open);
+        }
+    }
+}

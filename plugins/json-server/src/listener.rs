@@ -1,0 +1,204 @@
+//! Sockets: accepting, reading requests within limits, writing answers.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use errors::{Error, Result};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming as Body};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode, header};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use plugin_api::{Listener, ListenerContext, RunningListener};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, watch};
+
+use crate::call::Incoming;
+use crate::gateway::{Gateway, Settings};
+use crate::reply::Reply;
+use crate::routes;
+
+/// Threads that read and write sockets.
+const IO_THREADS: usize = 2;
+/// Stack of the threads that run statements: they recurse over expressions.
+const STATEMENT_STACK_BYTES: usize = 8 << 20;
+/// Connections at one time.
+const CONNECTIONS_MAX: usize = 1024;
+/// How long a client may take for the head of a request, and for its body.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// Largest body.
+const BODY_BYTES_MAX: usize = 16 << 20;
+/// Largest head.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// The listener.
+#[derive(Default)]
+pub struct JsonServer {
+    /// The port instead of the setting: for tests, which run side by side.
+    pub port: Option<u16>,
+    /// Settings of version 0.3's calls.
+    pub settings: Settings,
+}
+
+impl Listener for JsonServer {
+    fn name(&self) -> &'static str {
+        "json_server"
+    }
+
+    fn start(&self, ctx: ListenerContext) -> Result<Box<dyn RunningListener>> {
+        let threads = self.settings.threads_max;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(IO_THREADS)
+            .max_blocking_threads(threads)
+            .thread_stack_size(STATEMENT_STACK_BYTES)
+            .thread_name("json-server")
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(Error::internal)?;
+        let address = SocketAddr::new(
+            self.settings.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            self.port.unwrap_or(self.settings.port),
+        );
+        let bound = runtime.block_on(TcpListener::bind(address));
+        let listener = bound.map_err(|error| {
+            Error::internal(format_args!("json_server cannot listen on {address}: {error}"))
+        })?;
+        let port = listener.local_addr().map_err(Error::internal)?.port();
+        let gateway = Gateway::new(ctx.sessions, self.settings.clone()).map_err(Error::internal)?;
+        let gateway = Arc::new(gateway);
+        let (stop, stopped) = watch::channel(false);
+        runtime.spawn(accept(listener, gateway.clone(), stopped));
+        tracing::info!(%address, "json_server listens");
+        Ok(Box::new(Running { runtime, gateway, stop, port }))
+    }
+}
+
+struct Running {
+    runtime: Runtime,
+    gateway: Arc<Gateway>,
+    stop: watch::Sender<bool>,
+    port: u16,
+}
+
+impl RunningListener for Running {
+    fn port(&self) -> Option<u16> {
+        Some(self.port)
+    }
+
+    fn stop(self: Box<Self>, grace: Duration) {
+        let _ = self.stop.send(true);
+        self.runtime.block_on(async {
+            // Connections hold a receiver each: the last one to end drops the last receiver.
+            let _ = tokio::time::timeout(grace, self.stop.closed()).await;
+        });
+        self.runtime.shutdown_timeout(Duration::from_secs(1));
+        self.gateway.close_idle();
+    }
+}
+
+async fn accept(listener: TcpListener, gateway: Arc<Gateway>, mut stopped: watch::Receiver<bool>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let permit = room.clone().acquire_owned();
+        let accepted = tokio::select! {
+            _ = stopped.changed() => return,
+            accepted = async { (permit.await, listener.accept().await) } => accepted,
+        };
+        let (Ok(permit), Ok((stream, peer))) = accepted else {
+            // No descriptor is free: wait for one instead of asking at full speed.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (gateway, stopped) = (gateway.clone(), stopped.clone());
+        tokio::spawn(async move {
+            serve(stream, peer, gateway, stopped).await;
+            drop(permit);
+        });
+    }
+}
+
+/// Serves one connection until its client, an idle timeout or the server ends it.
+async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    gateway: Arc<Gateway>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let gateway = gateway.clone();
+        async move { Ok::<_, std::convert::Infallible>(respond(request, peer, gateway).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        // A client that breaks the protocol or the connection: nothing to tell anybody.
+        _ = connection.as_mut() => {}
+        _ = stopped.changed() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}
+
+async fn respond(
+    request: Request<Body>,
+    peer: SocketAddr,
+    gateway: Arc<Gateway>,
+) -> Response<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    let is_head = head.method == hyper::Method::HEAD;
+    let body = tokio::time::timeout(BODY_WITHIN, Limited::new(body, BODY_BYTES_MAX).collect());
+    let body = match body.await {
+        Ok(Ok(body)) => body.to_bytes().to_vec(),
+        Ok(Err(_)) => {
+            let message = "the body is incomplete or larger than 16 MiB";
+            return response(Reply::failure(StatusCode::PAYLOAD_TOO_LARGE, message), is_head);
+        }
+        Err(_) => {
+            let message = "the body did not come in time";
+            return response(Reply::failure(StatusCode::REQUEST_TIMEOUT, message), is_head);
+        }
+    };
+    let request = Incoming {
+        method: head.method,
+        path: head.uri.path().to_owned(),
+        query: routes::query(head.uri.query().unwrap_or("")),
+        headers: head.headers,
+        body,
+        address: peer,
+    };
+    let answered = tokio::task::spawn_blocking(move || routes::answer(&gateway, &request)).await;
+    let reply = answered.unwrap_or_else(|_| {
+        Reply::failure(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the request ended by a fault of the server",
+        )
+    });
+    response(reply, is_head)
+}
+
+fn response(reply: Reply, is_head: bool) -> Response<Full<Bytes>> {
+    let mut builder = Response::builder()
+        .status(reply.status)
+        .header("x-content-type-options", "nosniff")
+        .header("referrer-policy", "no-referrer");
+    if reply.status != StatusCode::NO_CONTENT {
+        builder = builder.header(header::CONTENT_TYPE, reply.content_type);
+    }
+    for (name, value) in reply.headers {
+        builder = builder.header(name, value);
+    }
+    let body = if is_head { Bytes::new() } else { Bytes::from(reply.body) };
+    let failed = || Response::new(Full::new(Bytes::new()));
+    builder.body(Full::new(body)).unwrap_or_else(|_| failed())
+}

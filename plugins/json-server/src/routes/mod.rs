@@ -1,0 +1,173 @@
+//! The calls: which function answers which method and path.
+
+mod legacy;
+mod login;
+mod sql;
+
+use hyper::{Method, StatusCode};
+
+use crate::assets;
+use crate::call::{Call, Incoming};
+use crate::gateway::Gateway;
+use crate::reply::Reply;
+
+/// The parts of a path that stand for a name in its pattern, decoded.
+pub type Names = Vec<String>;
+
+/// Who may call.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// Anybody.
+    Public(fn(&Gateway, &Incoming) -> Reply),
+    /// A caller who has logged in.
+    Login(fn(&Call<'_>, &Names) -> Reply),
+}
+
+/// A call.
+#[derive(Clone, Copy)]
+pub struct Route {
+    /// Its method.
+    pub method: &'static str,
+    /// Its path, with `{name}` for a part that varies.
+    pub path: &'static str,
+    /// What answers it.
+    pub handler: Handler,
+}
+
+/// A route for callers who have logged in.
+pub const fn login(
+    method: &'static str,
+    path: &'static str,
+    handler: fn(&Call<'_>, &Names) -> Reply,
+) -> Route {
+    Route { method, path, handler: Handler::Login(handler) }
+}
+
+/// A route for anybody.
+pub const fn public(
+    method: &'static str,
+    path: &'static str,
+    handler: fn(&Gateway, &Incoming) -> Reply,
+) -> Route {
+    Route { method, path, handler: Handler::Public(handler) }
+}
+
+/// The routes of all modules.
+pub const ROUTES: [&[Route]; 3] = [sql::ROUTES, login::ROUTES, legacy::ROUTES];
+
+/// Answers a request.
+pub fn answer(gateway: &Gateway, request: &Incoming) -> Reply {
+    let mut others = Vec::new();
+    for route in ROUTES.iter().copied().flatten() {
+        let Some(names) = matches(route.path, &request.path) else { continue };
+        if !is_method(route.method, &request.method) {
+            others.push(route.method);
+            continue;
+        }
+        return match route.handler {
+            Handler::Public(handler) => handler(gateway, request),
+            Handler::Login(handler) => match Call::identify(gateway, request) {
+                Ok(call) => handler(&call, &names),
+                Err(refusal) => refusal,
+            },
+        };
+    }
+    if !others.is_empty() {
+        let message = "the method is not allowed for this path";
+        return Reply::failure(StatusCode::METHOD_NOT_ALLOWED, message)
+            .with("allow", others.join(", "));
+    }
+    let file = (request.method == Method::GET).then(|| assets::file(request)).flatten();
+    file.unwrap_or_else(|| Reply::failure(StatusCode::NOT_FOUND, "no such path"))
+}
+
+fn is_method(known: &str, given: &Method) -> bool {
+    known == given.as_str()
+}
+
+/// The parts that vary, when `path` fits `pattern`.
+fn matches(pattern: &str, path: &str) -> Option<Names> {
+    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    let mut names = Vec::new();
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return Some(names),
+            (Some(part), Some(text)) if part.starts_with('{') => {
+                let text = decoded(text)?;
+                if text.is_empty() {
+                    return None;
+                }
+                names.push(text);
+            }
+            (Some(part), Some(text)) if part == text => {}
+            (Some(_), _) | (None, Some(_)) => return None,
+        }
+    }
+}
+
+/// Percent-decoded text; `None` when it is not UTF-8 or an escape is incomplete.
+pub fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        if !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let digits = std::str::from_utf8(&digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The pairs of a query string; what cannot be decoded is left out.
+pub fn query(text: &str) -> Vec<(String, String)> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    let decode = |part: &str| decoded(&part.replace('+', " "));
+    pairs
+        .filter_map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name)?, decode(value)?))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_have_names() {
+        assert_eq!(matches("/1.0/me", "/1.0/me"), Some(vec![]));
+        assert_eq!(matches("/a/{x}/b", "/a/q%20r/b"), Some(vec!["q r".to_owned()]));
+        assert_eq!(matches("/a/{x}", "/a/"), None);
+        assert_eq!(matches("/a/{x}", "/a/b/c"), None);
+        assert_eq!(matches("/a/{x}", "/a/%ff"), None);
+        assert_eq!(matches("/a/{x}", "/a/..%2F"), Some(vec!["../".to_owned()]));
+    }
+
+    #[test]
+    fn queries_are_decoded() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(query("a=1&b=x+y%21&c&d=%"), [pair("a", "1"), pair("b", "x y!"), pair("c", "")]);
+        assert_eq!(decoded("%+1"), None);
+    }
+
+    #[test]
+    fn no_route_hides_another() {
+        let all: Vec<_> = ROUTES.iter().copied().flatten().collect();
+        for (index, route) in all.iter().enumerate() {
+            let same = |other: &&&Route| (other.method, other.path) == (route.method, route.path);
+            assert!(
+                !all[..index].iter().any(|other| same(&other)),
+                "{} {}",
+                route.method,
+                route.path
+            );
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Statements: `POST /1.0/sql`, and their cancellation.
+
+use std::time::Duration;
+
+use hyper::{StatusCode, header};
+use serde_json::{Value as Json, json};
+use types::Value;
+
+use super::{Names, Route, login};
+use crate::call::Call;
+use crate::gateway::Lease;
+use crate::json;
+use crate::reply::{Reply, error_json, status_of};
+use crate::sink::{JsonSink, Limits};
+
+pub const ROUTES: &[Route] =
+    &[login("POST", "/1.0/sql", run), login("DELETE", "/1.0/statements/{id}", cancel)];
+
+/// Rows of a result when the request names no number.
+const ROWS_DEFAULT: u64 = 100_000;
+/// Bytes of an answer that is built in memory.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Longest id of a statement.
+const ID_LENGTH_MAX: usize = 128;
+
+/// A request for statements.
+pub struct Statements {
+    /// The text, perhaps several statements.
+    pub sql: String,
+    /// Values of the question marks; only for one statement.
+    pub parameters: Vec<Value>,
+    /// Current schema.
+    pub schema: Option<String>,
+    /// The caller's name for it, to cancel it by.
+    pub id: Option<String>,
+    /// Rows of a result.
+    pub rows_max: u64,
+}
+
+/// Reads the body of a request: JSON, or text that is the statements.
+///
+/// # Errors
+/// Status 400, 415.
+pub fn read(call: &Call<'_>) -> Result<Statements, Reply> {
+    let request = call.request;
+    let given = request.header(header::CONTENT_TYPE).unwrap_or("application/json");
+    let media = given.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    match media.as_str() {
+        "application/json" => from_json(&request.json()?),
+        "text/plain" | "application/sql" => {
+            let sql = std::str::from_utf8(&request.body)
+                .map_err(|_| Reply::failure(StatusCode::BAD_REQUEST, "the body is not UTF-8"))?;
+            Ok(Statements {
+                sql: sql.to_owned(),
+                parameters: Vec::new(),
+                schema: request.parameter("schema").map(str::to_owned),
+                id: request.parameter("id").map(str::to_owned),
+                rows_max: ROWS_DEFAULT,
+            })
+        }
+        _ => Err(Reply::failure(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the body is application/json or text/plain",
+        )),
+    }
+}
+
+fn from_json(body: &Json) -> Result<Statements, Reply> {
+    let wrong = |what: &str| Reply::failure(StatusCode::BAD_REQUEST, what);
+    let Json::Object(fields) = body else { return Err(wrong("the body is not an object")) };
+    const KNOWN: [&str; 5] = ["sql", "parameters", "schema", "id", "max_rows"];
+    if let Some(unknown) = fields.keys().find(|field| !KNOWN.contains(&field.as_str())) {
+        return Err(wrong(&format!("no field is called {unknown:?}")));
+    }
+    let text = |name: &str| match fields.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(wrong(&format!("{name} is not a string"))),
+    };
+    let sql = text("sql")?.ok_or_else(|| wrong("sql is missing"))?;
+    let parameters = match fields.get("parameters") {
+        None | Some(Json::Null) => Vec::new(),
+        Some(Json::Array(values)) => {
+            let values = values.iter().map(json::parameter).collect::<errors::Result<_>>();
+            values.map_err(|error| Reply::sql_error(&error))?
+        }
+        Some(_) => return Err(wrong("parameters is not an array")),
+    };
+    let rows_max = match fields.get("max_rows") {
+        None | Some(Json::Null) => ROWS_DEFAULT,
+        Some(number) => number.as_u64().ok_or_else(|| wrong("max_rows is not a number"))?,
+    };
+    let id = text("id")?;
+    if id.as_ref().is_some_and(|id| id.is_empty() || id.len() > ID_LENGTH_MAX) {
+        return Err(wrong("id is empty or too long"));
+    }
+    Ok(Statements { sql, parameters, schema: text("schema")?, id, rows_max })
+}
+
+fn run(call: &Call<'_>, _: &Names) -> Reply {
+    let statements = match read(call) {
+        Ok(statements) => statements,
+        Err(reply) => return reply,
+    };
+    let mut lease = match call.gateway.session(&call.caller, statements.schema.as_deref()) {
+        Ok(lease) => lease,
+        Err(error) => return Reply::sql_error(&error),
+    };
+    match run_in(call, &mut lease, &statements) {
+        Ok(reply) => {
+            lease.give_back();
+            reply
+        }
+        // The session may be in the middle of a result: it ends.
+        Err(reply) => reply,
+    }
+}
+
+/// Runs statements in a session.
+///
+/// # Errors
+/// The session cannot be used any more; the answer all the same.
+pub fn run_in(
+    call: &Call<'_>,
+    lease: &mut Lease<'_>,
+    statements: &Statements,
+) -> Result<Reply, Reply> {
+    let running = &call.gateway.running;
+    let registered = match &statements.id {
+        None => None,
+        Some(id) => match running.register(&call.caller.user, id, lease.cancel()) {
+            Some(registered) => Some(registered),
+            None => return Ok(Reply::failure(StatusCode::CONFLICT, "a statement has this id")),
+        },
+    };
+    let started = sys::clock::monotonic();
+    let limits = Limits { rows_max: statements.rows_max, bytes_max: ANSWER_BYTES_MAX };
+    let mut sink = JsonSink::new(&limits);
+    let ended = lease.run(&statements.sql, &statements.parameters, &mut sink);
+    drop(registered);
+    let ended = ended.and_then(|()| sink.wait_for_commits());
+    if let Err(error) = ended {
+        return Err(Reply::sql_error(&error));
+    }
+    let took = sys::clock::monotonic().saturating_sub(started);
+    Ok(finish(lease, sink, took))
+}
+
+/// The answer: the results, and the warnings or the error of the last statement.
+fn finish(lease: &mut Lease<'_>, mut sink: JsonSink, took: Duration) -> Reply {
+    let connection_id = lease.connection_id();
+    if let Some(error) = sink.error.take() {
+        // A result that was cut off by the error is left out.
+        let whole = sink.whole_results();
+        let mut body = format!("{{\"error\":{},\"results\":[", error_json(&error)).into_bytes();
+        body.extend_from_slice(whole);
+        body.extend_from_slice(b"]}");
+        return Reply::json(status_of(error.code()), body);
+    }
+    let warnings = if sink.warnings > 0 { warnings(lease) } else { json!([]) };
+    let mut body = Vec::with_capacity(sink.out.len() + 100);
+    body.extend_from_slice(b"{\"results\":[");
+    body.extend_from_slice(&sink.out);
+    let end = format!(
+        "],\"warnings\":{warnings},\"duration_us\":{},\"connection_id\":{connection_id}}}",
+        took.as_micros()
+    );
+    body.extend_from_slice(end.as_bytes());
+    Reply::json(StatusCode::OK, body)
+}
+
+fn warnings(lease: &mut Lease<'_>) -> Json {
+    let Ok(answer) = lease.values("SHOW WARNINGS", &[]) else { return json!([]) };
+    let text = |value: &Value| match value {
+        Value::Bytes(bytes) => Json::from(String::from_utf8_lossy(bytes)),
+        Value::Int(number) => Json::from(*number),
+        Value::UInt(number) => Json::from(*number),
+        _ => Json::Null,
+    };
+    let one = |row: &Vec<Value>| match &row[..] {
+        [level, code, message] => {
+            json!({ "level": text(level), "code": text(code), "message": text(message) })
+        }
+        _ => Json::Null,
+    };
+    answer.rows.iter().map(one).collect()
+}
+
+fn cancel(call: &Call<'_>, names: &Names) -> Reply {
+    match call.gateway.running.cancel(&call.caller.user, &names[0]) {
+        true => Reply::empty(),
+        false => Reply::failure(StatusCode::NOT_FOUND, "no statement has this id"),
+    }
+}

@@ -1,0 +1,258 @@
+//! Takes the results of statements and writes them as JSON while rows come.
+
+use engine_api::{CancelToken, CommitHandle};
+use errors::{Error, Result, bail};
+use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState};
+use serde_json::{Value as Json, json};
+use types::{DataType, Value};
+
+use crate::json::{self, Form};
+
+/// Results as the elements of a JSON array.
+pub struct JsonSink {
+    /// The elements so far, without the brackets.
+    pub out: Vec<u8>,
+    /// The error that ended the statements.
+    pub error: Option<Error>,
+    /// Warnings of the last statement.
+    pub warnings: u16,
+    rows_max: u64,
+    bytes_max: usize,
+    everything_as_text: bool,
+    columns: Vec<(DataType, Form)>,
+    /// Length of `out` up to the end of the last result.
+    whole: usize,
+    rows: u64,
+    shown: u64,
+    scratch: Vec<u8>,
+    commits: Vec<CommitHandle>,
+}
+
+/// What a sink keeps of each result.
+pub struct Limits {
+    /// Rows of one result; others are counted only.
+    pub rows_max: u64,
+    /// Bytes of all results: more is an error.
+    pub bytes_max: usize,
+}
+
+impl JsonSink {
+    /// A sink for typed values.
+    pub fn new(limits: &Limits) -> JsonSink {
+        JsonSink {
+            out: Vec::new(),
+            error: None,
+            warnings: 0,
+            rows_max: limits.rows_max,
+            bytes_max: limits.bytes_max,
+            everything_as_text: false,
+            columns: Vec::new(),
+            whole: 0,
+            rows: 0,
+            shown: 0,
+            scratch: Vec::new(),
+            commits: Vec::new(),
+        }
+    }
+
+    /// A sink for version 0.3: only the rows of the last result, all values as strings.
+    pub fn of_strings(limits: &Limits) -> JsonSink {
+        JsonSink { everything_as_text: true, ..JsonSink::new(limits) }
+    }
+
+    /// Waits until what the statements committed is durable: before that no answer may go out.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn wait_for_commits(&mut self) -> Result<()> {
+        for commit in self.commits.drain(..) {
+            if !commit.is_durable() {
+                commit.wait().map_err(|error| error.into_error(&CancelToken::new()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The results that have their end.
+    pub fn whole_results(&self) -> &[u8] {
+        &self.out[..self.whole]
+    }
+
+    fn note_commit(&mut self, state: &OkInfo) {
+        if let Some(commit) = state.commit.as_ref().filter(|commit| !commit.is_durable()) {
+            self.commits.push(commit.clone());
+        }
+        self.warnings = state.warnings;
+    }
+
+    fn separate(&mut self) {
+        if !self.out.is_empty() {
+            self.out.push(b',');
+        }
+    }
+
+    /// The form of the values of a column.
+    fn form(&self, ty: &DataType) -> Form {
+        if self.everything_as_text { Form::Everything } else { json::form_of(ty) }
+    }
+}
+
+impl ResultSink for JsonSink {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.columns =
+            columns.iter().map(|column| (column.ty.clone(), self.form(&column.ty))).collect();
+        (self.rows, self.shown) = (0, 0);
+        if self.everything_as_text {
+            self.out.clear();
+            return Ok(());
+        }
+        self.separate();
+        let described: Vec<Json> = columns.iter().map(json::column).collect();
+        self.out.extend_from_slice(b"{\"columns\":");
+        self.out.extend_from_slice(Json::from(described).to_string().as_bytes());
+        self.out.extend_from_slice(b",\"rows\":[");
+        Ok(())
+    }
+
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        self.rows += 1;
+        if self.rows > self.rows_max {
+            return Ok(());
+        }
+        if self.out.len() > self.bytes_max {
+            bail!(NET_PACKET_TOO_LARGE);
+        }
+        if self.shown > 0 {
+            self.out.push(b',');
+        }
+        self.shown += 1;
+        self.out.push(b'[');
+        for (index, (ty, form)) in self.columns.iter().enumerate() {
+            if index > 0 {
+                self.out.push(b',');
+            }
+            let cell = row.cell(index)?;
+            json::write_cell(&cell, ty, *form, &mut self.scratch, &mut self.out)?;
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+
+    fn end(&mut self, state: &SessionState) -> Result<()> {
+        self.note_commit(state);
+        if !self.everything_as_text {
+            let end = format!(
+                "],\"row_count\":{},\"truncated\":{},\"warnings\":{}}}",
+                self.rows,
+                self.rows > self.shown,
+                state.warnings
+            );
+            self.out.extend_from_slice(end.as_bytes());
+        }
+        self.whole = self.out.len();
+        Ok(())
+    }
+
+    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
+        self.note_commit(ok);
+        if self.everything_as_text {
+            self.out.clear();
+            return Ok(());
+        }
+        self.separate();
+        let result = json!({
+            "affected_rows": ok.affected_rows,
+            "last_insert_id": ok.last_insert_id,
+            "info": ok.info,
+            "warnings": ok.warnings,
+        });
+        self.out.extend_from_slice(result.to_string().as_bytes());
+        self.whole = self.out.len();
+        Ok(())
+    }
+
+    fn error(&mut self, error: &Error) -> Result<()> {
+        // Rows of a result without an end are no result.
+        self.error = Some(error.clone());
+        Ok(())
+    }
+
+    fn local_file(&mut self, _name: &str) -> Result<Box<dyn LocalFile + '_>> {
+        bail!(CLIENT_LOCAL_FILES_DISABLED)
+    }
+}
+
+/// The values of one statement, for calls that build their answer from them.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Columns; empty for a statement without a result set.
+    pub columns: Vec<ColumnMeta>,
+    /// Rows.
+    pub rows: Vec<Vec<Value>>,
+    /// Affected rows.
+    pub affected_rows: u64,
+    /// Generated id.
+    pub last_insert_id: u64,
+    /// Rows that a call may hold in memory.
+    pub rows_max: usize,
+    error: Option<Error>,
+    commits: Vec<CommitHandle>,
+}
+
+impl Answer {
+    /// An answer that takes up to `rows_max` rows.
+    pub fn new(rows_max: usize) -> Answer {
+        Answer { rows_max, ..Answer::default() }
+    }
+
+    /// Waits for durability, and gives the error of the statement.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub fn finish(mut self) -> Result<Answer> {
+        for commit in self.commits.drain(..) {
+            commit.wait().map_err(|error| error.into_error(&CancelToken::new()))?;
+        }
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+}
+
+impl ResultSink for Answer {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.columns = columns.to_vec();
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        if self.rows.len() == self.rows_max {
+            bail!(NET_PACKET_TOO_LARGE);
+        }
+        let values = (0..row.len()).map(|index| row.value(index)).collect::<Result<_>>()?;
+        self.rows.push(values);
+        Ok(())
+    }
+
+    fn end(&mut self, state: &SessionState) -> Result<()> {
+        self.commits.extend(state.commit.clone());
+        Ok(())
+    }
+
+    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
+        self.commits.extend(ok.commit.clone());
+        (self.affected_rows, self.last_insert_id) = (ok.affected_rows, ok.last_insert_id);
+        Ok(())
+    }
+
+    fn error(&mut self, error: &Error) -> Result<()> {
+        self.error = Some(error.clone());
+        Ok(())
+    }
+
+    fn local_file(&mut self, _name: &str) -> Result<Box<dyn LocalFile + '_>> {
+        bail!(CLIENT_LOCAL_FILES_DISABLED)
+    }
+}

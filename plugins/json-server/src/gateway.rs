@@ -12,6 +12,7 @@ use types::Value;
 
 use crate::account::{Accounts, Caller};
 use crate::running::Running;
+use crate::settings::Settings;
 use crate::sink::Answer;
 use crate::tokens::Tokens;
 
@@ -21,36 +22,6 @@ const FIRST_CONNECTION: u64 = 1 << 40;
 const IDLE_MAX: usize = 64;
 /// Rows that a call may hold in memory to build its answer from.
 pub const ROWS_HELD_MAX: usize = 100_000;
-
-/// The settings of the listener and of version 0.3's calls.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// `json_server_port`.
-    pub port: u16,
-    /// `json_server_bind_address`; loopback when it is not set.
-    pub bind_address: Option<std::net::IpAddr>,
-    /// `json_server_schema`.
-    pub schema: String,
-    /// `json_server_table`.
-    pub table: String,
-    /// `json_server_allow_drop_table`.
-    pub allow_drop_table: bool,
-    /// `json_server_max_threads`.
-    pub threads_max: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            port: 8086,
-            bind_address: None,
-            schema: "test".into(),
-            table: String::new(),
-            allow_drop_table: false,
-            threads_max: 32,
-        }
-    }
-}
 
 /// Shared by all requests.
 pub struct Gateway {

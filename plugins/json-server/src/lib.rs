@@ -12,6 +12,7 @@ mod listener;
 mod reply;
 mod routes;
 mod running;
+mod settings;
 mod sink;
 mod tokens;
 
@@ -19,26 +20,27 @@ use std::sync::Arc;
 
 use plugin_api::{Plugin, PluginInfo, Registrar};
 
-pub use gateway::Settings;
-pub use listener::JsonServer;
+use listener::JsonServer;
+use settings::Settings;
 
 /// The plugin that brings the listener.
-struct JsonServerPlugin;
+#[derive(Debug, Default)]
+struct JsonServerPlugin {
+    settings: Settings,
+}
 
 impl Plugin for JsonServerPlugin {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "json_server",
-            description: "SQL, documents and tables as JSON over HTTP, and the web console.",
-        }
+        PluginInfo::new("json_server", "SQL as JSON over HTTP, and the web console.").on_request()
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
-        registrar.listener(Arc::new(JsonServer::default()));
+        self.settings.register(registrar);
+        registrar.listener(Arc::new(JsonServer { settings: self.settings.clone() }));
     }
 }
 
 /// The plugin.
 pub fn plugin() -> Box<dyn Plugin> {
-    Box::new(JsonServerPlugin)
+    Box::<JsonServerPlugin>::default()
 }

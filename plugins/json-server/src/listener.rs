@@ -1,6 +1,6 @@
 //! Sockets: accepting, reading requests within limits, writing answers.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +17,10 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 
 use crate::call::Incoming;
-use crate::gateway::{Gateway, Settings};
+use crate::gateway::Gateway;
 use crate::reply::Reply;
 use crate::routes;
+use crate::settings::Settings;
 
 /// Threads that read and write sockets.
 const IO_THREADS: usize = 2;
@@ -36,11 +37,8 @@ const BODY_BYTES_MAX: usize = 16 << 20;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// The listener.
-#[derive(Default)]
 pub struct JsonServer {
-    /// The port instead of the setting: for tests, which run side by side.
-    pub port: Option<u16>,
-    /// Settings of version 0.3's calls.
+    /// The plugin's variables.
     pub settings: Settings,
 }
 
@@ -50,7 +48,8 @@ impl Listener for JsonServer {
     }
 
     fn start(&self, ctx: ListenerContext) -> Result<Box<dyn RunningListener>> {
-        let threads = self.settings.threads_max;
+        let threads = self.settings.max_threads.number() as usize;
+        let address = self.address()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(IO_THREADS)
             .max_blocking_threads(threads)
@@ -60,10 +59,6 @@ impl Listener for JsonServer {
             .enable_time()
             .build()
             .map_err(Error::internal)?;
-        let address = SocketAddr::new(
-            self.settings.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            self.port.unwrap_or(self.settings.port),
-        );
         let bound = runtime.block_on(TcpListener::bind(address));
         let listener = bound.map_err(|error| {
             Error::internal(format_args!("json_server cannot listen on {address}: {error}"))
@@ -75,6 +70,17 @@ impl Listener for JsonServer {
         runtime.spawn(accept(listener, gateway.clone(), stopped));
         tracing::info!(%address, "json_server listens");
         Ok(Box::new(Running { runtime, gateway, stop, port }))
+    }
+}
+
+impl JsonServer {
+    fn address(&self) -> Result<SocketAddr> {
+        let text = self.settings.bind_address.text();
+        let ip: IpAddr = text
+            .parse()
+            .map_err(|_| errors::err!(WRONG_VALUE_FOR_VAR, "json_server_bind_address", text))?;
+        let port = u16::try_from(self.settings.port.number()).map_err(Error::internal)?;
+        Ok(SocketAddr::new(ip, port))
     }
 }
 

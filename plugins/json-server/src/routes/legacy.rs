@@ -8,7 +8,7 @@ use super::{Names, Route, login, public};
 use crate::call::{Call, Incoming};
 use crate::gateway::{Gateway, Lease};
 use crate::reply::Reply;
-use crate::sink::{JsonSink, Limits};
+use crate::sink::{JsonSink, Limits, text};
 
 pub const ROUTES: &[Route] = &[
     public("GET", "/version", version),
@@ -87,14 +87,14 @@ fn sql(call: &Call<'_>, _: &Names) -> Reply {
 }
 
 /// The table that a request names.
-struct Place<'a> {
-    schema: &'a str,
-    table: &'a str,
+struct Place {
+    schema: String,
+    table: String,
 }
 
-impl Place<'_> {
+impl Place {
     fn quoted(&self) -> String {
-        format!("{}.{}", quoted(self.schema), quoted(self.table))
+        format!("{}.{}", quoted(&self.schema), quoted(&self.table))
     }
 }
 
@@ -103,10 +103,11 @@ fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-fn place<'a>(call: &'a Call<'_>) -> Result<Place<'a>, Reply> {
+fn place(call: &Call<'_>) -> Result<Place, Reply> {
     let settings = &call.gateway.settings;
-    let schema = call.request.parameter("schema").unwrap_or(&settings.schema);
-    let table = call.request.parameter("table").unwrap_or(&settings.table);
+    let given = |name: &str| call.request.parameter(name).map(str::to_owned);
+    let schema = given("schema").unwrap_or_else(|| settings.schema.text());
+    let table = given("table").unwrap_or_else(|| settings.table.text());
     if table.is_empty() {
         let message = "table must be specified in URI query string.";
         return Err(Reply::failure(StatusCode::NOT_FOUND, message));
@@ -180,7 +181,7 @@ fn put(call: &Call<'_>, _: &Names) -> Reply {
 /// Creates the table, or adds the columns that the document needs.
 fn create_table(
     lease: &mut Lease<'_>,
-    place: &Place<'_>,
+    place: &Place,
     document: &Map<String, Json>,
 ) -> errors::Result<()> {
     let known = columns(lease, place)?;
@@ -203,21 +204,12 @@ fn create_table(
 }
 
 /// The names of a table's columns; none when it does not exist.
-fn columns(lease: &mut Lease<'_>, place: &Place<'_>) -> errors::Result<Vec<String>> {
+fn columns(lease: &mut Lease<'_>, place: &Place) -> errors::Result<Vec<String>> {
     let sql = "SELECT COLUMN_NAME FROM information_schema.COLUMNS \
                WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-    let names = [Value::text(place.schema), Value::text(place.table)];
+    let names = [Value::text(&place.schema), Value::text(&place.table)];
     let answer = lease.values(sql, &names)?;
     Ok(answer.rows.iter().filter_map(|row| text(&row[0])).collect())
-}
-
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        Value::Int(number) => Some(number.to_string()),
-        Value::UInt(number) => Some(number.to_string()),
-        _ => None,
-    }
 }
 
 /// A member of a document as its column stores it: as JSON text, so that its type comes back.
@@ -264,7 +256,7 @@ fn delete(call: &Call<'_>, _: &Names) -> Reply {
         Err(reply) => return reply,
     };
     let id = id.as_ref().and_then(Json::as_i64);
-    if id.is_none() && !call.gateway.settings.allow_drop_table {
+    if id.is_none() && !call.gateway.settings.allow_drop_table.is_on() {
         let message =
             "_id must be specified in URI query string or set --json_server.allow_drop_table =true";
         return Reply::failure(StatusCode::NOT_FOUND, message);

@@ -8,6 +8,7 @@ use crate::account::Caller;
 use crate::call::{COOKIE, Call, Incoming, refused};
 use crate::gateway::Gateway;
 use crate::reply::Reply;
+use crate::sink::text;
 use crate::tokens::TOKEN_LIFE;
 
 pub const ROUTES: &[Route] = &[
@@ -62,15 +63,13 @@ fn me(call: &Call<'_>, _: &Names) -> Reply {
     });
     match answer {
         Ok(answer) => {
-            let text = |index: usize| match answer.rows.first().and_then(|row| row.get(index)) {
-                Some(types::Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-                _ => String::new(),
-            };
+            let row = answer.rows.first();
+            let cell = |index: usize| row.and_then(|row| text(row.get(index)?)).unwrap_or_default();
             Reply::document(&json!({
                 "user": call.caller.user,
-                "account": text(0),
-                "version": text(1),
-                "role": text(2),
+                "account": cell(0),
+                "version": cell(1),
+                "role": cell(2),
             }))
         }
         Err(error) => Reply::sql_error(&error),

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::gateway::Lease;
 use crate::json;
 use crate::reply::{Reply, error_json, status_of};
-use crate::sink::{JsonSink, Limits};
+use crate::sink::{JsonSink, Limits, text};
 
 pub const ROUTES: &[Route] =
     &[login("POST", "/1.0/sql", run), login("DELETE", "/1.0/statements/{id}", cancel)];
@@ -72,12 +72,12 @@ fn from_json(body: &Json) -> Result<Statements, Reply> {
     if let Some(unknown) = fields.keys().find(|field| !KNOWN.contains(&field.as_str())) {
         return Err(wrong(&format!("no field is called {unknown:?}")));
     }
-    let text = |name: &str| match fields.get(name) {
+    let field = |name: &str| match fields.get(name) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::String(text)) => Ok(Some(text.clone())),
         Some(_) => Err(wrong(&format!("{name} is not a string"))),
     };
-    let sql = text("sql")?.ok_or_else(|| wrong("sql is missing"))?;
+    let sql = field("sql")?.ok_or_else(|| wrong("sql is missing"))?;
     let parameters = match fields.get("parameters") {
         None | Some(Json::Null) => Vec::new(),
         Some(Json::Array(values)) => {
@@ -90,11 +90,11 @@ fn from_json(body: &Json) -> Result<Statements, Reply> {
         None | Some(Json::Null) => ROWS_DEFAULT,
         Some(number) => number.as_u64().ok_or_else(|| wrong("max_rows is not a number"))?,
     };
-    let id = text("id")?;
+    let id = field("id")?;
     if id.as_ref().is_some_and(|id| id.is_empty() || id.len() > ID_LENGTH_MAX) {
         return Err(wrong("id is empty or too long"));
     }
-    Ok(Statements { sql, parameters, schema: text("schema")?, id, rows_max })
+    Ok(Statements { sql, parameters, schema: field("schema")?, id, rows_max })
 }
 
 fn run(call: &Call<'_>, _: &Names) -> Reply {
@@ -171,15 +171,10 @@ fn finish(lease: &mut Lease<'_>, mut sink: JsonSink, took: Duration) -> Reply {
 
 fn warnings(lease: &mut Lease<'_>) -> Json {
     let Ok(answer) = lease.values("SHOW WARNINGS", &[]) else { return json!([]) };
-    let text = |value: &Value| match value {
-        Value::Bytes(bytes) => Json::from(String::from_utf8_lossy(bytes)),
-        Value::Int(number) => Json::from(*number),
-        Value::UInt(number) => Json::from(*number),
-        _ => Json::Null,
-    };
     let one = |row: &Vec<Value>| match &row[..] {
         [level, code, message] => {
-            json!({ "level": text(level), "code": text(code), "message": text(message) })
+            let code = text(code).and_then(|code| code.parse::<u64>().ok());
+            json!({ "level": text(level), "code": code, "message": text(message) })
         }
         _ => Json::Null,
     };

@@ -9,10 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use engine_memory::MemoryEngine;
-use json_server::{JsonServer, Settings};
-use plugin_api::{
-    Listener, ListenerContext, Plugin, PluginInfo, Registrar, Registry, RunningListener,
-};
+use plugin_api::{ListenerContext, Plugin, PluginInfo, Registrar, Registry, RunningListener};
 use serde_json::Value as Json;
 use session::{RootAccount, Server, ServerConfig};
 
@@ -20,7 +17,7 @@ struct MemoryOnly(Arc<MemoryEngine>);
 
 impl Plugin for MemoryOnly {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "memory", description: "Engine of the tests." }
+        PluginInfo::new("memory", "Engine of the tests.")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
@@ -37,10 +34,6 @@ pub struct Machine {
 
 impl Machine {
     pub fn start() -> Machine {
-        Machine::with(Settings::default())
-    }
-
-    pub fn with(settings: Settings) -> Machine {
         let engine = Arc::new(MemoryEngine::new());
         let plugins: Vec<Box<dyn Plugin>> = vec![
             Box::new(MemoryOnly(engine.clone())),
@@ -53,22 +46,25 @@ impl Machine {
             Box::new(information_schema::InformationSchema),
             Box::new(show::ShowStatements),
             authentication::plugin(),
+            json_server::plugin(),
         ];
+        let registry = Registry::build(&plugins);
+        let listener = registry.listeners()[0].clone();
         let server = Server::open(ServerConfig {
             version: "9.7.0-Squall-test".into(),
-            registry: Arc::new(Registry::build(&plugins)),
+            registry,
+            plugins: Vec::new(),
             default_engine: engine.clone(),
             temporary_engine: engine,
             clock: Arc::new(sys::clock::RealClock::new()),
             system_zone: Arc::new(types::FixedOffset::utc()),
             shutdown: Box::new(|| {}),
-            options: Vec::new(),
+            options: vec![("json_server_port".into(), "0".into())],
             root: RootAccount { os_user: None, password: Some("p".into()) },
             insecure_root: false,
             io_times: Arc::default(),
         })
         .expect("a server");
-        let listener = JsonServer { port: Some(0), settings };
         let running = listener
             .start(ListenerContext {
                 sessions: server.clone(),

@@ -339,7 +339,7 @@ impl<'b> Binder<'b> {
         self.bind_args_of(function, function.name, args)
     }
 
-    fn bind_args_of(
+    pub(crate) fn bind_args_of(
         &mut self,
         function: &ScalarFunction,
         called: &str,

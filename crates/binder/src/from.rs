@@ -52,6 +52,7 @@ impl Binder<'_> {
             ast::TableFactor::Table(table) => self.bind_named_table(table),
             ast::TableFactor::Derived(derived) => self.bind_derived(derived),
             ast::TableFactor::JsonTable(table) => self.bind_json_table(table),
+            ast::TableFactor::Function(table) => self.bind_table_function(table),
             ast::TableFactor::Join(join) => self.bind_join(join),
             ast::TableFactor::List(factors) => {
                 let mut plan: Option<Logical> = None;

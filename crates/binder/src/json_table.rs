@@ -39,7 +39,8 @@ impl Binder<'_> {
         };
         self.bind_json_level(&table.path, &table.columns, None, &mut parts)?;
         let lateral = !document.is_constant();
-        let rows = JsonRows { document, alias: alias.clone(), levels: parts.levels };
+        let function = Arc::from("json_table");
+        let rows = JsonRows { document, function, alias: alias.clone(), levels: parts.levels };
         let bound = BoundQuery {
             plan: Logical::JsonRows(Box::new(rows)),
             outputs: parts.outputs,

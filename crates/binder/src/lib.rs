@@ -28,6 +28,7 @@ mod spelling;
 mod statement;
 mod subquery;
 mod table_expression;
+mod table_function;
 mod table_write;
 mod typing;
 mod update;

@@ -101,10 +101,13 @@ pub enum LogicalJoinKind {
     Left,
 }
 
-/// The rows that the paths of JSON_TABLE find in a document, which may be a column of a table before it.
+/// The rows that the paths of JSON_TABLE find in a document, which may be a column of a table before it. Those of any other table function are
+/// in the document that it returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonRows {
     pub document: Expr,
+    /// The function, in lower case.
+    pub function: Arc<str>,
     pub alias: Arc<str>,
     /// The table's own path first, then those of NESTED in the order written.
     pub levels: Vec<JsonLevel>,

@@ -278,6 +278,16 @@ impl fmt::Debug for ScalarFunction {
     }
 }
 
+/// A function whose rows are a table: `SELECT .. FROM name(arguments)`. The arguments may be columns of tables before it.
+#[derive(Clone, Debug)]
+pub struct TableFunction {
+    /// Its name, arguments and code. The code returns JSON: an array with an array for each row, which has the cells in the order of
+    /// `columns`; NULL for no row. It is a scalar function of that name as well.
+    pub rows: ScalarFunction,
+    /// Names and types of the columns.
+    pub columns: fn() -> Vec<(&'static str, DataType)>,
+}
+
 /// State of one group of an aggregate.
 pub trait Accumulator: Send {
     /// Adds a row's coerced arguments. The caller has already removed duplicates for DISTINCT.

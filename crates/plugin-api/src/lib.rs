@@ -30,7 +30,7 @@ pub use forward::ForwardingSink;
 pub use function::{
     Accumulator, AggregateFunction, ArgInfo, Arguments, Arity, BindContext, BoundAggregate,
     BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel, NullRule,
-    ScalarFunction, SessionServices, StatementKernel, TruthArguments,
+    ScalarFunction, SessionServices, StatementKernel, TableFunction, TruthArguments,
 };
 pub use information::{
     AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,

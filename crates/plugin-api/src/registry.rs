@@ -9,7 +9,7 @@ use errors::{Result, bail, err};
 use types::{AggregateRole, FunctionRole, ZoneRules};
 
 use crate::authentication::Authenticator;
-use crate::function::{AggregateFunction, ScalarFunction};
+use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
 use crate::information::InformationTable;
 use crate::job::BackgroundJob;
 use crate::language::ProgramLanguage;
@@ -25,6 +25,7 @@ use crate::variable::{Definition, GlobalValue, PluginVariable, StatusVariable};
 pub struct Registry {
     modules: Vec<Module>,
     functions: HashMap<&'static str, Arc<ScalarFunction>>,
+    table_functions: HashMap<&'static str, Arc<TableFunction>>,
     roles: HashMap<FunctionRole, Arc<ScalarFunction>>,
     aggregates: HashMap<&'static str, Arc<AggregateFunction>>,
     aggregate_roles: HashMap<AggregateRole, Arc<AggregateFunction>>,
@@ -83,6 +84,7 @@ impl Registry {
         let Registry {
             modules: _,
             functions,
+            table_functions,
             roles,
             aggregates,
             aggregate_roles,
@@ -101,6 +103,8 @@ impl Registry {
             languages,
         } = part;
         self.functions.extend(functions.iter().map(|(name, function)| (*name, function.clone())));
+        let of_tables = table_functions.iter().map(|(name, function)| (*name, function.clone()));
+        self.table_functions.extend(of_tables);
         self.roles.extend(roles.iter().map(|(role, function)| (*role, function.clone())));
         self.aggregates.extend(aggregates.iter().map(|(name, function)| (*name, function.clone())));
         let of_roles = aggregate_roles.iter().map(|(role, function)| (*role, function.clone()));
@@ -199,6 +203,11 @@ impl Registry {
     /// The scalar function called `name` (upper case).
     pub fn function(&self, name: &str) -> Option<&Arc<ScalarFunction>> {
         self.functions.get(name)
+    }
+
+    /// The table function called `name` (upper case).
+    pub fn table_function(&self, name: &str) -> Option<&Arc<TableFunction>> {
+        self.table_functions.get(name)
     }
 
     /// The scalar function that has `role`.
@@ -311,6 +320,13 @@ impl Registrar<'_> {
             self.registry.roles.insert(role, function.clone());
         }
         self.items.push(("FUNCTION", function.name.to_owned()));
+    }
+
+    /// Adds a table function, and its code as a scalar function.
+    pub fn table_function(&mut self, function: TableFunction) {
+        self.items.push(("TABLE FUNCTION", function.rows.name.to_owned()));
+        self.function(function.rows.clone());
+        self.registry.table_functions.insert(function.rows.name, Arc::new(function));
     }
 
     /// Adds an aggregate under its name and aliases.

@@ -341,6 +341,16 @@ impl Printer<'_> {
                 self.s(") ");
                 self.ident(&table.alias);
             }
+            TableFactor::Function(table) => {
+                self.ident(&table.name);
+                self.s("(");
+                self.list(&table.args, Self::expr);
+                self.s(")");
+                if let Some(alias) = &table.alias {
+                    self.s(" ");
+                    self.ident(alias);
+                }
+            }
             TableFactor::Join(join) => self.join(join),
             TableFactor::List(items) => {
                 self.s("(");

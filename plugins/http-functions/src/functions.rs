@@ -21,7 +21,7 @@ use crate::wait::perform_and_wait;
 use crate::{PRIVILEGE, settings};
 
 /// Characters of the longest answer.
-const CHARACTERS_MAX: u64 = 1 << 29;
+pub(crate) const CHARACTERS_MAX: u64 = 1 << 29;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(

@@ -1,4 +1,4 @@
-//! HTTP from SQL: `http_get`, `http_post`, `http_put` and `http_delete`.
+//! HTTP from SQL: `http_get`, `http_post`, `http_put` and `http_delete`, and the table function `http`.
 //!
 //! Off unless loaded, and then nothing is allowed until `http_allowed_hosts` names it. A server that can be told to make requests must not become
 //! a way into the network it stands in: `allow` says where requests may go, `resolver` applies that to the addresses that a name leads to, and
@@ -11,6 +11,7 @@ mod functions;
 mod request;
 mod resolver;
 mod settings;
+mod table;
 #[cfg(test)]
 mod tests;
 mod url;
@@ -35,5 +36,6 @@ impl Plugin for HttpFunctions {
         registrar.privilege(PRIVILEGE);
         settings::declare(registrar);
         functions::FUNCTIONS.iter().for_each(|function| registrar.function(function.clone()));
+        registrar.table_function(table::HTTP);
     }
 }

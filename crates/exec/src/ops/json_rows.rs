@@ -1,4 +1,6 @@
-//! The rows of JSON_TABLE: the items that its paths find in a document, in order. The columns are computed above it.
+//! The rows of JSON_TABLE and other table functions: the items that paths find in a document, in order. The columns are computed above it.
+
+use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use types::json::{self, JsonRef};
@@ -8,13 +10,12 @@ use crate::expr::Code;
 use crate::operator::Operator;
 use crate::run::Run;
 
-/// As errors name the function.
-const NAME: &str = "json_table";
-
 /// JSON_TABLE in a program.
 pub(crate) struct JsonRowsNode {
     document: Code,
     ty: DataType,
+    /// As errors name the function.
+    name: Arc<str>,
     levels: Vec<Level>,
 }
 
@@ -44,7 +45,8 @@ impl JsonRowsNode {
                 ordinal: level.ordinal.0 as usize,
             });
         }
-        Ok(JsonRowsNode { document, ty: rows.document.ty(), levels })
+        let (ty, name) = (rows.document.ty(), rows.function.clone());
+        Ok(JsonRowsNode { document, ty, name, levels })
     }
 
     /// The document as binary JSON; `None` for NULL.
@@ -59,11 +61,11 @@ impl JsonRowsNode {
                 }
                 Err(error) => {
                     let code = ErrorCode::INVALID_JSON_TEXT_IN_PARAM;
-                    Err(Error::with(code, &[&1, &NAME, &error.message, &error.position]))
+                    Err(Error::with(code, &[&1, &self.name, &error.message, &error.position]))
                 }
             },
             Value::Bytes(_) => Err(Error::with(ErrorCode::INVALID_JSON_CHARSET, &[&"binary"])),
-            _ => Err(Error::with(ErrorCode::INVALID_TYPE_FOR_JSON, &[&1, &NAME])),
+            _ => Err(Error::with(ErrorCode::INVALID_TYPE_FOR_JSON, &[&1, &self.name])),
         }
     }
 }

@@ -207,7 +207,7 @@ impl Blocks<'_, '_> {
                 members.extend(join);
                 out.push(Json::Object(members));
             }
-            Physical::JsonRows(rows) => out.push(json_table(&rows.alias, join)),
+            Physical::JsonRows(rows) => out.push(table_function(rows, join)),
             Physical::Materialize { input, .. } if json_rows(input).is_some() => {
                 self.tables(input, join, prefix, out);
             }
@@ -328,11 +328,11 @@ fn json_rows(node: &Physical) -> Option<&plan::JsonRows> {
     }
 }
 
-fn json_table(alias: &str, join: Members) -> Json {
+fn table_function(rows: &plan::JsonRows, join: Members) -> Json {
     let mut members = vec![
-        ("table_name", Json::text(alias)),
+        ("table_name", Json::text(&rows.alias)),
         ("access_type", Json::text("ALL")),
-        ("table_function", Json::text("json_table")),
+        ("table_function", Json::text(&rows.function)),
         ("using_temporary_table", Json::Bool(true)),
     ];
     members.extend(join);

@@ -179,7 +179,7 @@ impl<'a> Lines<'a, '_> {
                 let mut line = self.line(place);
                 line.table = Some(rows.alias.to_string());
                 line.access = Some("ALL");
-                line.extra.push("Table function: json_table".into());
+                line.extra.push(format!("Table function: {}", rows.function));
                 line.extra.push("Using temporary".into());
                 self.lines.push(line);
             }

@@ -199,6 +199,8 @@ pub enum TableFactor {
     Derived(Box<DerivedTable>),
     /// `JSON_TABLE(...) alias`.
     JsonTable(Box<JsonTable>),
+    /// `name(...) [alias]`.
+    Function(Box<TableFunction>),
     /// `a JOIN b`.
     Join(Box<Join>),
     /// `(a, b, ...)`: two or more.
@@ -286,6 +288,15 @@ pub struct DerivedTable {
     pub query: Query,
     pub alias: Ident,
     pub columns: Vec<Ident>,
+}
+
+/// `name(args) [[AS] alias]`: a function whose rows are a table.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct TableFunction {
+    pub name: Ident,
+    pub args: Vec<Expr>,
+    pub alias: Option<Ident>,
 }
 
 /// `JSON_TABLE(doc, path COLUMNS (...)) [AS] alias`.

@@ -143,6 +143,7 @@ impl<'a> Parser<'a> {
                 self.derived(true, query)
             }
             Tok::Word if self.at(Kw::JSON_TABLE) => self.json_table(),
+            Tok::Word | Tok::Quoted if self.peek().kind == Tok::LParen => self.table_function(),
             _ => Ok(TableFactor::Table(Box::new(self.named_table()?))),
         }
     }
@@ -345,6 +346,16 @@ impl<'a> Parser<'a> {
     /// An index by name; PRIMARY needs no quotes.
     pub(super) fn index_name(&mut self) -> PResult<Ident> {
         if self.at(Kw::PRIMARY) { self.any_word() } else { self.ident() }
+    }
+
+    /// `name(..) [alias]`.
+    fn table_function(&mut self) -> PResult<TableFactor> {
+        let name = self.ident()?;
+        self.expect_tok(Tok::LParen)?;
+        let args = if self.at_tok(Tok::RParen) { Vec::new() } else { self.expr_list()? };
+        self.expect_tok(Tok::RParen)?;
+        let alias = self.opt_table_alias()?;
+        Ok(TableFactor::Function(Box::new(TableFunction { name, args, alias })))
     }
 
     // --- JSON_TABLE

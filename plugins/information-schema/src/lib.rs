@@ -8,6 +8,7 @@ mod columns;
 mod constraints;
 mod definition;
 mod dictionary;
+mod drizzle;
 mod extensions;
 mod locks;
 mod roles;
@@ -176,6 +177,20 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),
     ("data_dictionary", "IO_HISTOGRAM", dictionary::io_histogram),
     ("data_dictionary", "PRIVILEGE_NAMES", dictionary::privilege_names),
+    ("data_dictionary", "INNODB_CONFIGURATION", drizzle::configuration),
+    ("data_dictionary", "INNODB_STATUS", drizzle::status),
+    ("data_dictionary", "ERRORS", drizzle::errors),
+    ("data_dictionary", "SCHEMAS", drizzle::schemas),
+    ("data_dictionary", "TABLES", drizzle::tables),
+    ("data_dictionary", "COLUMNS", drizzle::columns),
+    ("data_dictionary", "INDEXES", drizzle::indexes),
+    ("data_dictionary", "INDEX_PARTS", drizzle::index_parts),
+    ("data_dictionary", "FOREIGN_KEYS", drizzle::foreign_keys),
+    ("data_dictionary", "SESSIONS", drizzle::sessions),
+    ("data_dictionary", "GLOBAL_STATUS", drizzle::global_status),
+    ("data_dictionary", "SESSION_STATUS", drizzle::session_status),
+    ("data_dictionary", "GLOBAL_STATEMENTS", drizzle::global_statements),
+    ("data_dictionary", "SESSION_STATEMENTS", drizzle::session_statements),
 ];
 
 /// The producer of a table.

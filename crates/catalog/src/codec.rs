@@ -13,7 +13,7 @@ use crate::fields::{Field, FieldWriter, damaged, nested_fields, object_fields};
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
     Check, Column, ColumnDefault, ForeignKey, FulltextIndex, Generated, Index, IndexPart,
-    ReferenceAction, Schema, Table, View,
+    PluginChoice, ReferenceAction, Schema, Table, View,
 };
 
 /// Numbers of the types. Never reused.
@@ -698,6 +698,31 @@ pub(crate) fn read_variable(bytes: &[u8]) -> Result<(Box<str>, Box<str>)> {
         }
     }
     Ok(pair)
+}
+
+/// A choice for a plugin: name 1, loaded 2, file 3.
+pub(crate) fn write_plugin(name: &str, choice: &PluginChoice) -> Vec<u8> {
+    let mut out = FieldWriter::object();
+    out.text(1, name);
+    out.flag(2, choice.is_loaded);
+    if let Some(library) = &choice.library {
+        out.text(3, library);
+    }
+    out.finish()
+}
+
+pub(crate) fn read_plugin(bytes: &[u8]) -> Result<(Box<str>, PluginChoice)> {
+    let mut name = Box::from("");
+    let mut choice = PluginChoice { is_loaded: false, library: None };
+    for field in object_fields(bytes)? {
+        match field.tag {
+            1 => name = field.text()?.into(),
+            2 => choice.is_loaded = field.flag()?,
+            3 => choice.library = Some(field.text()?.into()),
+            _ => {}
+        }
+    }
+    Ok((name, choice))
 }
 
 /// A counter: value 1.

@@ -12,7 +12,9 @@ use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::snapshot::constraint_key;
 use crate::stored::StoredTable;
 use crate::trigger::{Trigger, trigger_key};
-use crate::{Account, AccountName, CatalogSnapshot, ForeignKey, Histogram, Schema, Table, View};
+use crate::{
+    Account, AccountName, CatalogSnapshot, ForeignKey, Histogram, PluginChoice, Schema, Table, View,
+};
 
 /// One change. A statement applies a list of them atomically, in order.
 #[derive(Clone, Debug)]
@@ -59,6 +61,10 @@ pub enum Edit {
     PutVariable { name: Box<str>, value: Box<str> },
     /// RESET PERSIST.
     DropVariable(Box<str>),
+    /// INSTALL PLUGIN, UNINSTALL PLUGIN: replaces the earlier choice for the plugin.
+    PutPlugin { name: Box<str>, choice: PluginChoice },
+    /// The same, when the plugin is loaded, or not, without a choice.
+    DropPlugin(Box<str>),
 }
 
 /// 1539 when an event is not the one that a change was made for.
@@ -129,6 +135,14 @@ impl CatalogSnapshot {
             }
             Edit::DropVariable(name) => {
                 Arc::make_mut(&mut self.persisted).remove(name);
+                Ok(())
+            }
+            Edit::PutPlugin { name, choice } => {
+                Arc::make_mut(&mut self.plugins).insert(name.clone(), choice.clone());
+                Ok(())
+            }
+            Edit::DropPlugin(name) => {
+                Arc::make_mut(&mut self.plugins).remove(name);
                 Ok(())
             }
         }

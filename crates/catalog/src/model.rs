@@ -14,6 +14,15 @@ use crate::stored::StoredTable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct CatalogVersion(pub u64);
 
+/// What INSTALL PLUGIN or UNINSTALL PLUGIN chose for a plugin, for later starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginChoice {
+    /// Whether it is loaded.
+    pub is_loaded: bool,
+    /// The file that it comes from; `None` for one that is compiled in.
+    pub library: Option<Box<str>>,
+}
+
 /// A schema (database).
 #[derive(Clone, Debug)]
 pub struct Schema {

@@ -14,7 +14,7 @@ use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::shared_map::SharedMap;
 use crate::stored::{ReadTables, StoredTable};
 use crate::trigger::{Trigger, trigger_key};
-use crate::{Accounts, CatalogVersion, ConstraintKind, Relation, Schema, Table};
+use crate::{Accounts, CatalogVersion, ConstraintKind, PluginChoice, Relation, Schema, Table};
 
 /// The catalog at one version.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,7 @@ pub struct CatalogSnapshot {
     pub(crate) constraints: SharedMap<ConstraintKey, TableId>,
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) persisted: Arc<BTreeMap<Box<str>, Box<str>>>,
+    pub(crate) plugins: Arc<BTreeMap<Box<str>, PluginChoice>>,
     /// All versions share it.
     pub(crate) read: Arc<ReadTables>,
 }
@@ -209,6 +210,11 @@ impl CatalogSnapshot {
     /// Variables set by SET PERSIST: name in lower case, value as text.
     pub fn persisted(&self) -> &BTreeMap<Box<str>, Box<str>> {
         &self.persisted
+    }
+
+    /// Plugins that somebody installed or removed, by name.
+    pub fn plugins(&self) -> &BTreeMap<Box<str>, PluginChoice> {
+        &self.plugins
     }
 }
 

@@ -37,6 +37,7 @@ enum Kind {
     Routine = 7,
     Trigger = 8,
     Event = 9,
+    Plugin = 10,
 }
 
 impl Kind {
@@ -51,6 +52,7 @@ impl Kind {
             Kind::Routine,
             Kind::Trigger,
             Kind::Event,
+            Kind::Plugin,
         ]
         .into_iter()
         .find(|kind| *kind as u64 == number)
@@ -285,6 +287,11 @@ impl Catalog {
                 rows.put(self, Kind::Variable, name.to_string(), &bytes)
             }
             Edit::DropVariable(name) => rows.drop(Kind::Variable, name.to_string()),
+            Edit::PutPlugin { name, choice } => {
+                let bytes = codec::write_plugin(name, choice);
+                rows.put(self, Kind::Plugin, name.to_string(), &bytes)
+            }
+            Edit::DropPlugin(name) => rows.drop(Kind::Plugin, name.to_string()),
         }
     }
 
@@ -407,6 +414,11 @@ impl Loaded {
             Kind::Variable => {
                 let (name, value) = codec::read_variable(bytes)?;
                 snapshot.apply(&Edit::PutVariable { name: name.clone(), value })?;
+                name.to_string()
+            }
+            Kind::Plugin => {
+                let (name, choice) = codec::read_plugin(bytes)?;
+                snapshot.apply(&Edit::PutPlugin { name: name.clone(), choice })?;
                 name.to_string()
             }
             Kind::Routine => {

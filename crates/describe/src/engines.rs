@@ -62,8 +62,10 @@ impl EngineInformation for Information<'_> {
     }
 
     fn latest_deadlocks(&self) -> Vec<(String, DeadlockView)> {
-        let engines = self.server.registry().engines().iter();
-        let latest = engines
+        let registry = self.server.registry();
+        let latest = registry
+            .engines()
+            .iter()
             .filter_map(|engine| Some((engine.name().to_owned(), engine.latest_deadlock()?)));
         latest.collect()
     }

@@ -24,8 +24,8 @@ pub struct Connections {
 pub trait ServerFacts {
     /// The catalog.
     fn catalog(&self) -> &Catalog;
-    /// Everything plugged in.
-    fn registry(&self) -> &Registry;
+    /// Everything plugged in at present.
+    fn registry(&self) -> Arc<Registry>;
     /// Global variables.
     fn globals(&self) -> &Globals;
     /// Name of the engine of tables.

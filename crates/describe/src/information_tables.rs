@@ -13,7 +13,8 @@ use crate::tables::BASE_TABLE;
 impl Information<'_> {
     /// Information tables in order of name.
     pub(crate) fn system_tables(&self, schema: &str, name: Option<&str>) -> Vec<TableView> {
-        let known = self.server.registry().information_tables().iter();
+        let registry = self.server.registry();
+        let known = registry.information_tables().iter();
         let mut tables: Vec<TableView> = known
             .filter(|table| table.schema() == schema)
             // Dumps copy what these list as if it were rows of tables: their facts are found by name only.

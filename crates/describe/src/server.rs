@@ -42,8 +42,8 @@ impl ServerInformation for Information<'_> {
     }
 
     fn functions(&self) -> Vec<FunctionView> {
-        let functions = self.server.registry().functions();
-        functions.map(|(name, help)| FunctionView { name, help }).collect()
+        let registry = self.server.registry();
+        registry.functions().map(|(name, help)| FunctionView { name, help }).collect()
     }
 
     fn plan_cache(&self) -> Vec<PlanCacheView> {

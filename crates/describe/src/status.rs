@@ -46,8 +46,9 @@ impl StatusInformation for Information<'_> {
         let mut rows: Vec<(String, String)> =
             counters.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect();
         rows.extend(self.fixed_status(scope));
-        let of_plugins = server.registry().status_variables().iter();
-        rows.extend(of_plugins.map(|status| (status.name.to_owned(), (status.read)())));
+        for status in server.registry().status_variables() {
+            rows.push((status.name.to_owned(), (status.read)()));
+        }
         for (name, value) in self.counted_status(scope) {
             match rows.iter_mut().find(|(known, _)| known == name) {
                 Some((_, shown)) => *shown = value.to_string(),

@@ -18,7 +18,8 @@ pub(crate) const VIEW: &str = "VIEW";
 impl Information<'_> {
     /// Adds the statistics that only the engine has.
     fn add_statistics(&self, view: &mut TableView, table: &Table) {
-        let engine = self.server.registry().engine(&table.engine);
+        let registry = self.server.registry();
+        let engine = registry.engine(&table.engine);
         let stats = engine.and_then(|engine| engine.table_stats(table.id).ok()).unwrap_or_default();
         let has_counter = table.columns.iter().any(|column| column.auto_increment);
         let next = engine

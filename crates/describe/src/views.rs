@@ -84,7 +84,7 @@ impl Information<'_> {
         let bind = view_context();
         run(Binder::new(BindInput {
             catalog: &ViewReader { view: &catalog, database: Some(&view.schema) },
-            registry: self.server.registry(),
+            registry: &self.server.registry(),
             bind: &bind,
             variables: &NoVariables,
             parameter_types: None,

@@ -170,6 +170,9 @@ catalog! {
     REGEXP_STACK_OVERFLOW = 3698, "HY000", "Overflow in the regular expression backtrack stack.";
     REGEXP_TIME_OUT = 3699, "HY000", "Timeout exceeded in regular expression match.";
     REGEXP_PATTERN_TOO_BIG = 3700, "HY000", "The regular expression pattern exceeds limits on size or complexity.";
+    COMPONENTS_UNKNOWN_SCHEME = 3527, "HY000", "Cannot find schema in specified URN: '{}'.";
+    COMPONENTS_CANT_LOAD = 3529, "HY000", "Cannot load component from specified URN: '{}'.";
+    COMPONENTS_UNLOAD_NOT_LOADED = 3537, "HY000", "Component specified by URN '{}' to unload has not been loaded before.";
     ROLE_NOT_GRANTED = 3530, "HY000", "`{}`@`{}` is not granted to `{}`@`{}`";
     CTE_RECURSIVE_REQUIRES_UNION = 3573, "HY000", "Recursive Common Table Expression '{}' should contain a UNION";
     CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST = 3574, "HY000", "Recursive Common Table Expression '{}' should have one or more non-recursive query blocks followed by one or more recursive ones";

@@ -155,13 +155,24 @@ impl Registry {
     /// The same registry without the contributions of a plugin; one that came from a file is forgotten.
     ///
     /// # Errors
-    /// 1305 when no such plugin is loaded, 1619 when it must be.
+    /// 1305 when no such plugin is loaded, 1619 when it must be, 1883 when it reads the file of another one.
     pub fn without(&self, name: &str) -> Result<Registry> {
         let mut modules = self.modules.clone();
         let found = modules.iter().position(|module| module.is_called(name) && module.is_loaded);
         let at = found.ok_or_else(|| err!(SP_DOES_NOT_EXIST, "PLUGIN", name))?;
         if modules[at].info.loading == Loading::Always {
             bail!(PLUGIN_DELETE_BUILTIN);
+        }
+        let loaders = modules[at].slots().loaders.iter();
+        let suffixes: Vec<&str> = loaders.map(|loader| loader.suffix()).collect();
+        let guest = modules.iter().find(|module| {
+            let library = module.library.as_deref().and_then(|library| library.rsplit_once('.'));
+            library
+                .is_some_and(|(_, suffix)| suffixes.iter().any(|s| s.eq_ignore_ascii_case(suffix)))
+        });
+        if let Some(guest) = guest {
+            let why = format!("Plugin '{}' needs it", guest.info.name);
+            bail!(PLUGIN_CANNOT_BE_UNINSTALLED, name, why);
         }
         match modules[at].library {
             Some(_) => drop(modules.remove(at)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plugin_api::{ListenerContext, Loading, Registry, SessionFactory};
-use session::{RootAccount, Server, ServerConfig};
+use session::{PluginHost, RootAccount, Server, ServerConfig};
 use sys::clock::RealClock;
 use sys::disk::SyncPolicy;
 use sys::files::{self, Existing};
@@ -96,16 +96,19 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
         Some((gate, running)) => {
             set_port_fact(&running, &server)?;
             gate.open_to(server.clone());
-            running.start_loaded(server.registry())?;
+            running.start_loaded(&server.registry())?;
             running
         }
         None => {
             let running = Running::new(listener_context(options, directory, server.clone()));
-            running.start_loaded(server.registry())?;
+            running.start_loaded(&server.registry())?;
             set_port_fact(&running, &server)?;
             running
         }
     };
+    let running = Arc::new(running);
+    let host: Arc<dyn PluginHost> = running.clone();
+    server.run_plugins_by(&host);
     let port = server.global_text("port");
     // Recovery and reading the dictionary needed more memory than normal operation.
     sys::mem::give_back_freed();
@@ -186,7 +189,7 @@ fn open_engines(
     let gate = RecoveryGate::new(server.clone(), state.clone());
     let entrance = Arc::new(Entrance(gate.clone()));
     let running = Running::new(listener_context(options, directory, entrance));
-    running.start_loaded(server.registry())?;
+    running.start_loaded(&server.registry())?;
     info!("accepting connections; storage is being recovered");
     loop {
         if stop.is_asked() {
@@ -280,6 +283,7 @@ fn make_server(
         version: VERSION.into(),
         registry,
         plugins: options.plugins.clone(),
+        plugin_directory: format!("{}/plugins/", directory.path.display()),
         default_engine: engines.default.clone(),
         temporary_engine: engines.temporary.clone(),
         clock: Arc::new(RealClock::new()),

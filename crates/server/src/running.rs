@@ -3,17 +3,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use errors::Result;
+use errors::{Result, bail};
 use plugin_api::{ListenerContext, Module, Registry, RunningJob, RunningListener};
-use sys::sync::Mutex;
+use session::PluginHost;
+use sys::clock::{Clock as _, RealClock};
+use sys::sync::{Condvar, Mutex};
 
 /// How long running statements may take to finish when a listener stops.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(10);
 
+/// How long a plugin that starts waits until its earlier run has stopped.
+const STOP_WAIT: Duration = Duration::from_secs(15);
+
 /// Everything that runs for plugins.
 pub(crate) struct Running {
     context: ListenerContext,
-    plugins: Mutex<Vec<RunningPlugin>>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    plugins: Mutex<Plugins>,
+    stopped: Condvar,
+}
+
+#[derive(Default)]
+struct Plugins {
+    running: Vec<RunningPlugin>,
+    /// Names of those that are being stopped.
+    stopping: Vec<String>,
 }
 
 /// What runs for one plugin.
@@ -46,6 +64,10 @@ impl RunningPlugin {
         Ok(())
     }
 
+    fn is_empty(&self) -> bool {
+        self.listeners.is_empty() && self.jobs.is_empty()
+    }
+
     fn stop(self) {
         self.listeners.into_iter().for_each(|listener| listener.stop(STOP_GRACE));
         self.jobs.into_iter().for_each(|job| job.stop());
@@ -55,20 +77,7 @@ impl RunningPlugin {
 impl Running {
     /// Nothing yet; listeners start in this context.
     pub(crate) fn new(context: ListenerContext) -> Running {
-        Running { context, plugins: Mutex::new(Vec::new()) }
-    }
-
-    /// Starts what a plugin has to run, unless it runs already.
-    ///
-    /// # Errors
-    /// A port cannot be bound; then nothing of the plugin runs.
-    pub(crate) fn start(&self, module: &Module) -> Result<()> {
-        let mut plugins = self.plugins.lock();
-        if plugins.iter().any(|plugin| plugin.name == module.info.name) {
-            return Ok(());
-        }
-        plugins.push(RunningPlugin::start(module, &self.context)?);
-        Ok(())
+        Running { context, state: Arc::default() }
     }
 
     /// Starts what all loaded plugins have to run.
@@ -82,13 +91,76 @@ impl Running {
 
     /// The TCP port of the first listener that has one.
     pub(crate) fn port(&self) -> Option<u16> {
-        let plugins = self.plugins.lock();
-        plugins.iter().flat_map(|plugin| &plugin.listeners).find_map(|listener| listener.port())
+        let plugins = self.state.plugins.lock();
+        plugins
+            .running
+            .iter()
+            .flat_map(|plugin| &plugin.listeners)
+            .find_map(|listener| listener.port())
     }
 
     /// Stops everything.
     pub(crate) fn stop_all(&self) {
-        let plugins = std::mem::take(&mut *self.plugins.lock());
-        plugins.into_iter().for_each(RunningPlugin::stop);
+        let running = std::mem::take(&mut self.state.plugins.lock().running);
+        running.into_iter().for_each(RunningPlugin::stop);
+        self.state.wait_for_stops(|stopping| !stopping.is_empty());
+    }
+}
+
+impl State {
+    /// Waits while `is_busy` with the names of the plugins that are being stopped. False when that takes too long.
+    fn wait_for_stops(&self, is_busy: impl Fn(&[String]) -> bool) -> bool {
+        let clock = RealClock::new();
+        let deadline = clock.monotonic() + STOP_WAIT;
+        let mut plugins = self.plugins.lock();
+        while is_busy(&plugins.stopping) {
+            let left = deadline.saturating_sub(clock.monotonic());
+            if left.is_zero() {
+                return false;
+            }
+            plugins = self.stopped.wait_for(plugins, left);
+        }
+        true
+    }
+}
+
+impl PluginHost for Running {
+    /// Nothing happens when the plugin runs already.
+    fn start(&self, module: &Module) -> Result<()> {
+        let name = &*module.info.name;
+        if !self.state.wait_for_stops(|stopping| stopping.iter().any(|known| known == name)) {
+            bail!(PLUGIN_IS_NOT_LOADED, format!("{name}: its earlier run has not stopped yet"));
+        }
+        let mut plugins = self.state.plugins.lock();
+        if plugins.running.iter().any(|plugin| plugin.name == name) {
+            return Ok(());
+        }
+        plugins.running.push(RunningPlugin::start(module, &self.context)?);
+        Ok(())
+    }
+
+    fn stop(&self, name: &str) {
+        let mut plugins = self.state.plugins.lock();
+        let Some(at) = plugins.running.iter().position(|plugin| plugin.name == name) else {
+            return;
+        };
+        let plugin = plugins.running.swap_remove(at);
+        if plugin.is_empty() {
+            return;
+        }
+        plugins.stopping.push(name.to_owned());
+        drop(plugins);
+        let state = self.state.clone();
+        // The thread may be one of the listener's own, which a stop waits for.
+        let spawned = sys::threads::spawn("stop plugin", move || {
+            let name = plugin.name.clone();
+            plugin.stop();
+            state.plugins.lock().stopping.retain(|known| *known != name);
+            state.stopped.notify_all();
+        });
+        if let Err(error) = spawned {
+            self.state.plugins.lock().stopping.retain(|known| *known != name);
+            tracing::error!("no thread to stop plugin {name}: {error}");
+        }
     }
 }

@@ -67,7 +67,7 @@ impl Session {
             privileges: &self.privileges,
             view: &self.view(),
             schema: self.services.database.as_ref(),
-            registry: &self.server.registry,
+            registry: &self.server.registry(),
             rules,
             now_micros: self.server.now_micros(),
             must_change_password: self.limits.must_change_password,

@@ -108,7 +108,7 @@ fn describe_once(
     let input = optimizer::OptimizeInput { tables: &tables, statistics: &statistics, collation };
     let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
     let (program, nodes) =
-        exec::compile_measured(&plan, &server.registry, &session.planner().bind_context())?;
+        exec::compile_measured(&plan, &context.registry, &session.planner().bind_context())?;
     let planned = Arc::new(planned(statement, &plan, &flags, program, context));
     if !session.lock_plan(&planned)? {
         return Ok(None);

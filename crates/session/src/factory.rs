@@ -39,7 +39,7 @@ impl SessionFactory for Server {
             bail!(SECURE_TRANSPORT_REQUIRED);
         }
         let snapshot = self.catalog.snapshot();
-        self.logins.find(snapshot.accounts(), &self.registry, request, kind)
+        self.logins.find(snapshot.accounts(), &self.registry(), request, kind)
     }
 
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {

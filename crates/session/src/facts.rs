@@ -22,8 +22,8 @@ impl ServerFacts for Server {
         &self.catalog
     }
 
-    fn registry(&self) -> &Registry {
-        &self.registry
+    fn registry(&self) -> Arc<Registry> {
+        Server::registry(self)
     }
 
     fn globals(&self) -> &Globals {

@@ -32,6 +32,7 @@ mod plan_cache;
 mod plan_privileges;
 mod planned;
 mod planner;
+mod plugin_statements;
 mod plugins;
 mod prepared;
 mod prepared_texts;
@@ -60,6 +61,6 @@ mod with_programs;
 mod xa;
 mod xa_statement;
 
-pub use plugins::{PluginChoice, Wanted};
+pub use plugins::{PluginChoice, PluginHost, Wanted};
 pub use server::{RootAccount, Server, ServerConfig};
 pub use variables::{StartOption, parse_size, start_options};

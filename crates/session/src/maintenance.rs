@@ -180,7 +180,8 @@ fn information_table(
         let host = session.shown_host(&session.account);
         errors::bail!(DBACCESS_DENIED_ERROR, session.account.user, host, known);
     }
-    let exact = session.server.registry.information_table(known, &table);
+    let registry = session.server.registry();
+    let exact = registry.information_table(known, &table);
     match exact {
         Some(found) => Ok((known.into(), found.name().into())),
         None if known == "information_schema" => {

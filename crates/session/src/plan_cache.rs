@@ -213,6 +213,13 @@ impl PlanCache {
         self.evict(&mut hand);
     }
 
+    /// Drops every plan: none is of use after a change of the loaded plugins.
+    pub(crate) fn clear(&self) {
+        let _hand = self.writer.lock();
+        self.shards.iter().for_each(|shard| shard.store(Arc::default()));
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
     /// Each entry, as information tables see it.
     pub(crate) fn view(&self) -> Vec<PlanCacheView> {
         let mut rows = Vec::new();

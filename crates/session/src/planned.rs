@@ -9,6 +9,7 @@ use engine_api::TableId;
 use errors::Diagnostics;
 use exec::Program;
 use plan::{Plan, PlanFlags, TableWrite};
+use plugin_api::Registry;
 use syntax::ast::{self, Statement};
 use types::DataType;
 
@@ -45,6 +46,8 @@ pub(crate) struct Planned {
     pub(crate) privilege_mask: PrivilegeSet,
     pub(crate) parameters: Vec<DataType>,
     pub(crate) version: CatalogVersion,
+    /// The plugins that it was compiled with; it runs with them even when others are loaded by then.
+    pub(crate) registry: Arc<Registry>,
     pub(crate) cacheable: bool,
     /// With the values of its lifted literals another plan is better.
     pub(crate) wants_literals: bool,
@@ -135,6 +138,7 @@ pub(crate) struct BoundContext {
     pub(crate) max_execution: Option<Duration>,
     pub(crate) lock_wait: Option<Duration>,
     pub(crate) version: CatalogVersion,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) text_bytes: usize,
 }
 
@@ -192,6 +196,7 @@ pub(crate) fn planned(
         privilege_mask,
         parameters: context.parameters,
         version: context.version,
+        registry: context.registry,
         estimated_rows: flags.estimated_rows,
         text_bytes: context.text_bytes,
     }

@@ -51,7 +51,7 @@ pub(crate) struct EngineStatistics<'a> {
 impl EngineStatistics<'_> {
     fn stats(&self, table: u64) -> Option<(engine_api::TableStats, &Arc<Table>)> {
         let table = self.tables.iter().find(|known| known.id.0 == table)?;
-        let engine = self.server.registry.engine(&table.engine)?;
+        let engine = self.server.engines.engine(&table.engine)?;
         engine.table_stats(table.id).ok().map(|stats| (stats, table))
     }
 }
@@ -147,7 +147,7 @@ impl Planner<'_> {
         if self.settings.sql_safe_updates {
             refuse_unsafe_update(&plan)?;
         }
-        let program = exec::compile(&plan, &self.server.registry, &self.bind_context())?;
+        let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
         Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
     }
 
@@ -161,9 +161,11 @@ impl Planner<'_> {
     ) -> Result<(LogicalPlan, BoundContext)> {
         let bind = self.bind_context();
         let reader = ViewReader { view, database: self.services.database.as_deref() };
+        // Read after the view: whoever publishes a registry changes the catalog's version afterwards, so a plan of that version has it.
+        let registry = self.server.registry();
         let input = BindInput {
             catalog: &reader,
-            registry: &self.server.registry,
+            registry: &registry,
             bind: &bind,
             variables: self.services,
             parameter_types,
@@ -190,6 +192,7 @@ impl Planner<'_> {
             wants_literals: bound.wants_literals,
             programs: bound.programs,
             version: view.snapshot.version,
+            registry,
             text_bytes: source.len(),
         };
         Ok((bound.plan, context))
@@ -216,7 +219,7 @@ impl Planner<'_> {
         let view = self.view();
         run(Binder::new(BindInput {
             catalog: &ViewReader { view: &view, database },
-            registry: &self.server.registry,
+            registry: &self.server.registry(),
             bind: &bind,
             variables: self.services,
             parameter_types: None,

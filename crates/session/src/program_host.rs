@@ -212,6 +212,7 @@ impl ProgramHost for ProgramSession<'_> {
 
     fn lock_kept(&mut self, plan: &Arc<Planned>) -> Result<bool> {
         Ok((plan.tables.is_empty() || self.session.may_share_plans())
+            && self.session.server.plugins.is_current(&plan.registry)
             && self.session.lock_plan(plan)?)
     }
 
@@ -371,7 +372,7 @@ impl DefinitionHost for ProgramSession<'_> {
     }
 
     fn has_native_function(&self, name: &str) -> bool {
-        self.session.server.registry.function(&name.to_ascii_uppercase()).is_some()
+        self.session.server.registry().function(&name.to_ascii_uppercase()).is_some()
     }
 
     fn grants_to_makers(&self) -> bool {

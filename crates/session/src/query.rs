@@ -273,7 +273,7 @@ impl Session {
         let mut ctx = ExecContext {
             host: &mut self.transactions,
             env: Environment {
-                registry: &self.server.registry,
+                registry: &planned.registry,
                 information: &information,
                 parameters,
                 settings: &settings,

@@ -35,7 +35,7 @@ fn rewrite(session: &mut Session, source: &[u8]) -> Result<Option<String>> {
     let text = String::from_utf8_lossy(source);
     // The text may contain further statements: a rewriter reads the first.
     let information = information(session);
-    for rewriter in session.server.registry.rewriters() {
+    for rewriter in session.server.registry().rewriters() {
         if let Some(sql) = rewriter.rewrite(&text, &context, &information)? {
             return Ok(Some(sql));
         }

@@ -16,7 +16,7 @@ use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
 use crate::plan_cache::PlanCache;
-use crate::plugins::{PluginChoice, choose, globals_with, show_variables};
+use crate::plugins::{LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables};
 use crate::prepared_texts::PreparedTexts;
 use crate::process::Sessions;
 use crate::status::ServerCounters;
@@ -41,6 +41,8 @@ pub struct ServerConfig {
     pub registry: Registry,
     /// Choices of the command line.
     pub plugins: Vec<PluginChoice>,
+    /// Where files of plugins are, unless `plugin_dir` says otherwise.
+    pub plugin_directory: String,
     /// Engine of the dictionary and of tables.
     pub default_engine: Arc<dyn Engine>,
     /// Engine of temporary tables.
@@ -65,7 +67,10 @@ pub struct ServerConfig {
 pub struct Server {
     me: Weak<Server>,
     pub(crate) version: String,
-    pub(crate) registry: Arc<Registry>,
+    /// The plugins that are loaded now.
+    pub(crate) plugins: LivePlugins,
+    /// The plugins of the start, for their engines: those and their places never change.
+    pub(crate) engines: Arc<Registry>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) metadata_locks: Arc<MetadataLocks>,
     pub(crate) default_engine: Arc<dyn Engine>,
@@ -110,10 +115,9 @@ impl Server {
     /// # Errors
     /// A damaged dictionary, unknown options, I/O.
     pub fn open(config: ServerConfig) -> Result<Arc<Server>> {
-        let registry = Arc::new(choose(config.registry, &config.plugins)?);
-        let globals = globals_with(&registry);
-        show_variables(&globals, &registry);
+        let globals = globals_with(&config.registry);
         globals.set_option("version", &config.version, Origin::Compiled)?;
+        globals.set_option("plugin_dir", &config.plugin_directory, Origin::Compiled)?;
         let catalog = Arc::new(Catalog::open(config.default_engine.clone())?);
         for (name, value) in catalog.snapshot().persisted() {
             // A variable that a later version dropped is not worth refusing to start.
@@ -122,6 +126,10 @@ impl Server {
         for (name, value) in &config.options {
             globals.set_option(name, value, Origin::CommandLine)?;
         }
+        let plugin_dir = globals.text("plugin_dir");
+        let registry = chosen(config.registry, &catalog.snapshot(), &config.plugins, &plugin_dir)?;
+        let registry = Arc::new(registry);
+        show_variables(&globals, &registry);
         let started_micros = micros(config.clock.wall());
         let root_login = match config.insecure_root {
             true => RootLogin::WithoutPassword,
@@ -144,7 +152,8 @@ impl Server {
         let server = Arc::new_cyclic(|me| Server {
             me: me.clone(),
             version: config.version,
-            registry,
+            plugins: LivePlugins::new(registry.clone()),
+            engines: registry,
             catalog,
             metadata_locks,
             default_engine: config.default_engine,
@@ -190,7 +199,7 @@ impl Server {
         if self.global_integer("innodb_print_all_deadlocks") == 0 {
             return;
         }
-        let engines = self.registry.engines().iter();
+        let engines = self.engines.engines().iter();
         let latest = engines.filter_map(|engine| engine.latest_deadlock());
         let Some(deadlock) = latest.max_by_key(|deadlock| deadlock.at_micros) else { return };
         let statement = |session| {
@@ -204,7 +213,7 @@ impl Server {
 
     /// Passes a global variable on to the engines.
     pub(crate) fn set_engine_option(&self, name: &str, value: u64) {
-        self.registry.engines().iter().for_each(|engine| engine.set_option(name, value));
+        self.engines.engines().iter().for_each(|engine| engine.set_option(name, value));
     }
 
     /// Creates the accounts and schemas of a new data directory.
@@ -220,7 +229,7 @@ impl Server {
                 .with_all_privileges()
         };
         let secret = match &root.password {
-            Some(password) => hash_password(&self.registry, DEFAULT_METHOD, password)?,
+            Some(password) => hash_password(&self.registry(), DEFAULT_METHOD, password)?,
             None => Vec::new(),
         };
         edits.push(Edit::PutAccount(Account {
@@ -255,7 +264,7 @@ impl Server {
         if let Some(offset) = FixedOffset::parse(name) {
             return Some(Arc::new(offset));
         }
-        self.registry.time_zone(name)
+        self.registry().time_zone(name)
     }
 
     /// A session's variables, decoded.
@@ -268,9 +277,14 @@ impl Server {
         self.globals.get(id)
     }
 
-    /// The known plugins and what the loaded ones contribute.
-    pub fn registry(&self) -> &Arc<Registry> {
-        &self.registry
+    /// The known plugins, and what those contribute that are loaded now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.plugins.current()
+    }
+
+    /// From now on `host` starts and stops what plugins run.
+    pub fn run_plugins_by(&self, host: &Arc<dyn PluginHost>) {
+        self.plugins.run_by(host);
     }
 
     /// Records a fact found at start: the port in use, the host's name.

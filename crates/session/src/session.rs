@@ -144,7 +144,7 @@ impl Session {
             privileges: Arc::default(),
         };
         let home = TransactionHome {
-            registry: server.registry.clone(),
+            registry: server.engines.clone(),
             locks: server.metadata_locks.clone(),
             branches: server.xa_branches.clone(),
             session: shared.clone(),

@@ -20,7 +20,7 @@ use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
-use crate::{admin, backup, ddl, load_data, maintenance, set, text_session};
+use crate::{admin, backup, ddl, load_data, maintenance, plugin_statements, set, text_session};
 use accounts::Resource;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
@@ -442,6 +442,7 @@ impl Session {
                 CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
             },
             Statement::Shutdown => admin::run_shutdown(self, sink),
+            Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, sink),
             Statement::KeyCache(_) => admin::key_cache(),
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }

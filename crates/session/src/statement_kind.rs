@@ -4,7 +4,7 @@
 //! The table names every statement, so that a new one does not compile until it has a row here.
 
 use syntax::Statement;
-use syntax::ast::{Grant, MaintenanceKind, RevokeKind, TableMaintenance, Xa};
+use syntax::ast::{Grant, MaintenanceKind, PluginStatement, RevokeKind, TableMaintenance, Xa};
 
 use crate::status::Counter;
 
@@ -155,6 +155,12 @@ pub(crate) fn kind_of(statement: &Statement) -> StatementKind {
         Statement::TableMaintenance(maintenance) => kind_of_maintenance(maintenance),
         Statement::Flush(_) => commits(Counter::FLUSH),
         Statement::ResetPersist { .. } => counted(Counter::RESET),
+        Statement::Plugin(plugin) => commits(match **plugin {
+            PluginStatement::InstallPlugin { .. } => Counter::INSTALL_PLUGIN,
+            PluginStatement::UninstallPlugin { .. } => Counter::UNINSTALL_PLUGIN,
+            PluginStatement::InstallComponent { .. } => Counter::INSTALL_COMPONENT,
+            PluginStatement::UninstallComponent { .. } => Counter::UNINSTALL_COMPONENT,
+        }),
         Statement::Shutdown => counted(Counter::SHUTDOWN),
         Statement::Backup { .. } | Statement::Clone(_) | Statement::KeyCache(_) => PLAIN,
         // Statements that are not supported.
@@ -178,7 +184,6 @@ pub(crate) fn kind_of(statement: &Statement) -> StatementKind {
         }
         Statement::PurgeBinaryLogs { .. } => unsupported("PURGE BINARY LOGS"),
         Statement::Binlog(_) => unsupported("BINLOG"),
-        Statement::Plugin(_) => unsupported("INSTALL and UNINSTALL"),
         Statement::Restart => unsupported("RESTART"),
         Statement::AlterInstance(_) => unsupported("ALTER INSTANCE"),
         Statement::Replication(_) => unsupported("replication statements"),

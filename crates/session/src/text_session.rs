@@ -20,7 +20,7 @@ pub(crate) fn run_text(session: &mut Session, request: &TextRequest<'_>) -> Resu
     if session.transactions.function_depth > 0 {
         bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "Dynamic SQL");
     }
-    let Some(runner) = session.server.registry.text_runner().cloned() else {
+    let Some(runner) = session.server.registry().text_runner().cloned() else {
         return Err(Error::not_supported("EXECUTE WITH NO RETURN and EXECUTE CONCURRENT"));
     };
     let result = runner.run(request, &mut RunningText { session });

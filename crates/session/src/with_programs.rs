@@ -143,7 +143,7 @@ impl Session {
         let mut ctx = ExecContext {
             host: &mut Lender { lent: Lent::new(self, services), planned, loaded },
             env: Environment {
-                registry: &server.registry,
+                registry: &planned.registry,
                 information: &information,
                 parameters,
                 settings: &settings,

@@ -184,7 +184,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("recovery_time_target_sec", uint(1, 86_400), "5", "Seconds that a restart after a crash may take; checkpoints follow it"),
     Definition::fixed("storage_sync_us", uint(0, U64), "0", "Microseconds that a sync of the data directory took at start"),
     Definition::global("plan_cache_size", uint(0, U64), "67108864", "Bytes of cached plans"),
-    Definition::fixed("plugin_dir", Kind::Text, "", "Not used: plugins are built in"),
+    Definition::fixed("plugin_dir", Kind::Text, "", "Directory of the files that INSTALL PLUGIN ... SONAME loads"),
     Definition::fixed("port", uint(0, 65_535), "3306", "TCP port"),
     Definition::fixed("protocol_compression_algorithms", Kind::Text, "zlib,zstd,uncompressed", "Compression offered to clients"),
     Definition::fixed("protocol_version", uint(0, 4_294_967_295), "10", "Version of the client protocol"),

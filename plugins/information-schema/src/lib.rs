@@ -140,6 +140,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("mysql", "default_roles", accounts::default_roles),
     ("mysql", "global_grants", accounts::global_grants),
     ("mysql", "db", accounts::db),
+    ("mysql", "component", server::mysql_component),
     ("mysql", "plugin", server::mysql_plugin),
     ("mysql", "help_topic", server::help_topic),
     ("mysql", "help_category", server::help_category),

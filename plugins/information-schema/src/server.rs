@@ -146,6 +146,23 @@ pub fn mysql_plugin(
     Ok(())
 }
 
+/// `mysql.component`: the same plugins under the names that INSTALL COMPONENT takes.
+pub fn mysql_component(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let mut id = 0;
+    for PluginView { info, library, is_loaded, .. } in ctx.plugins() {
+        if is_loaded && info.loading == Loading::OnRequest && library.is_none() {
+            id += 1;
+            let urn = format!("file://component_{}", info.name);
+            emit(&[Value::UInt(id), Value::UInt(id), Value::text(&urn)])?;
+        }
+    }
+    Ok(())
+}
+
 /// `KEYWORDS`: words that the SQL standard and the reference reserve.
 pub fn keywords(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     RESERVED.split_whitespace().try_for_each(|word| emit(&[Value::text(word), Value::Int(1)]))

@@ -73,7 +73,7 @@ fn is_known_fact(session: &Session, create: &CreateTable, schema: &str, name: &s
         && create.flags.if_not_exists
         && !create.temporary
         && session.privileges.on_schema(schema).contains(PrivilegeSet::CREATE)
-        && session.server.registry.information_table(schema, name).is_some()
+        && session.server.registry().information_table(schema, name).is_some()
 }
 
 fn check_create(session: &Session, create: &CreateTable, schema: &str, name: &str) -> Result<()> {

@@ -33,7 +33,7 @@ pub(crate) fn engines(server: &Server) -> Engines<'_> {
     Engines {
         default: server.default_engine.name(),
         temporary: server.temporary_engine.name(),
-        registry: &server.registry,
+        registry: &server.engines,
     }
 }
 
@@ -92,7 +92,7 @@ impl Context for Definer<'_> {
         let bind = self.session.planner().bind_context();
         let input = BindInput {
             catalog: &ViewReader { view: &view, database: None },
-            registry: &self.session.server.registry,
+            registry: &self.session.server.registry(),
             bind: &bind,
             variables: &self.session.services,
             parameter_types: None,

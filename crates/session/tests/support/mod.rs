@@ -52,11 +52,12 @@ impl Harness {
             authentication::plugin(),
         ];
         plugins.extend(further);
-        let registry = Registry::build(&plugins);
+        let registry = Registry::knowing(&plugins);
         let server = Server::open(ServerConfig {
             version: "9.7.0-Squall-test".into(),
             registry,
             plugins: Vec::new(),
+            plugin_directory: String::new(),
             default_engine: engine.clone(),
             temporary_engine: engine,
             clock: Arc::new(sys::clock::RealClock::new()),

@@ -579,7 +579,7 @@ pub struct KeyCacheTable {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum PluginStatement {
-    InstallPlugin { name: Ident, soname: Box<str>, if_not_exists: bool },
+    InstallPlugin { name: Ident, soname: Option<Box<str>>, if_not_exists: bool },
     UninstallPlugin { name: Ident, if_exists: bool },
     InstallComponent { urns: Vec<Box<str>>, set: Vec<(Option<VarScope>, SystemVar, Expr)> },
     UninstallComponent { urns: Vec<Box<str>> },

@@ -206,8 +206,8 @@ impl<'a> Parser<'a> {
             if install {
                 let if_not_exists = self.if_not_exists()?;
                 let name = self.ident()?;
-                self.expect(Kw::SONAME)?;
-                PluginStatement::InstallPlugin { name, soname: self.text()?, if_not_exists }
+                let soname = if self.eat(Kw::SONAME) { Some(self.text()?) } else { None };
+                PluginStatement::InstallPlugin { name, soname, if_not_exists }
             } else {
                 let if_exists = self.if_exists()?;
                 PluginStatement::UninstallPlugin { name: self.ident()?, if_exists }

@@ -1,0 +1,141 @@
+//! INSTALL PLUGIN, UNINSTALL PLUGIN, INSTALL COMPONENT and UNINSTALL COMPONENT: two spellings for one set of plugins.
+
+use ::accounts::PrivilegeChecks;
+use catalog::PrivilegeSet;
+use errors::{Error, ErrorCode, Level, Result, bail, err};
+use plugin_api::{Loading, OkInfo, Registry, ResultSink};
+use syntax::ast::PluginStatement;
+
+use crate::plugins::{Change, read_library, suffix, unknown_plugin};
+use crate::session::Session;
+
+/// The URNs of components begin so.
+const SCHEME: &str = "file://";
+/// The names of components begin so, those of plugins do not.
+const COMPONENT: &str = "component_";
+
+/// Runs one of them.
+///
+/// # Errors
+/// 1142; those of the plugin: it does not exist, is loaded already, is not loaded, must stay.
+pub(crate) fn run_plugin(
+    session: &mut Session,
+    statement: &PluginStatement,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (table, needed) = match statement {
+        PluginStatement::InstallPlugin { .. } => ("plugin", PrivilegeSet::INSERT),
+        PluginStatement::UninstallPlugin { .. } => ("plugin", PrivilegeSet::DELETE),
+        PluginStatement::InstallComponent { .. } => ("component", PrivilegeSet::INSERT),
+        PluginStatement::UninstallComponent { .. } => ("component", PrivilegeSet::DELETE),
+    };
+    require_on_mysql(session, table, needed)?;
+    session.check_writable()?;
+    let registry = session.server.registry();
+    let changes = match statement {
+        PluginStatement::InstallPlugin { name, soname, if_not_exists } => {
+            if *if_not_exists && registry.module(&name.text).is_some_and(|known| known.is_loaded) {
+                let error = err!(UDF_EXISTS, name.text);
+                return note_and_finish(session, &error, sink);
+            }
+            let directory = session.server.globals.text("plugin_dir");
+            vec![install(&registry, &name.text, soname.as_deref(), &directory)?]
+        }
+        PluginStatement::UninstallPlugin { name, if_exists } => {
+            if *if_exists && !registry.module(&name.text).is_some_and(|known| known.is_loaded) {
+                let error = err!(SP_DOES_NOT_EXIST, "PLUGIN", name.text);
+                return note_and_finish(session, &error, sink);
+            }
+            vec![Change::Remove(name.text.to_string())]
+        }
+        PluginStatement::InstallComponent { urns, set } => {
+            if !set.is_empty() {
+                return Err(Error::not_supported("INSTALL COMPONENT ... SET"));
+            }
+            let directory = session.server.globals.text("plugin_dir");
+            let load = |urn: &Box<str>| install_component(&registry, urn, &directory);
+            urns.iter().map(load).collect::<Result<_>>()?
+        }
+        PluginStatement::UninstallComponent { urns } => {
+            let remove = |urn: &Box<str>| uninstall_component(&registry, urn);
+            urns.iter().map(remove).collect::<Result<_>>()?
+        }
+    };
+    let commit = session.server.change_plugins(&changes, &session.shared.cancel)?;
+    session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+}
+
+/// IF EXISTS and IF NOT EXISTS: what would have been an error is a note.
+fn note_and_finish(session: &mut Session, error: &Error, sink: &mut dyn ResultSink) -> Result<()> {
+    session.working.push_error(Level::Note, error);
+    session.send_ok(sink, OkInfo::default())
+}
+
+fn require_on_mysql(session: &Session, table: &str, needed: PrivilegeSet) -> Result<()> {
+    if session.privileges.allows_table("mysql", table, needed) {
+        return Ok(());
+    }
+    let account = &session.account;
+    let word = needed.names().next().unwrap_or("INSERT");
+    let host = session.shown_host(account);
+    Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, host, table))
+}
+
+/// `INSTALL PLUGIN name [SONAME 'library']`: a library names a file that a loaded plugin reads, or else a plugin that is compiled in.
+fn install(
+    registry: &Registry,
+    name: &str,
+    library: Option<&str>,
+    directory: &str,
+) -> Result<Change> {
+    let known = registry.module(name);
+    if known.is_some_and(|module| module.is_loaded) {
+        bail!(UDF_EXISTS, name);
+    }
+    let Some(library) = library else {
+        return match known {
+            Some(_) => Ok(Change::Load(name.to_owned())),
+            None => Err(unknown_plugin(registry, name)),
+        };
+    };
+    if library.contains(['/', '\\', '\0']) {
+        bail!(UDF_NO_PATHS);
+    }
+    let stem = library.rsplit_once('.').map_or(library, |(stem, _)| stem);
+    if registry.loader(suffix(library)).is_some() || registry.module(stem).is_none() {
+        return read_library(registry, name, library, directory).map(Change::Add);
+    }
+    match known.filter(|module| module.is_called(stem)) {
+        Some(_) => Ok(Change::Load(name.to_owned())),
+        None => Err(err!(CANT_FIND_DL_ENTRY, name)),
+    }
+}
+
+/// The plugin that a URN names.
+fn component_name(urn: &str) -> Result<&str> {
+    let file = urn.strip_prefix(SCHEME).ok_or_else(|| err!(COMPONENTS_UNKNOWN_SCHEME, urn))?;
+    Ok(file.strip_prefix(COMPONENT).unwrap_or(file))
+}
+
+fn install_component(registry: &Registry, urn: &str, directory: &str) -> Result<Change> {
+    let name = component_name(urn)?;
+    match registry.module(name) {
+        Some(module) if module.is_loaded => Err(err!(COMPONENTS_CANT_LOAD, urn)),
+        Some(_) => Ok(Change::Load(name.to_owned())),
+        None => {
+            let path = format!("{directory}{COMPONENT}{name}.so");
+            Err(err!(CANT_OPEN_LIBRARY, path, 0, "no plugin of this name is compiled in"))
+        }
+    }
+}
+
+fn uninstall_component(registry: &Registry, urn: &str) -> Result<Change> {
+    let name = component_name(urn)?;
+    match registry.module(name).filter(|module| module.is_loaded) {
+        Some(module) if module.info.loading == Loading::Always => {
+            Err(Error::with(ErrorCode::PLUGIN_DELETE_BUILTIN, &[]))
+        }
+        Some(_) => Ok(Change::Remove(name.to_owned())),
+        None => Err(err!(COMPONENTS_UNLOAD_NOT_LOADED, urn)),
+    }
+}

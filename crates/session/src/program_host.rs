@@ -241,7 +241,7 @@ impl ProgramHost for ProgramSession<'_> {
     }
 
     fn language(&self, name: &str) -> Option<Arc<dyn ProgramLanguage>> {
-        self.session.server.registry.language(name).cloned()
+        self.session.server.registry().language(name).cloned()
     }
 
     fn invoke(

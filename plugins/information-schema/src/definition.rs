@@ -74,6 +74,7 @@ fn kind(word: &str) -> Option<TypeKind> {
         "Char" => TypeKind::Char,
         "VarChar" => TypeKind::VarChar,
         "VarBinary" => TypeKind::VarBinary,
+        "Text" => TypeKind::Text,
         "MediumText" => TypeKind::MediumText,
         "LongText" => TypeKind::LongText,
         "LongBlob" => TypeKind::LongBlob,

@@ -11,7 +11,7 @@ use plugin_api::{
     Plugin, PluginInfo, Registrar, Registry, ResultSink, RowSource, SessionFactory, SessionHandle,
     SessionState,
 };
-use session::{RootAccount, Server, ServerConfig};
+use session::{PluginChoice, RootAccount, Server, ServerConfig};
 use types::{DataType, Value};
 
 struct MemoryOnly(Arc<MemoryEngine>);
@@ -39,7 +39,16 @@ impl Harness {
 
     /// The same with further plugins.
     pub fn with(further: Vec<Box<dyn Plugin>>) -> Harness {
-        let engine = Arc::new(MemoryEngine::new());
+        Harness::start(Arc::new(MemoryEngine::new()), further, Vec::new(), "")
+    }
+
+    /// A start with what `engine` holds; files of plugins are in `plugin_directory`.
+    pub fn start(
+        engine: Arc<MemoryEngine>,
+        further: Vec<Box<dyn Plugin>>,
+        choices: Vec<PluginChoice>,
+        plugin_directory: &str,
+    ) -> Harness {
         let mut plugins: Vec<Box<dyn Plugin>> = vec![
             Box::new(MemoryOnly(engine.clone())),
             Box::new(functions_numeric::NumericFunctions),
@@ -56,8 +65,8 @@ impl Harness {
         let server = Server::open(ServerConfig {
             version: "9.7.0-Squall-test".into(),
             registry,
-            plugins: Vec::new(),
-            plugin_directory: String::new(),
+            plugins: choices,
+            plugin_directory: plugin_directory.into(),
             default_engine: engine.clone(),
             temporary_engine: engine,
             clock: Arc::new(sys::clock::RealClock::new()),

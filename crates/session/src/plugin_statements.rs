@@ -76,7 +76,7 @@ fn require_on_mysql(session: &Session, table: &str, needed: PrivilegeSet) -> Res
         return Ok(());
     }
     let account = &session.account;
-    let word = needed.names().next().unwrap_or("INSERT");
+    let word = needed.names().next().unwrap_or_default();
     let host = session.shown_host(account);
     Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, host, table))
 }

@@ -155,12 +155,7 @@ pub(crate) fn kind_of(statement: &Statement) -> StatementKind {
         Statement::TableMaintenance(maintenance) => kind_of_maintenance(maintenance),
         Statement::Flush(_) => commits(Counter::FLUSH),
         Statement::ResetPersist { .. } => counted(Counter::RESET),
-        Statement::Plugin(plugin) => commits(match **plugin {
-            PluginStatement::InstallPlugin { .. } => Counter::INSTALL_PLUGIN,
-            PluginStatement::UninstallPlugin { .. } => Counter::UNINSTALL_PLUGIN,
-            PluginStatement::InstallComponent { .. } => Counter::INSTALL_COMPONENT,
-            PluginStatement::UninstallComponent { .. } => Counter::UNINSTALL_COMPONENT,
-        }),
+        Statement::Plugin(plugin) => commits(counter_of_plugin(plugin)),
         Statement::Shutdown => counted(Counter::SHUTDOWN),
         Statement::Backup { .. } | Statement::Clone(_) | Statement::KeyCache(_) => PLAIN,
         // Statements that are not supported.
@@ -188,6 +183,15 @@ pub(crate) fn kind_of(statement: &Statement) -> StatementKind {
         Statement::AlterInstance(_) => unsupported("ALTER INSTANCE"),
         Statement::Replication(_) => unsupported("replication statements"),
         Statement::Program(_) => unsupported("stored programs"),
+    }
+}
+
+fn counter_of_plugin(plugin: &PluginStatement) -> Counter {
+    match plugin {
+        PluginStatement::InstallPlugin { .. } => Counter::INSTALL_PLUGIN,
+        PluginStatement::UninstallPlugin { .. } => Counter::UNINSTALL_PLUGIN,
+        PluginStatement::InstallComponent { .. } => Counter::INSTALL_COMPONENT,
+        PluginStatement::UninstallComponent { .. } => Counter::UNINSTALL_COMPONENT,
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) fn known(engines: &Engines, io_times: &Arc<IoTimes>) -> Vec<Box<dyn P
         Box::new(execute::Execute),
         Box::new(http_functions::HttpFunctions),
         json_server::plugin(),
+        Box::<wasm::Wasm>::default(),
         engines.plugin(),
     ]
 }

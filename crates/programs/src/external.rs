@@ -67,6 +67,7 @@ fn compile(
     external: &External,
     libraries: &[Arc<Routine>],
 ) -> Result<Box<dyn CompiledProgram>> {
+    debug_assert_eq!(external.libraries.len(), libraries.len(), "each was found");
     let used = external.libraries.iter().zip(libraries);
     let text = ProgramText {
         schema: &routine.schema,
@@ -160,8 +161,10 @@ pub(crate) fn run_external<H: ProgramHost + ?Sized>(
 
 fn invoke_in_scope<H: ProgramHost + ?Sized>(host: &mut H, code: &ExternalCode) -> Result<()> {
     let values = host.state_mut().frame_mut()?.values.clone();
+    let count = values.len();
     let outcome = host.invoke(&*code.compiled, &values)?;
     for (slot, out) in &outcome.out {
+        debug_assert!(*slot < count, "a parameter");
         store_local(host, *slot, &out.value, &out.ty)?;
     }
     host.state_mut().frame_mut()?.returned = outcome.returned.map(|typed| (typed.value, typed.ty));
@@ -334,6 +337,7 @@ pub(crate) fn quoted_source(language: &str, source: &str) -> String {
         number += 1;
         tag = format!("${language}{number}$");
     }
+    debug_assert!(!source.contains(&tag));
     format!("{tag}{source}{tag}")
 }
 

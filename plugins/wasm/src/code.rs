@@ -78,6 +78,7 @@ impl Code {
         if idle.len() < IDLE_MAX {
             idle.push(guest);
         }
+        debug_assert!(idle.len() <= IDLE_MAX);
     }
 
     fn instance(&self) -> Result<Guest, Failure> {

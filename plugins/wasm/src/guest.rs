@@ -35,6 +35,7 @@ impl Budget<'_> {
         if slice == 0 || slice < required {
             return Err(Failure::guest("it ran more instructions than wasm_fuel allows"));
         }
+        debug_assert!(slice <= self.fuel, "a slice is part of what is left");
         self.fuel -= slice;
         Ok(slice)
     }
@@ -180,6 +181,7 @@ impl Guest {
         let Some(place) = place else {
             return Err(Failure::guest("squall_alloc returned memory that it does not have"));
         };
+        debug_assert_eq!(place.len(), bytes.len());
         place.copy_from_slice(bytes);
         Ok(pointer)
     }

@@ -127,6 +127,7 @@ impl Signature {
                     format!("parameter {} has no form that its function takes", position + 1);
                 return Err(Failure::Guest(what));
             };
+            debug_assert!((1..=2).contains(&taken) && taken <= given.len());
             given = &given[taken..];
             signature.parameters.push(Place { ty: ty.clone(), form });
         }
@@ -141,6 +142,8 @@ impl Signature {
             };
             signature.results.push(Place { ty: ty.clone(), form });
         }
+        debug_assert_eq!(signature.parameters.len(), parameters.len());
+        debug_assert_eq!(signature.results.len(), results.len());
         Ok(signature)
     }
 }

@@ -20,6 +20,7 @@ pub(crate) fn call(
     if !signature.takes_nulls && arguments.iter().any(Value::is_null) {
         return Ok(signature.results.iter().map(|_| None).collect());
     }
+    debug_assert_eq!(arguments.len(), signature.parameters.len());
     let mut guest = code.take()?;
     let (session, bytes_max) = (&*context.session, context.max_allowed_packet);
     let mut check = || session.check_cancelled();

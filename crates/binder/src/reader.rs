@@ -145,7 +145,7 @@ pub enum Disallowed {
     Function(FunctionRef),
     /// A user or system variable.
     Variable,
-    /// A subquery or a parameter.
+    /// A subquery, a parameter, or a function whose plugin may be removed.
     Other,
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use catalog::Table;
 use errors::{Error, Result};
 use plan::{CastKind, Expr, InstanceId, Register, RegisterSet};
+use plugin_api::Registry;
 use syntax::ast;
 use types::{DataType, RunsStatements, Volatility};
 
@@ -44,7 +45,7 @@ impl<'a> Binder<'a> {
         let expr = self.bind_in_scope(table, scope, expr)?;
         let mut read = RegisterSet::new();
         expr.add_registers(&|_| &[], &mut read);
-        let disallowed = disallowed(&expr);
+        let disallowed = disallowed(&expr, self.input.registry);
         let columns = read.iter().map(|register| register.0 as usize).collect();
         Ok(BoundTableExpression { expr, columns, disallowed })
     }
@@ -206,7 +207,7 @@ fn mentions(text: &str, name: &str) -> bool {
 }
 
 /// The first part of an expression that a table must not contain.
-fn disallowed(expr: &Expr) -> Option<Disallowed> {
+fn disallowed(expr: &Expr, registry: &Registry) -> Option<Disallowed> {
     let mut found = None;
     expr.any(&mut |node| {
         let here = match node {
@@ -218,7 +219,8 @@ fn disallowed(expr: &Expr) -> Option<Disallowed> {
             | Expr::AssignUserVariable { .. }
             | Expr::SystemVariable { .. } => Some(Disallowed::Variable),
             Expr::Function { function, .. }
-                if function.traits.statements == RunsStatements::Yes =>
+                if function.traits.statements == RunsStatements::Yes
+                    || registry.may_leave(function.name) =>
             {
                 Some(Disallowed::Other)
             }

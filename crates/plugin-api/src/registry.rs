@@ -1,7 +1,7 @@
 //! The plugins that the server knows, and the slots that the loaded ones fill. A registry never changes: loading a plugin builds another one,
 //! which the server publishes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use engine_api::{Engine, EngineIndex};
@@ -24,6 +24,8 @@ use crate::variable::{Definition, GlobalValue, PluginVariable, StatusVariable};
 #[derive(Default)]
 pub struct Registry {
     modules: Vec<Module>,
+    /// Functions of loaded plugins that may be removed.
+    removable: HashSet<&'static str>,
     functions: HashMap<&'static str, Arc<ScalarFunction>>,
     table_functions: HashMap<&'static str, Arc<TableFunction>>,
     roles: HashMap<FunctionRole, Arc<ScalarFunction>>,
@@ -73,7 +75,11 @@ impl Registry {
     fn of(modules: Vec<Module>) -> Registry {
         let mut registry = Registry::default();
         for module in modules.iter().filter(|module| module.is_loaded) {
-            registry.absorb(module.slots());
+            let slots = module.slots();
+            registry.absorb(slots);
+            if module.info.loading != Loading::Always {
+                registry.removable.extend(slots.functions.keys());
+            }
         }
         registry.modules = modules;
         registry
@@ -83,6 +89,7 @@ impl Registry {
     fn absorb(&mut self, part: &Registry) {
         let Registry {
             modules: _,
+            removable: _,
             functions,
             table_functions,
             roles,
@@ -209,6 +216,11 @@ impl Registry {
     /// Status variables of plugins.
     pub fn status_variables(&self) -> &[StatusVariable] {
         &self.status
+    }
+
+    /// Whether the scalar function called `name` (upper case) may leave with its plugin, so that no table may depend on it.
+    pub fn may_leave(&self, name: &str) -> bool {
+        self.removable.contains(name)
     }
 
     /// The scalar function called `name` (upper case).

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plugin_api::{ListenerContext, Loading, Registry, SessionFactory};
-use session::{PluginHost, RootAccount, Server, ServerConfig};
+use plugin_api::{ListenerContext, Loading, Module, Registry, SessionFactory};
+use session::{PluginChoice, PluginHost, RootAccount, Server, ServerConfig, Wanted};
 use sys::clock::RealClock;
 use sys::disk::SyncPolicy;
 use sys::files::{self, Existing};
@@ -209,11 +209,16 @@ fn waiting_server(
     waiting: &Engines,
     stop: &Stop,
 ) -> BootResult<Arc<Server>> {
-    let mut plugins = plugins::known(waiting, &directory.io_times);
-    plugins.retain(|plugin| plugin.info().loading == Loading::Always);
+    let known = Registry::knowing(&plugins::known(waiting, &directory.io_times));
+    let others = known.modules().iter().filter(|module| module.info.loading != Loading::Always);
+    let without = |module: &Module| PluginChoice {
+        name: module.info.name.to_string(),
+        wanted: Wanted::NotLoaded,
+    };
+    let plugins = others.map(without).collect();
     let root = RootAccount { os_user: directory.owner(), password: Some(unusable_password()?) };
-    let options = &Options { plugins: Vec::new(), ..options.clone() };
-    make_server(options, directory, waiting, Registry::knowing(&plugins), stop, root)
+    let options = &Options { plugins, ..options.clone() };
+    make_server(options, directory, waiting, known, stop, root)
 }
 
 /// A random unusable password: it is not shown to anyone.

@@ -68,6 +68,7 @@ impl Plugin for Guest {
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         registrar.function(scalar("GREET", Arity::exactly(0), "GREET()", bind_seven).stable());
+        registrar.function(scalar("POLITE", Arity::exactly(1), "POLITE(n)", bind_seven));
         registrar.function(scalar("MEET", Arity::exactly(0), "MEET()", bind_meet).volatile());
         registrar.variable(&ROOM, &self.room);
         let room = self.room.clone();
@@ -193,6 +194,11 @@ fn variables_are_there_while_their_plugin_is() {
         VARIABLE_NAME = 'guest_room'";
     one.check(&[(listed, "12"), (UNINSTALL, "ok 0"), (listed, ""), (shown, "")]);
     absent.iter().for_each(|sql| one.refuse(&[(sql, 1193)]));
+    // What SET PERSIST kept can be forgotten also while the plugin is away.
+    one.setup(INSTALL);
+    one.setup(&format!("SET PERSIST guest_room = 12\n{UNINSTALL}"));
+    one.check(&[("RESET PERSIST guest_room", "ok 0")]);
+    one.refuse(&[("RESET PERSIST guest_room", 3549)]);
     one.check(&[("SHOW STATUS LIKE 'guest%'", ""), (INSTALL, "ok 0"), (listed, "12")]);
 }
 
@@ -215,6 +221,18 @@ fn tables_of_plugins_agree() {
     assert_eq!(state(&mut root), ["ACTIVE|ON", "1", "YES|FUNCTION", "1", "1"]);
     root.check(&[("UNINSTALL COMPONENT 'file://component_good_guest'", "ok 0")]);
     assert_eq!(state(&mut root), ["DISABLED|OFF", "0", "NO|FUNCTION", "0", "0"]);
+}
+
+#[test]
+fn no_table_depends_on_a_function_that_may_leave() {
+    let mut root = harness().root();
+    root.setup("INSTALL PLUGIN good_guest");
+    root.refuse(&[
+        ("CREATE TABLE a (n INT, m INT AS (n + POLITE(n)))", 3102),
+        ("CREATE TABLE a (n INT DEFAULT (POLITE(1)))", 3769),
+        ("CREATE TABLE a (n INT CHECK (POLITE(n) > 0))", 3815),
+        ("CREATE TABLE a (n INT, KEY ((POLITE(n))))", 3758),
+    ]);
 }
 
 #[test]

@@ -121,14 +121,14 @@ pub(crate) fn reset_persist(
     match name {
         None => {
             for name in snapshot.persisted().keys() {
-                let id = session.server.globals.definitions.find(name);
+                let id = session.server.globals.definitions.find_known(name);
                 assignments.extend(id.map(|id| Assignment::Unpersist { id }));
             }
         }
         Some(variable) => {
             let name = variable.name.text.to_ascii_lowercase();
             if snapshot.persisted().contains_key(name.as_str()) {
-                let id = session.server.globals.definitions.find(&name);
+                let id = session.server.globals.definitions.find_known(&name);
                 assignments.extend(id.map(|id| Assignment::Unpersist { id }));
             } else if if_exists {
                 session.working.warn(ErrorCode::VARIABLE_NOT_PERSISTED, &[&name]);

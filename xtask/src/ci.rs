@@ -28,6 +28,7 @@ const STEPS: &[Step] = &[
     ("mysqltest", || {
         run::command("target/debug/mysqltest", &["--squalld", "target/debug/squalld"])
     }),
+    ("BarCamp", || run::command("bash", &["examples/barcamp/run.sh"])),
     ("optimised server", instructions::build_server),
     ("instructions", || instructions::compare(&[])),
     ("limits", || run::command("target/debug/limits", &["--squalld", "target/fast/squalld"])),

@@ -424,3 +424,43 @@ fn https_to_a_server_without_tls_fails() {
     let plain = serve(|_, _| ok("secret"));
     assert!(get(&limits("127.0.0.1"), &format!("https://{plain}/")).is_err());
 }
+
+/// A server with a certificate that nobody issued but itself; counts the requests that it could read.
+fn serve_tls(hits: Arc<AtomicUsize>) -> SocketAddr {
+    let made =
+        rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .expect("a configuration");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
+            let connection = rustls::ServerConnection::new(config.clone()).expect("a connection");
+            let mut stream = rustls::StreamOwned::new(connection, stream);
+            let mut byte = [0];
+            if matches!(stream.read(&mut byte), Ok(1)) {
+                hits.fetch_add(1, Ordering::Relaxed);
+                let _ = stream.write_all(ok("secret").as_bytes());
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_certificate_that_nobody_issued_is_refused() {
+    let hits = Arc::new(AtomicUsize::new(0));
+    let address = serve_tls(hits.clone());
+    let error = get(&limits("localhost"), &format!("https://localhost:{}/", address.port()));
+    let error = error.expect_err("refused");
+    assert!(error.contains("UnknownIssuer"), "{error}");
+    assert_eq!(hits.load(Ordering::Relaxed), 0);
+}

@@ -405,10 +405,14 @@ impl<'b> Binder<'b> {
         {
             ty.collation = common;
         }
-        if function.traits.statements == RunsStatements::Yes {
+        let mut reference = function.reference();
+        if reference.traits.statements == RunsStatements::Yes {
             self.programs.push(StoredProgram::Statements);
+            if self.view_depth > 0 {
+                reference.traits.statements = RunsStatements::Refused;
+            }
         }
-        Ok(Expr::Function { function: function.reference(), args, ty })
+        Ok(Expr::Function { function: reference, args, ty })
     }
 
     /// The mode of a WEEK without one. A table's expression has the mode 0: its value must not change with the session.

@@ -24,7 +24,7 @@ pub struct StatementResult {
 }
 
 /// The session of the statement that calls a function, as far as the function may run statements with it. A function gets it that
-/// declares `ScalarFunction::runs_statements` and is bound with `BoundFunction::with_statements`.
+/// declares `ScalarFunction::runs_statements` and is bound with `BoundFunction::with_statements`. In a view every method returns error 1350: its author would run statements as its reader.
 pub trait Statements {
     /// Runs one statement in the session and the transaction of the calling statement, by the rules of stored functions: with the
     /// privileges of the caller; it may not commit, not even implicitly, and not write a table that the calling statement uses. `?` in

@@ -143,6 +143,12 @@ fn statements_inside_keep_to_the_rules_of_stored_functions() {
         ("CREATE TABLE t3 (a VARCHAR(10) DEFAULT (INSIDE('SELECT 1')))", 3769),
         ("CREATE TABLE t3 (a INT, b VARCHAR(10) AS (INSIDE('SELECT 1')))", 3102),
     ]);
+    // Who makes a view does not run statements as the one who reads it; without statements the function works there.
+    root.setup("CREATE VIEW v1 AS SELECT INSIDE('SELECT 1') AS a");
+    root.setup("CREATE VIEW v2 AS SELECT BESIDE('SELECT 1') AS a");
+    root.setup("CREATE VIEW v3 AS SELECT TRIES('SELECT 1') AS a");
+    root.refuse(&[("SELECT * FROM v1", 1350), ("SELECT * FROM v2", 1350)]);
+    root.check(&[("SELECT * FROM v3", "failed 1350")]);
     let deep = (0..12).fold("SELECT 1".to_owned(), |sql, _| {
         format!("SELECT INSIDE('{}')", sql.replace('\\', "\\\\").replace('\'', "\\'"))
     });

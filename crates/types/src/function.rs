@@ -202,6 +202,8 @@ pub enum RunsStatements {
     No,
     /// It may: the statement that calls it lends it its session. Table definitions must not call it.
     Yes,
+    /// It would, but this call is in a view: who made the view must not run statements as the one who reads it.
+    Refused,
 }
 
 /// The part of a scalar function that each call carries in a plan.

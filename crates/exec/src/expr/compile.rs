@@ -9,7 +9,7 @@ use plugin_api::{BindContext, BoundFunction, Registry};
 use rows::arguments::{arg_infos, trimmed};
 use rows::numbers::Numbers;
 use rows::value_key::Domain;
-use types::{CollationId, Comparator, ComparisonKind, DataType};
+use types::{CollationId, Comparator, ComparisonKind, DataType, RunsStatements};
 
 use super::arithmetic::BitOperator;
 use super::predicate::{InSetCode, Like};
@@ -177,7 +177,15 @@ impl<'a> Compiler<'a> {
             },
             // The same bytes under another collation; a number becomes text.
             Expr::Collate { operand, ty } => self.unified(operand, ty)?,
-            Expr::Function { function, args, .. } => self.call(function.name, args)?,
+            Expr::Function { function, args, .. } => {
+                let call = self.call(function.name, args)?;
+                match (call, function.traits.statements) {
+                    (Code::StatementCall(call, _), statements) => {
+                        Code::StatementCall(call, statements)
+                    }
+                    (call, _) => call,
+                }
+            }
             Expr::Match { search, row, against } => {
                 let has_key = !search.key.is_empty();
                 let mut row = self.exprs(row)?.into_iter();
@@ -454,7 +462,11 @@ impl<'a> Compiler<'a> {
         let args = args?;
         let runs_statements = function.statements.is_some();
         let call = Box::new(Call { args, function });
-        Ok(if runs_statements { Code::StatementCall(call) } else { Code::Call(call) })
+        Ok(if runs_statements {
+            Code::StatementCall(call, RunsStatements::Yes)
+        } else {
+            Code::Call(call)
+        })
     }
 
     fn bound_function(&self, name: &str, args: &[Expr]) -> Result<BoundFunction> {

@@ -12,10 +12,10 @@ mod text;
 
 use std::sync::Arc;
 
-use errors::Result;
+use errors::{Result, bail};
 use plan::CastKind;
-use plugin_api::{BoundFunction, Coercion, NullRule};
-use types::{CollationId, DataType, Value};
+use plugin_api::{BoundFunction, Coercion, NullRule, SessionHandle, StatementResult, Statements};
+use types::{CollationId, DataType, RunsStatements, Value};
 
 use crate::fulltext::MatchCode;
 use crate::run::Run;
@@ -110,7 +110,7 @@ pub(crate) enum Code {
     },
     Call(Box<Call>),
     /// Of a function that runs statements.
-    StatementCall(Box<Call>),
+    StatementCall(Box<Call>, RunsStatements),
     Match(Box<MatchCode>),
     Subquery(Box<SubqueryCode>),
 }
@@ -305,7 +305,7 @@ impl Code {
                 convert::unify(value, from, to, &mut run.function)
             }
             Code::Call(call) => call.eval(run),
-            Code::StatementCall(call) => call.eval_with_statements(run),
+            Code::StatementCall(call, statements) => call.eval_with_statements(*statements, run),
             Code::Match(code) => code.eval(run),
             Code::Subquery(subquery) => subquery.eval(run),
         }
@@ -316,6 +316,23 @@ impl Code {
         let value = self.eval(run)?;
         run.set(register, value);
         Ok(())
+    }
+}
+
+/// The session for a function in a view: it runs no statements.
+struct NoStatements;
+
+impl Statements for NoStatements {
+    fn run(&mut self, _: &str, _: &[Value]) -> Result<StatementResult> {
+        bail!(VIEW_SELECT_CLAUSE, "function that runs statements")
+    }
+
+    fn open_session(&mut self) -> Result<Box<dyn SessionHandle>> {
+        bail!(VIEW_SELECT_CLAUSE, "function that runs statements")
+    }
+
+    fn require_privilege(&self, _: &str) -> Result<()> {
+        bail!(VIEW_SELECT_CLAUSE, "function that runs statements")
     }
 }
 
@@ -372,7 +389,7 @@ impl Call {
         (self.function.kernel)(&mut run.function, &values[..self.args.len()])
     }
 
-    fn eval_with_statements(&self, run: &mut Run<'_>) -> Result<Value> {
+    fn eval_with_statements(&self, statements: RunsStatements, run: &mut Run<'_>) -> Result<Value> {
         let mut values = Vec::with_capacity(self.args.len());
         for arg in &self.args {
             match self.arg(arg, run)? {
@@ -381,6 +398,9 @@ impl Call {
             }
         }
         match &self.function.statements {
+            Some(kernel) if statements == RunsStatements::Refused => {
+                kernel(&mut run.function, &mut NoStatements, &values)
+            }
             Some(kernel) => run.call_with_statements(kernel, &values),
             None => (self.function.kernel)(&mut run.function, &values),
         }

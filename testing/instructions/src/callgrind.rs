@@ -38,7 +38,9 @@ impl Watched {
                 .arg(program);
             command
         };
-        let options = ["--skip-ssl", "--innodb-buffer-pool-size=64M"].map(str::to_owned);
+        // The listeners of plugins take any free port.
+        let options = ["--skip-ssl", "--innodb-buffer-pool-size=64M", "--json-server-port=0"]
+            .map(str::to_owned);
         Ok(Watched { server: Server::start_command(command, &options)? })
     }
 

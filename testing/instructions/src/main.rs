@@ -17,6 +17,10 @@ use callgrind::Watched;
 use figures::{Figures, Verdict};
 use statements::{STATEMENTS, Session, Statement};
 
+/// The statements that unused plugins must not slow down, and by how many percent they may differ.
+const BESIDE_PLUGINS: [&str; 2] = ["point_select", "point_select_text"];
+const PLUGINS_PERCENT: f64 = 1.0;
+
 /// Rounds of a statement; the lowest count is its figure: higher counts come from unrelated work.
 const ROUNDS: usize = 3;
 
@@ -35,6 +39,9 @@ struct Options {
     /// Show the count of each thread.
     #[arg(long)]
     threads: bool,
+    /// Do not count again with all plugins loaded.
+    #[arg(long)]
+    without_plugins: bool,
     /// Only statements whose name begins with one of these.
     only: Vec<String>,
 }
@@ -63,6 +70,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let mut session = Session::open(watched.server())?;
     session.load()?;
     let (mut held, mut lower) = (true, false);
+    let mut plain = Vec::new();
     for statement in STATEMENTS {
         let is_wanted = |only: &String| statement.name.starts_with(only.as_str());
         if !options.only.is_empty() && !options.only.iter().any(is_wanted) {
@@ -76,12 +84,42 @@ fn run(options: &Options) -> Result<bool, String> {
         if options.update {
             figures.keep(statement.name, counted);
         }
+        if BESIDE_PLUGINS.contains(&statement.name) {
+            plain.push((statement, counted));
+        }
+    }
+    if !options.without_plugins {
+        held &= count_beside_plugins(&watched, &mut session, &plain, options.threads)?;
     }
     if options.update {
         figures.keep_processor(&processor);
         figures.write(&options.figures)?;
     } else if lower {
         println!("Lower the figures that are too high now: UPDATE=1 cargo xtask instructions");
+    }
+    Ok(held)
+}
+
+/// Counts statements again after every plugin has been loaded; whether they need about the same, as none of the plugins is used.
+fn count_beside_plugins(
+    watched: &Watched,
+    session: &mut Session,
+    plain: &[(&'static Statement, u64)],
+    show_threads: bool,
+) -> Result<bool, String> {
+    if plain.is_empty() {
+        return Ok(true);
+    }
+    let loaded = session.load_plugins()?;
+    println!("with {} loaded:", loaded.join(", "));
+    let mut held = true;
+    for (statement, before) in plain {
+        let counted = count(watched, session, statement, show_threads)?;
+        let percent = (counted as f64 / *before as f64 - 1.0) * 100.0;
+        let is_met = percent <= PLUGINS_PERCENT;
+        let verdict = if is_met { "" } else { "  TOO MUCH" };
+        println!("{:<24} {counted:>12}  {percent:+.2} %{verdict}", statement.name);
+        held &= is_met;
     }
     Ok(held)
 }

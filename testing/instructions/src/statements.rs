@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use client::{Connection, Encryption, Prepared, Target};
+use client::{Answer, Connection, Encryption, Prepared, Target};
 use sqltest::Server;
 use types::Value;
 
@@ -146,6 +146,17 @@ pub struct Session {
     options: client::Options,
 }
 
+/// The first column of an answer.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Answer for Names {
+    fn row(&mut self, cells: &[Option<&[u8]>]) {
+        let name = cells.first().copied().flatten().unwrap_or_default();
+        self.0.push(String::from_utf8_lossy(name).into_owned());
+    }
+}
+
 /// A prepared statement.
 pub struct Ready {
     statement: &'static Statement,
@@ -202,6 +213,22 @@ impl Session {
         self.query("INSERT INTO owner SELECT id - 1, CONCAT('owner ', id) FROM t WHERE id <= 100")?;
         self.query(&format!("INSERT INTO many {many} SELECT i, i % 20, i * 7 % 1000 FROM r"))?;
         self.query("ANALYZE TABLE t, owner, many")
+    }
+
+    /// Loads every plugin that can be loaded, and names them.
+    ///
+    /// # Errors
+    /// One cannot be loaded.
+    pub fn load_plugins(&mut self) -> Result<Vec<String>, String> {
+        let sql = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \
+            WHERE PLUGIN_TYPE = 'MODULE' AND PLUGIN_STATUS = 'DISABLED'";
+        let mut names = Names::default();
+        let outcome = self.connection.query(sql.as_bytes(), &mut names);
+        outcome.map_err(|failure| format!("{sql}: {failure}"))?;
+        for name in &names.0 {
+            self.query(&format!("INSTALL PLUGIN {name}"))?;
+        }
+        Ok(names.0)
     }
 
     /// Prepares a statement on the server.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use catalog::{Catalog, Event};
+use catalog::{AccountName, Catalog, EffectivePrivileges, Event};
 use engine_api::Engine;
 use errors::Result;
-use plugin_api::{IoBucket, PlanCacheView, ProcessView, Registry};
+use plugin_api::{IoBucket, Object, PlanCacheView, ProcessView, Registry};
 use types::ZoneRules;
 use variables::Globals;
 
@@ -38,6 +38,13 @@ pub trait ServerFacts {
     fn now_micros(&self) -> i64;
     /// When the server started, microseconds since 1970 UTC.
     fn started_micros(&self) -> i64;
+    /// Whether a plugin denies an object to an account.
+    fn is_denied(
+        &self,
+        account: &AccountName,
+        privileges: &EffectivePrivileges,
+        object: &Object<'_>,
+    ) -> bool;
     /// Connections in order of id.
     fn processes(&self) -> Vec<ProcessView>;
     /// The account (`user@host`) of a connection.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
 use errors::Diagnostics;
+use plugin_api::Object;
 use types::ZoneRules;
 use variables::SessionValues;
 
@@ -70,6 +71,11 @@ impl Information<'_> {
     }
 
     pub(crate) fn sees(&self, schema: &str, name: &str) -> bool {
-        self.privileges.sees_table(schema, name)
+        self.privileges.sees_table(schema, name) && !self.is_denied(&Object::Table(schema, name))
+    }
+
+    /// Whether a plugin denies an object to the account.
+    pub(crate) fn is_denied(&self, object: &Object<'_>) -> bool {
+        self.server.is_denied(self.account, self.privileges, object)
     }
 }

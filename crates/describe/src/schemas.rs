@@ -2,7 +2,7 @@
 
 use catalog::{Relation, RelationKind};
 use errors::Result;
-use plugin_api::{SchemaInformation, SchemaView, TableDetail, TableView};
+use plugin_api::{Object, SchemaInformation, SchemaView, TableDetail, TableView};
 
 use crate::information::Information;
 use crate::show_create;
@@ -14,6 +14,7 @@ impl SchemaInformation for Information<'_> {
         let mut schemas: Vec<SchemaView> = snapshot
             .schemas()
             .filter(|schema| self.privileges.sees_schema(&schema.name))
+            .filter(|schema| !self.is_denied(&Object::Schema(&schema.name)))
             .map(|schema| {
                 let collation = charset::collation_or_binary(schema.default_collation);
                 let (name, collation) = (schema.name.to_string(), collation.name.to_owned());
@@ -28,6 +29,7 @@ impl SchemaInformation for Information<'_> {
                 .iter()
                 .any(|table| table.schema() == *name);
             let visible = !matches!(*name, "mysql" | "sys") || self.privileges.sees_schema(name);
+            let visible = visible && !self.is_denied(&Object::Schema(name));
             if visible && (used || *name == "information_schema") {
                 let collation = match *name {
                     "information_schema" => "utf8mb3_general_ci",
@@ -49,6 +51,9 @@ impl SchemaInformation for Information<'_> {
         visit: &mut dyn FnMut(&TableView) -> Result<()>,
     ) -> Result<()> {
         self.connection.check_cancelled()?;
+        if self.is_denied(&Object::Schema(schema)) {
+            return Ok(());
+        }
         match (catalog::system_schema(schema), name) {
             (Some(system), name) => self.system_tables(system, name).iter().try_for_each(visit),
             (None, Some(name)) => self.user_table(schema, name, detail).iter().try_for_each(visit),

@@ -3,7 +3,7 @@
 use catalog::CatalogSnapshot;
 use errors::Result;
 use plugin_api::{
-    FunctionView, IoBucket, Module, PlanCacheView, PluginItemView, PluginView, ProcessView,
+    FunctionView, IoBucket, Module, Object, PlanCacheView, PluginItemView, PluginView, ProcessView,
     ServerInformation,
 };
 
@@ -14,7 +14,10 @@ impl ServerInformation for Information<'_> {
         let own = self.account.to_string();
         let all = self.may_see_all();
         let views = self.server.processes();
-        views.into_iter().filter(|view| all || view.account == own).collect()
+        let visible = |view: &ProcessView| {
+            view.account == own || all && !self.is_denied(&Object::Process(&view.user))
+        };
+        views.into_iter().filter(visible).collect()
     }
 
     fn catalog_bytes(&self) -> u64 {
@@ -39,6 +42,14 @@ impl ServerInformation for Information<'_> {
             items: module.items().iter().map(item).collect(),
         };
         self.server.registry().modules().iter().map(view).collect()
+    }
+
+    fn observers(&self) -> Vec<(&'static str, &'static str)> {
+        let registry = self.server.registry();
+        let observers = registry.observers().iter();
+        let events = observers
+            .flat_map(|observer| observer.events().names().map(|event| (observer.name(), event)));
+        events.collect()
     }
 
     fn functions(&self) -> Vec<FunctionView> {

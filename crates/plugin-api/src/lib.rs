@@ -4,6 +4,7 @@
 //! Invariant: a plugin sees the server only through the types here; none of them leads to a session, a plan or the catalog.
 
 mod authentication;
+mod authorization;
 mod forward;
 mod function;
 mod information;
@@ -11,10 +12,13 @@ mod job;
 pub mod kit;
 mod language;
 mod listener;
+mod log_sink;
+mod observer;
 mod plugin;
 mod registry;
 mod result;
 mod rewrite;
+mod secrets;
 mod session;
 mod statements;
 #[doc(hidden)]
@@ -26,6 +30,7 @@ pub mod variable;
 pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
 };
+pub use authorization::{Authorizer, Object, Subject};
 pub use forward::ForwardingSink;
 pub use function::{
     Accumulator, AggregateFunction, ArgInfo, Arguments, Arity, BindContext, BoundAggregate,
@@ -49,6 +54,11 @@ pub use language::{
     ProgramParameter, ProgramText, TypedValue,
 };
 pub use listener::{Listener, ListenerContext, RunningListener};
+pub use log_sink::{LogSink, Severity};
+pub use observer::{
+    ConnectionEvent, EventSet, LoginFailure, Observer, RowChange, RowEvent, SchemaChange,
+    SchemaChangeKind, SessionFacts, StatementEnd, StatementEvent, first_word,
+};
 pub use plugin::{Loading, Module, Plugin, PluginInfo, PluginLoader};
 pub use registry::{Registrar, Registry};
 pub use result::{
@@ -56,6 +66,7 @@ pub use result::{
     StateChange, ValueRow,
 };
 pub use rewrite::{RewriteContext, StatementRewriter};
+pub use secrets::without_secrets;
 pub use session::{
     AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PreparedInfo,
     QueryAttribute, SessionFactory, SessionHandle, Traffic,

@@ -9,11 +9,14 @@ use errors::{Result, bail, err};
 use types::{AggregateRole, FunctionRole, ZoneRules};
 
 use crate::authentication::Authenticator;
+use crate::authorization::Authorizer;
 use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
 use crate::information::InformationTable;
 use crate::job::BackgroundJob;
 use crate::language::ProgramLanguage;
 use crate::listener::Listener;
+use crate::log_sink::LogSink;
+use crate::observer::Observer;
 use crate::plugin::{Loading, Module, Plugin, PluginLoader};
 use crate::rewrite::StatementRewriter;
 use crate::text_runner::TextRunner;
@@ -44,6 +47,9 @@ pub struct Registry {
     variables: Vec<PluginVariable>,
     status: Vec<StatusVariable>,
     languages: Vec<Arc<dyn ProgramLanguage>>,
+    observers: Vec<Arc<dyn Observer>>,
+    authorizers: Vec<Arc<dyn Authorizer>>,
+    log_sinks: Vec<Arc<dyn LogSink>>,
 }
 
 /// Lets one plugin add its contributions.
@@ -108,6 +114,9 @@ impl Registry {
             variables,
             status,
             languages,
+            observers,
+            authorizers,
+            log_sinks,
         } = part;
         self.functions.extend(functions.iter().map(|(name, function)| (*name, function.clone())));
         let of_tables = table_functions.iter().map(|(name, function)| (*name, function.clone()));
@@ -129,6 +138,9 @@ impl Registry {
         self.variables.extend_from_slice(variables);
         self.status.extend_from_slice(status);
         self.languages.extend_from_slice(languages);
+        self.observers.extend_from_slice(observers);
+        self.authorizers.extend_from_slice(authorizers);
+        self.log_sinks.extend_from_slice(log_sinks);
     }
 
     /// The same registry with a known plugin loaded.
@@ -221,6 +233,21 @@ impl Registry {
     /// Whether the scalar function called `name` (upper case) may leave with its plugin, so that no table may depend on it.
     pub fn may_leave(&self, name: &str) -> bool {
         self.removable.contains(name)
+    }
+
+    /// All observers.
+    pub fn observers(&self) -> &[Arc<dyn Observer>] {
+        &self.observers
+    }
+
+    /// The plugins that deny objects.
+    pub fn authorizers(&self) -> &[Arc<dyn Authorizer>] {
+        &self.authorizers
+    }
+
+    /// All log sinks.
+    pub fn log_sinks(&self) -> &[Arc<dyn LogSink>] {
+        &self.log_sinks
     }
 
     /// The scalar function called `name` (upper case).
@@ -441,5 +468,23 @@ impl Registrar<'_> {
         read: impl Fn() -> String + Send + Sync + 'static,
     ) {
         self.registry.status.push(StatusVariable { name, read: Arc::new(read) });
+    }
+
+    /// Adds an observer.
+    pub fn observer(&mut self, observer: Arc<dyn Observer>) {
+        self.items.push(("OBSERVER", observer.name().to_owned()));
+        self.registry.observers.push(observer);
+    }
+
+    /// Adds a plugin that denies objects.
+    pub fn authorizer(&mut self, authorizer: Arc<dyn Authorizer>) {
+        self.items.push(("AUTHORIZATION", authorizer.name().to_owned()));
+        self.registry.authorizers.push(authorizer);
+    }
+
+    /// Adds a log sink.
+    pub fn log_sink(&mut self, sink: Arc<dyn LogSink>) {
+        self.items.push(("LOG SINK", sink.name().to_owned()));
+        self.registry.log_sinks.push(sink);
     }
 }

@@ -109,6 +109,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     let running = Arc::new(running);
     let host: Arc<dyn PluginHost> = running.clone();
     server.run_plugins_by(&host);
+    send_logs_to(&server, &stop);
     let port = server.global_text("port");
     // Recovery and reading the dictionary needed more memory than normal operation.
     sys::mem::give_back_freed();
@@ -128,6 +129,18 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     let _ = files::remove(&options.pid_file);
     info!("stopped");
     Ok(())
+}
+
+/// Log sinks of plugins get the lines of the error log, and are told to open their files again.
+fn send_logs_to(server: &Arc<Server>, stop: &Stop) {
+    let sinks = Arc::downgrade(server);
+    log::copy_to(Box::new(move |severity, line| {
+        if let Some(server) = sinks.upgrade() {
+            server.log_line(severity, line);
+        }
+    }));
+    let files = Arc::downgrade(server);
+    stop.on_flush(Box::new(move || files.upgrade().map_or(Ok(()), |server| server.reopen_logs())));
 }
 
 fn write_pid(path: &Path) -> std::io::Result<()> {

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use plugin_api::Severity;
 use sys::files::{Existing, File};
 use sys::sync::Mutex;
 use tracing::field::{Field, Visit};
@@ -29,6 +30,24 @@ struct Log {
 
 /// Where the process's only log goes; set with it.
 static OUTPUT: OnceLock<Output> = OnceLock::new();
+
+/// Takes a copy of each line.
+type Copy = Box<dyn Fn(Severity, &str) + Send + Sync>;
+static COPY: OnceLock<Copy> = OnceLock::new();
+
+/// Passes each line on to `copy` too. The first call of the process counts.
+pub(crate) fn copy_to(copy: Copy) {
+    let _ = COPY.set(copy);
+}
+
+fn severity(level: Level) -> Severity {
+    match level {
+        Level::ERROR => Severity::Error,
+        Level::WARN => Severity::Warning,
+        Level::INFO => Severity::Information,
+        _ => Severity::Debug,
+    }
+}
 
 /// Sends events to `path`, or to standard error; `verbosity` as `log_error_verbosity`.
 ///
@@ -95,6 +114,9 @@ impl Subscriber for Log {
             line.message,
             line.fields
         );
+        if let Some(copy) = COPY.get() {
+            copy(severity(*metadata.level()), text.trim_end());
+        }
         match OUTPUT.get() {
             None => {}
             Some(Output::Standard) => sys::process::print_error(&text),

@@ -17,13 +17,35 @@ pub(crate) struct Stop(Arc<Inner>);
 struct Inner {
     reason: Mutex<Option<&'static str>>,
     asked: Condvar,
+    /// Opens the files of plugins' logs again.
+    reopen: Mutex<Option<Reopen>>,
 }
+
+/// Opens log files again.
+type Reopen = Box<dyn Fn() -> errors::Result<()> + Send>;
 
 impl Stop {
     /// Requests shutdown; the first reason counts.
     pub(crate) fn ask(&self, reason: &'static str) {
         self.0.reason.lock().get_or_insert(reason);
         self.0.asked.notify_all();
+    }
+
+    /// Sets how log files other than the error log are opened again.
+    pub(crate) fn on_flush(&self, reopen: Reopen) {
+        *self.0.reopen.lock() = Some(reopen);
+    }
+
+    fn flush(&self, signal: &'static str) {
+        match log::reopen() {
+            Ok(()) => info!(signal, "logs flushed"),
+            // The old file is still written.
+            Err(error) => error!(signal, "the error log cannot be reopened: {error}"),
+        }
+        let reopened = self.0.reopen.lock().as_ref().map_or(Ok(()), |reopen| reopen());
+        if let Err(error) = reopened {
+            error!(signal, "a log cannot be reopened: {error}");
+        }
     }
 
     /// Whether shutdown was requested.
@@ -43,7 +65,7 @@ impl Stop {
     }
 }
 
-/// From now on SIGTERM and SIGINT ask `stop`, SIGHUP and SIGUSR1 reopen the error log, and SIGUSR2 does nothing.
+/// From now on SIGTERM and SIGINT ask `stop`, SIGHUP and SIGUSR1 reopen the logs, and SIGUSR2 does nothing.
 ///
 /// # Errors
 /// The handlers cannot be set.
@@ -51,11 +73,7 @@ pub(crate) fn obey_signals(stop: &Stop) -> io::Result<()> {
     let stop = stop.clone();
     sys::signals::on_signals(move |signal| match signal {
         Signal::Stop(name) => stop.ask(name),
-        Signal::Flush(name) => match log::reopen() {
-            Ok(()) => info!(signal = name, "logs flushed"),
-            // The old file is still written.
-            Err(error) => error!(signal = name, "the error log cannot be reopened: {error}"),
-        },
+        Signal::Flush(name) => stop.flush(name),
         Signal::Unused(name) => info!(signal = name, "signal ignored"),
     })
 }

@@ -66,7 +66,7 @@ pub(crate) fn run_shutdown(session: &mut Session, sink: &mut dyn ResultSink) -> 
     Ok(())
 }
 
-/// FLUSH: nothing has to be flushed, as everything is current; only its locks are taken.
+/// FLUSH: nothing has to be flushed, as everything is current; its locks are taken, and log files are opened again.
 pub(crate) fn run_flush(
     session: &mut Session,
     flush: &Flush,
@@ -86,14 +86,14 @@ pub(crate) fn run_flush(
                     .working
                     .warn(ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT, &[&"FLUSH PRIVILEGES"]);
             }
-            FlushItem::BinaryLogs
-            | FlushItem::EngineLogs
-            | FlushItem::ErrorLogs
+            FlushItem::ErrorLogs
             | FlushItem::GeneralLogs
             | FlushItem::Logs
+            | FlushItem::SlowLogs => session.server.reopen_logs()?,
+            FlushItem::BinaryLogs
+            | FlushItem::EngineLogs
             | FlushItem::OptimizerCosts
-            | FlushItem::RelayLogs { .. }
-            | FlushItem::SlowLogs => {}
+            | FlushItem::RelayLogs { .. } => {}
             FlushItem::UserResources => session.server.logins.usages.reset(),
         }
     }

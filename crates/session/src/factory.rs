@@ -39,17 +39,23 @@ impl SessionFactory for Server {
             bail!(SECURE_TRANSPORT_REQUIRED);
         }
         let snapshot = self.catalog.snapshot();
-        self.logins.find(snapshot.accounts(), &self.registry(), request, kind)
+        let found = self.logins.find(snapshot.accounts(), &self.registry(), request, kind);
+        found.inspect_err(|error| self.tell_login_failure(request, kind, Some(error)))
     }
 
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
-        let session = Session::open(self.arc()?, info, request)?;
+        let kind = info.kind.clone();
+        let opened = Session::open(self.arc()?, info, request);
+        let session =
+            opened.inspect_err(|error| self.tell_login_failure(request, &kind, Some(error)))?;
         Ok(Box::new(Handle::new(session)))
     }
 
     fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {
         let snapshot = self.catalog.snapshot();
-        self.logins.refused(snapshot.accounts(), request, kind, self.now_micros())
+        let reason = self.logins.refused(snapshot.accounts(), request, kind, self.now_micros());
+        self.tell_login_failure(request, kind, reason.as_ref());
+        reason
     }
 
     fn kill(&self, connection_id: u64) {

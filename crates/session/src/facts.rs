@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use catalog::{Catalog, Event};
+use catalog::{AccountName, Catalog, EffectivePrivileges, Event};
 use describe::{ConnectionFacts, Connections, ServerFacts};
 use engine_api::Engine;
 use errors::Result;
-use plugin_api::{IoBucket, PlanCacheView, ProcessView, Registry};
+use plugin_api::{IoBucket, Object, PlanCacheView, ProcessView, Registry};
 use programs::EventHost;
 use sys::io_times::IoBucket as Counted;
 use sys::sync::atomic::Ordering;
@@ -48,6 +48,15 @@ impl ServerFacts for Server {
 
     fn started_micros(&self) -> i64 {
         self.started_micros
+    }
+
+    fn is_denied(
+        &self,
+        account: &AccountName,
+        privileges: &EffectivePrivileges,
+        object: &Object<'_>,
+    ) -> bool {
+        Server::is_denied(self, account, privileges, object)
     }
 
     fn processes(&self) -> Vec<ProcessView> {

@@ -114,6 +114,7 @@ impl SessionHandle for Handle {
         self.session.client.collation = request.collation;
         self.session.shared.activity.lock().account.clear();
         self.session.log_in(request)?;
+        self.session.tell_connected();
         Ok(self.session.flags())
     }
 

@@ -11,6 +11,9 @@ use crate::session::Session;
 impl Session {
     /// Checks that the account has the privileges that the plan needs.
     pub(crate) fn check_plan_privileges(&self, planned: &Planned) -> Result<()> {
+        if self.server.hooks.restricts() {
+            self.check_plan_allowed(planned)?;
+        }
         if self.privileges.global().contains(planned.privilege_mask)
             && planned.privileges.iter().all(|needed| needed.definer.is_none())
         {

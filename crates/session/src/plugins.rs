@@ -166,7 +166,8 @@ impl Server {
 
     fn publish(&self, registry: Arc<Registry>) {
         show_variables(&self.globals, &registry);
-        self.plugins.current.store(registry);
+        self.plugins.current.store(registry.clone());
+        self.hooks.refresh(&registry);
     }
 }
 

@@ -16,6 +16,7 @@ use types::{DataType, TypeKind, Value};
 use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
+use crate::result_counts::{CountingSink, ResultCounts};
 use crate::server::Server;
 use crate::session::Session;
 use crate::status::Counter;
@@ -201,6 +202,26 @@ impl Session {
     /// COM_STMT_PREPARE.
     pub(crate) fn prepare_binary(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
         self.begin_command("Prepare", sql);
+        let result = match self.is_observed() {
+            false => self.prepare_one(sql),
+            true => self.prepare_one_watched(sql),
+        };
+        self.become_idle();
+        result
+    }
+
+    #[cold]
+    fn prepare_one_watched(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
+        let watch = self.watch("Prepare", sql);
+        let result = match self.before_watched(&watch) {
+            Ok(()) => self.prepare_one(sql),
+            Err(error) => Err(self.refuse_watched(error)),
+        };
+        self.after_watched(&watch, &ResultCounts::default(), result.as_ref().err());
+        result
+    }
+
+    fn prepare_one(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_PREPARE, 1);
         let result = self
@@ -211,7 +232,6 @@ impl Session {
             Ok(_) => self.end_statement(),
             Err(error) => self.fail_statement(error),
         }
-        self.become_idle();
         result
     }
 
@@ -327,15 +347,10 @@ impl Session {
             }
         };
         self.begin_command("Execute", &text.source);
-        self.begin_statement();
-        self.shared.counters.add(Counter::STMT_EXECUTE, 1);
-        let result = self.guarded(|session| {
-            session.limits.count_use(Resource::Questions, || session.server.now_micros())?;
-            if text.parameters as usize != request.parameters.len() {
-                bail!(WRONG_ARGUMENTS, "mysqld_stmt_execute");
-            }
-            session.run_prepared(&text, request, sink)
-        });
+        let result = match self.is_observed() {
+            false => self.execute_one(&text, request, sink),
+            true => self.execute_one_watched(&text, request, sink),
+        };
         let (at, _) = place_of(request.statement_id);
         match self.prepared.slots.get_mut(at) {
             Some(slot) => slot.text = Some(text),
@@ -343,17 +358,51 @@ impl Session {
             None => self.server.forget_prepared(text),
         }
         let sent = match result {
-            Ok(()) => {
-                self.end_statement();
-                Ok(())
-            }
-            Err(error) => {
-                self.fail_statement(&error);
-                sink.error(&error)
-            }
+            Ok(()) => Ok(()),
+            Err(error) => sink.error(&error),
         };
         self.become_idle();
         sent.map(|()| self.statement.outcome)
+    }
+
+    #[cold]
+    fn execute_one_watched(
+        &mut self,
+        text: &PreparedText,
+        request: &ExecuteRequest<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let watch = self.watch("Execute", &text.source);
+        let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
+        let result = match self.before_watched(&watch) {
+            Ok(()) => self.execute_one(text, request, &mut counting),
+            Err(error) => Err(self.refuse_watched(error)),
+        };
+        let counts = counting.counts;
+        self.after_watched(&watch, &counts, result.as_ref().err());
+        result
+    }
+
+    fn execute_one(
+        &mut self,
+        text: &PreparedText,
+        request: &ExecuteRequest<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.begin_statement();
+        self.shared.counters.add(Counter::STMT_EXECUTE, 1);
+        let result = self.guarded(|session| {
+            session.limits.count_use(Resource::Questions, || session.server.now_micros())?;
+            if text.parameters as usize != request.parameters.len() {
+                bail!(WRONG_ARGUMENTS, "mysqld_stmt_execute");
+            }
+            session.run_prepared(text, request, sink)
+        });
+        match &result {
+            Ok(()) => self.end_statement(),
+            Err(error) => self.fail_statement(error),
+        }
+        result
     }
 
     /// Runs a prepared statement, with a cached plan if one fits.

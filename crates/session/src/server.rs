@@ -15,6 +15,7 @@ use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
+use crate::hooks::Hooks;
 use crate::plan_cache::PlanCache;
 use crate::plugins::{LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables};
 use crate::prepared_texts::PreparedTexts;
@@ -99,6 +100,8 @@ pub struct Server {
     pub(crate) prepared_count: sys::sync::atomic::AtomicU64,
     pub(crate) started_micros: i64,
     pub(crate) io_times: Arc<IoTimes>,
+    /// What plugins observe and restrict.
+    pub(crate) hooks: Hooks,
 }
 
 /// Global variables that are passed to engines.
@@ -178,7 +181,9 @@ impl Server {
             prepared_count: sys::sync::atomic::AtomicU64::new(0),
             started_micros,
             io_times: config.io_times,
+            hooks: Hooks::default(),
         });
+        server.hooks.refresh(&server.registry());
         for name in ENGINE_OPTIONS {
             server.set_engine_option(name, server.global_integer(name));
         }

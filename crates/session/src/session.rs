@@ -37,6 +37,8 @@ pub(crate) struct ClientInfo {
     pub(crate) local_files: bool,
     pub(crate) expired_passwords: bool,
     pub(crate) interactive: bool,
+    /// Observers could learn that it logged in.
+    pub(crate) is_announced: bool,
     pub(crate) tls: Option<(String, String)>,
     pub(crate) collation: u16,
     /// Results are described with the collation of the handshake until `character_set_results` is set.
@@ -53,6 +55,7 @@ impl ClientInfo {
             local_files: request.local_files,
             expired_passwords: request.expired_passwords,
             interactive: request.interactive,
+            is_announced: false,
             tls: request.tls.clone(),
             collation: request.collation,
             results_collation: None,
@@ -105,6 +108,7 @@ impl Session {
     ) -> Result<Session> {
         let mut session = Session::new(server, info, request);
         session.log_in(request)?;
+        session.tell_connected();
         Ok(session)
     }
 
@@ -368,6 +372,7 @@ impl Session {
             },
         };
         self.check_privileges_current();
+        self.check_schema_allowed(&known)?;
         let is_open =
             catalog::system_schema(&known).is_some_and(|system| !matches!(system, "mysql" | "sys"));
         if !is_open && !self.privileges.sees_schema(&known) {
@@ -499,6 +504,7 @@ impl PrivilegeChecks for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.tell_disconnected();
         // The connection is closed: no client can be informed of a failed rollback.
         let _ = self.transactions.rollback();
         self.prepared.clear(&self.server);

@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use catalog::MetadataGuard;
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{
-    CommandOutcome, Next, OkInfo, QueryAttribute, ResultSink, TextPlace, TextRequest, TextResults,
+    CommandOutcome, EventSet, Next, OkInfo, QueryAttribute, ResultSink, TextPlace, TextRequest,
+    TextResults,
 };
 use programs::{Origin, Running, parse_error};
 use syntax::ParseOptions;
@@ -75,17 +76,13 @@ impl Session {
         let mut offset = 0;
         loop {
             let rest = &text[offset..];
-            self.begin_statement();
-            let outcome = self.guarded(|session| session.run_next(rest, sink));
+            let outcome = match self.is_observed() {
+                false => self.run_one(rest, sink),
+                true => self.run_one_watched(rest, sink),
+            };
             match outcome {
-                Ok(consumed) => {
-                    self.end_statement();
-                    offset += consumed;
-                }
-                Err(error) => {
-                    self.fail_statement(&error);
-                    return sink.error(&error);
-                }
+                Ok(consumed) => offset += consumed,
+                Err(error) => return sink.error(&error),
             }
             let more =
                 self.statement.more_results && self.statement.outcome == CommandOutcome::Continue;
@@ -95,6 +92,17 @@ impl Session {
             self.statement.started_micros = self.server.now_micros();
             self.shared.cancel.reset_statement();
         }
+    }
+
+    /// Runs the first statement of a text from begin to end; returns how many bytes it took.
+    pub(crate) fn run_one(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<usize> {
+        self.begin_statement();
+        let outcome = self.guarded(|session| session.run_next(text, sink));
+        match &outcome {
+            Ok(_) => self.end_statement(),
+            Err(error) => self.fail_statement(error),
+        }
+        outcome
     }
 
     /// Runs `body`; a panic in it becomes error 1815.
@@ -264,6 +272,21 @@ impl Session {
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        if self.server.hooks.wants(EventSet::SCHEMA_CHANGES) {
+            return self.dispatch_watched(statement, running, sink);
+        }
+        self.dispatch_unwatched(statement, running, sink)
+    }
+
+    pub(crate) fn dispatch_unwatched(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if self.server.hooks.restricts() {
+            self.check_changes_allowed(statement)?;
+        }
         let kind = kind_of(statement);
         let definitions = self.before_dispatch(statement, &kind)?;
         let result = self.dispatch_started(statement, kind.unsupported, running, sink);

@@ -60,6 +60,16 @@ pub fn modules(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
     })
 }
 
+/// `EVENT_OBSERVERS`: each observer with each event that it wants now.
+pub fn event_observers(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let mut observers = ctx.observers().into_iter();
+    observers.try_for_each(|(name, event)| emit(&[Value::text(name), Value::text(event)]))
+}
+
 /// `PLUGINS`: what each known plugin contributes while it is loaded.
 pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     for PluginView { info, items, is_loaded, .. } in ctx.plugins() {

@@ -163,6 +163,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "GLOBAL_VARIABLES", dictionary::global_variables),
     ("data_dictionary", "SESSION_VARIABLES", dictionary::session_variables),
     ("data_dictionary", "MODULES", dictionary::modules),
+    ("data_dictionary", "EVENT_OBSERVERS", dictionary::event_observers),
     ("data_dictionary", "PLUGINS", dictionary::plugins),
     ("data_dictionary", "FUNCTIONS", dictionary::functions),
     ("data_dictionary", "PLAN_CACHE", dictionary::plan_cache),

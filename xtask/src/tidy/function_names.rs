@@ -74,6 +74,7 @@ const WORDS: &[(&[&str], &[&str], &str)] = &[
     ),
     (&["crates/binder/src/call.rs"], UNITS, "functions get the unit of an interval as a text"),
     (&["crates/binder/"], STATEMENTS, "statements in messages"),
+    (&["crates/plugin-api/src/secrets.rs"], STATEMENTS, "a clause of ALTER USER"),
     (
         &["crates/optimizer/src/explain/", "crates/plan/src/print.rs"],
         STATEMENTS,

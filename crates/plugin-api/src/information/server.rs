@@ -22,6 +22,10 @@ pub trait ServerInformation {
     }
     /// The known plugins with their registrations, loaded or not.
     fn plugins(&self) -> Vec<PluginView>;
+    /// Observers with the events that they want now.
+    fn observers(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
     /// Functions.
     fn functions(&self) -> Vec<FunctionView>;
     /// Plans that the cache holds.

@@ -127,6 +127,7 @@ fn apply_global(session: &mut Session, id: VariableId, value: &Value) -> Result<
         _ => {}
     }
     globals.set(&changes, Origin::Dynamic);
+    session.server.hooks.refresh(&session.server.registry());
     session.server.events.wake();
     Ok(())
 }

@@ -1,0 +1,355 @@
+//! The slot for observers: plugins that are told what sessions do, and may refuse it before it is done.
+//!
+//! An event that no loaded observer wants costs the test of one word for each statement, and nothing for each row.
+
+use std::ops::BitOr;
+
+use errors::{Error, Result};
+use types::Value;
+
+use crate::function::SessionServices;
+
+/// A set of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventSet(u32);
+
+impl EventSet {
+    /// No event.
+    pub const NONE: EventSet = EventSet(0);
+    /// Before a statement.
+    pub const BEFORE_STATEMENT: EventSet = EventSet(1);
+    /// After a statement.
+    pub const AFTER_STATEMENT: EventSet = EventSet(1 << 1);
+    /// Before a row is inserted, updated or deleted.
+    pub const BEFORE_ROW: EventSet = EventSet(1 << 2);
+    /// After a row was inserted, updated or deleted.
+    pub const AFTER_ROW: EventSet = EventSet(1 << 3);
+    /// Before a schema or table is created, altered, renamed or dropped.
+    pub const BEFORE_SCHEMA_CHANGE: EventSet = EventSet(1 << 4);
+    /// After that.
+    pub const AFTER_SCHEMA_CHANGE: EventSet = EventSet(1 << 5);
+    /// A client has logged in.
+    pub const CONNECT: EventSet = EventSet(1 << 6);
+    /// A session ends.
+    pub const DISCONNECT: EventSet = EventSet(1 << 7);
+    /// A log-in was refused.
+    pub const LOGIN_FAILURE: EventSet = EventSet(1 << 8);
+    /// Before and after statements.
+    pub const STATEMENTS: EventSet = EventSet(0b11);
+    /// Before and after changes of rows.
+    pub const ROWS: EventSet = EventSet(0b1100);
+    /// Before and after changes of schemas and tables.
+    pub const SCHEMA_CHANGES: EventSet = EventSet(0b11_0000);
+
+    /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
+    const NAMES: [(EventSet, &'static str); 9] = [
+        (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
+        (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
+        (EventSet::BEFORE_ROW, "BEFORE ROW"),
+        (EventSet::AFTER_ROW, "AFTER ROW"),
+        (EventSet::BEFORE_SCHEMA_CHANGE, "BEFORE SCHEMA CHANGE"),
+        (EventSet::AFTER_SCHEMA_CHANGE, "AFTER SCHEMA CHANGE"),
+        (EventSet::CONNECT, "CONNECT"),
+        (EventSet::DISCONNECT, "DISCONNECT"),
+        (EventSet::LOGIN_FAILURE, "LOGIN FAILURE"),
+    ];
+
+    /// Whether the two sets share an event.
+    pub const fn meets(self, other: EventSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The set as a number, for a word that is read by many threads.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The names of its events.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        EventSet::NAMES.into_iter().filter(move |(set, _)| self.meets(*set)).map(|(_, name)| name)
+    }
+}
+
+impl BitOr for EventSet {
+    type Output = EventSet;
+
+    fn bitor(self, other: EventSet) -> EventSet {
+        EventSet(self.0 | other.0)
+    }
+}
+
+/// The session that does something.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionFacts<'a> {
+    /// `CONNECTION_ID()`.
+    pub connection_id: u64,
+    /// The user's name as the client gave it.
+    pub user: &'a str,
+    /// The client's host.
+    pub host: &'a str,
+    /// `user@host` of the account.
+    pub account: &'a str,
+    /// The current schema.
+    pub schema: Option<&'a str>,
+}
+
+/// A statement that begins.
+pub struct StatementEvent<'a> {
+    /// Whose it is.
+    pub session: SessionFacts<'a>,
+    /// The client's command: `Query`, `Prepare`, `Execute`, ...
+    pub command: &'static str,
+    /// Its text, in which `<secret>` stands for passwords.
+    pub text: &'a [u8],
+    /// The text with its literals replaced by `?`.
+    pub digest_text: &'a dyn Fn() -> String,
+    /// When it began, microseconds since 1970 UTC.
+    pub started_micros: i64,
+    /// Variables of the session.
+    pub services: &'a dyn SessionServices,
+}
+
+impl StatementEvent<'_> {
+    /// The statement's first word in capitals.
+    pub fn verb(&self) -> String {
+        first_word(self.text)
+    }
+}
+
+/// The first word of a statement, after blanks, comments and parentheses, in capitals.
+pub fn first_word(text: &[u8]) -> String {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_ascii_start();
+        if let Some(comment) = rest.strip_prefix(b"/*") {
+            // `/*!` opens a comment whose contents run.
+            if let Some(runs) = comment.strip_prefix(b"!") {
+                let digits = runs.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                rest = &runs[digits..];
+                continue;
+            }
+            let end = comment.windows(2).position(|two| two == b"*/");
+            rest = end.map_or(&[], |at| &comment[at + 2..]);
+        } else if rest.starts_with(b"#") || rest.starts_with(b"-- ") {
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            rest = end.map_or(&[], |at| &rest[at..]);
+        } else if let Some(inside) = rest.strip_prefix(b"(") {
+            rest = inside;
+        } else {
+            break;
+        }
+    }
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let length = rest.iter().take_while(|byte| is_word(byte)).count();
+    String::from_utf8_lossy(&rest[..length]).to_ascii_uppercase()
+}
+
+/// How a statement ended.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementEnd<'a> {
+    /// Its error.
+    pub error: Option<&'a Error>,
+    /// Rows sent to the client.
+    pub rows_sent: u64,
+    /// Rows changed.
+    pub rows_affected: u64,
+    /// Rows read.
+    pub rows_examined: u64,
+    /// Warnings and notes.
+    pub warnings: u32,
+    /// Microseconds that it took.
+    pub elapsed_micros: u64,
+    /// It read a whole table.
+    pub used_no_index: bool,
+    /// `LAST_INSERT_ID()` after it.
+    pub last_insert_id: u64,
+}
+
+/// The change of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowChange {
+    /// INSERT.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+}
+
+impl RowChange {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            RowChange::Insert => "INSERT ROW",
+            RowChange::Update => "UPDATE ROW",
+            RowChange::Delete => "DELETE ROW",
+        }
+    }
+}
+
+/// A row that changes. It may be undone later: its transaction may roll back.
+#[derive(Clone, Copy, Debug)]
+pub struct RowEvent<'a> {
+    /// The connection.
+    pub connection_id: u64,
+    /// What happens to it.
+    pub change: RowChange,
+    /// Schema of its table.
+    pub schema: &'a str,
+    /// Its table.
+    pub table: &'a str,
+    /// The values before, in the order of the table's columns; none for an insert.
+    pub old: Option<&'a [Value]>,
+    /// The values afterwards; none for a delete.
+    pub new: Option<&'a [Value]>,
+}
+
+/// What happens to a schema or table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaChangeKind {
+    /// CREATE DATABASE.
+    CreateDatabase,
+    /// ALTER DATABASE.
+    AlterDatabase,
+    /// DROP DATABASE.
+    DropDatabase,
+    /// CREATE TABLE, CREATE VIEW.
+    CreateTable,
+    /// ALTER TABLE, CREATE INDEX, DROP INDEX.
+    AlterTable,
+    /// DROP TABLE, DROP VIEW.
+    DropTable,
+    /// RENAME TABLE.
+    RenameTable,
+    /// TRUNCATE TABLE.
+    TruncateTable,
+}
+
+impl SchemaChangeKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            SchemaChangeKind::CreateDatabase => "CREATE DATABASE",
+            SchemaChangeKind::AlterDatabase => "ALTER DATABASE",
+            SchemaChangeKind::DropDatabase => "DROP DATABASE",
+            SchemaChangeKind::CreateTable => "CREATE TABLE",
+            SchemaChangeKind::AlterTable => "ALTER TABLE",
+            SchemaChangeKind::DropTable => "DROP TABLE",
+            SchemaChangeKind::RenameTable => "RENAME TABLE",
+            SchemaChangeKind::TruncateTable => "TRUNCATE TABLE",
+        }
+    }
+}
+
+/// A change of a schema or table.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaChange<'a> {
+    /// Who changes it.
+    pub session: SessionFacts<'a>,
+    /// What happens.
+    pub kind: SchemaChangeKind,
+    /// The schema; empty when the statement names none and there is no current one.
+    pub schema: &'a str,
+    /// The table or view.
+    pub table: Option<&'a str>,
+    /// Schema and name after a RENAME.
+    pub renamed: Option<(&'a str, &'a str)>,
+}
+
+/// A session that begins or ends.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionEvent<'a> {
+    /// The session.
+    pub session: SessionFacts<'a>,
+    /// `TCP/IP`, `SSL/TLS` or `Socket`.
+    pub channel: &'static str,
+    /// When, microseconds since 1970 UTC.
+    pub at_micros: i64,
+}
+
+/// A log-in that was refused.
+#[derive(Clone, Copy, Debug)]
+pub struct LoginFailure<'a> {
+    /// The name that the client gave.
+    pub user: &'a str,
+    /// Its host.
+    pub host: &'a str,
+    /// The reason; none for a wrong password and an unknown user.
+    pub error: Option<&'a Error>,
+    /// When, microseconds since 1970 UTC.
+    pub at_micros: i64,
+}
+
+/// Is told of events. It must be quick: the session waits for it.
+pub trait Observer: Send + Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// The events that it wants as things are. Asked when the plugin is loaded and after a change of a global variable.
+    fn events(&self) -> EventSet;
+
+    /// A statement begins.
+    ///
+    /// # Errors
+    /// Refuses the statement.
+    fn before_statement(&self, _statement: &StatementEvent<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// A statement ended; its result has been written.
+    fn after_statement(&self, _statement: &StatementEvent<'_>, _end: &StatementEnd<'_>) {}
+
+    /// A row is about to change.
+    ///
+    /// # Errors
+    /// Refuses the change: the statement fails.
+    fn before_row(&self, _row: &RowEvent<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// A row has changed.
+    fn after_row(&self, _row: &RowEvent<'_>) {}
+
+    /// A schema or table is about to change.
+    ///
+    /// # Errors
+    /// Refuses the statement.
+    fn before_schema_change(&self, _change: &SchemaChange<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// A schema or table was changed, or could not be.
+    fn after_schema_change(&self, _change: &SchemaChange<'_>, _error: Option<&Error>) {}
+
+    /// A client has logged in.
+    fn connected(&self, _connection: &ConnectionEvent<'_>) {}
+
+    /// A session ends.
+    fn disconnected(&self, _connection: &ConnectionEvent<'_>) {}
+
+    /// A log-in was refused.
+    fn login_failed(&self, _failure: &LoginFailure<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_comes_after_comments_and_parentheses() {
+        for text in
+            ["select 1", " /* c */ SELECT 1", "-- a\nSelect", "((select 1))", "/*!40101 select */"]
+        {
+            assert_eq!(first_word(text.as_bytes()), "SELECT", "{text}");
+        }
+        assert_eq!(first_word(b"/* open"), "");
+    }
+
+    #[test]
+    fn names_of_a_set_are_those_of_its_events() {
+        let set = EventSet::STATEMENTS | EventSet::CONNECT;
+        let names: Vec<&str> = set.names().collect();
+        assert_eq!(names, ["BEFORE STATEMENT", "AFTER STATEMENT", "CONNECT"]);
+        assert!(!set.meets(EventSet::ROWS) && !EventSet::NONE.meets(set));
+    }
+}

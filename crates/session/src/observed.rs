@@ -1,0 +1,268 @@
+//! Tells the observers of plugins what sessions do. Whether anybody wants to know is one word of the server, tested once for a statement.
+
+use errors::{Error, Result};
+use plugin_api::{
+    AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, ResultSink,
+    SessionFacts, Severity, StatementEnd, StatementEvent, without_secrets,
+};
+use programs::Running;
+use syntax::ast::Statement;
+
+use crate::result_counts::{CountingSink, ResultCounts};
+use crate::schema_changes::changes_of;
+use crate::server::Server;
+use crate::session::Session;
+use crate::status::{Counter, NAMES};
+
+impl Server {
+    /// Calls `tell` for each observer that wants one of these events.
+    pub(crate) fn tell(&self, events: EventSet, mut tell: impl FnMut(&dyn Observer)) {
+        let registry = self.registry();
+        let wanted = |observer: &&std::sync::Arc<dyn Observer>| observer.events().meets(events);
+        registry.observers().iter().filter(wanted).for_each(|observer| tell(observer.as_ref()));
+    }
+
+    /// The same for those that may refuse; the first refusal counts.
+    fn ask(
+        &self,
+        events: EventSet,
+        mut ask: impl FnMut(&dyn Observer) -> Result<()>,
+    ) -> Result<()> {
+        let registry = self.registry();
+        let mut wanted =
+            registry.observers().iter().filter(|observer| observer.events().meets(events));
+        wanted.try_for_each(|observer| ask(observer.as_ref()))
+    }
+
+    /// Tells observers of a log-in that was refused.
+    pub(crate) fn tell_login_failure(
+        &self,
+        request: &AuthRequest,
+        kind: &ConnectionKind,
+        error: Option<&Error>,
+    ) {
+        if !self.hooks.wants(EventSet::LOGIN_FAILURE) {
+            return;
+        }
+        let (hosts, _) = accounts::hosts_of(kind);
+        let host = hosts.last().map_or("", String::as_str);
+        let at_micros = self.now_micros();
+        let failure = LoginFailure { user: &request.user, host, error, at_micros };
+        self.tell(EventSet::LOGIN_FAILURE, |observer| observer.login_failed(&failure));
+    }
+
+    /// Passes a line of the error log on to log sinks.
+    pub fn log_line(&self, severity: Severity, line: &str) {
+        let registry = self.registry();
+        registry.log_sinks().iter().for_each(|sink| sink.error_line(severity, line));
+    }
+
+    /// Opens the files of logs again.
+    ///
+    /// # Errors
+    /// The first that cannot be opened; the others are opened anyway.
+    pub fn reopen_logs(&self) -> Result<()> {
+        let registry = self.registry();
+        let results: Vec<Result<()>> =
+            registry.log_sinks().iter().map(|sink| sink.reopen()).collect();
+        results.into_iter().collect()
+    }
+}
+
+/// The facts of a statement that is observed.
+pub(crate) struct Watch {
+    command: &'static str,
+    text: Vec<u8>,
+    schema: Option<String>,
+    started_micros: i64,
+    /// Counters of the session when it began.
+    counts: Vec<u64>,
+}
+
+/// The row reads that count as examined rows.
+const EXAMINED: [Counter; 6] = [
+    Counter::HANDLER_READ_FIRST,
+    Counter::HANDLER_READ_KEY,
+    Counter::HANDLER_READ_LAST,
+    Counter::HANDLER_READ_NEXT,
+    Counter::HANDLER_READ_PREV,
+    Counter::HANDLER_READ_RND_NEXT,
+];
+
+/// The counters of statements that read whole tables.
+const WITHOUT_INDEX: [Counter; 2] = [Counter::SELECT_SCAN, Counter::SELECT_FULL_JOIN];
+
+impl Session {
+    /// Whether statements of this session are observed.
+    #[inline]
+    pub(crate) fn is_observed(&self) -> bool {
+        self.server.hooks.wants(EventSet::STATEMENTS)
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        let mut counts = vec![0; NAMES.len()];
+        self.shared.counters.add_to(&mut counts);
+        counts
+    }
+
+    fn session_facts<'a>(&'a self, schema: Option<&'a str>) -> SessionFacts<'a> {
+        let (user, host) = self.services.user.rsplit_once('@').unwrap_or(("", ""));
+        let account = &self.services.current_user;
+        SessionFacts { connection_id: self.shared.id, user, host, account, schema }
+    }
+
+    /// Begins to watch the first statement of `text`.
+    #[cold]
+    pub(crate) fn watch(&mut self, command: &'static str, text: &[u8]) -> Watch {
+        let options = self.reading().options();
+        let first = match self.client.multi_statements && command == "Query" {
+            true => self.normalizer.normalize(text, &options).consumed,
+            false => text.len(),
+        };
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+        let text = &text[..first];
+        let length = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+        Watch {
+            command,
+            text: without_secrets(text[..length].trim_ascii_start()).into_owned(),
+            schema: self.services.database.as_ref().map(|name| name.to_string()),
+            started_micros: self.server.now_micros(),
+            counts: self.counts(),
+        }
+    }
+
+    fn with_event<T>(&self, watch: &Watch, body: impl FnOnce(&StatementEvent<'_>) -> T) -> T {
+        let options = self.reading().options();
+        let digest_text = || syntax::digest_text(&watch.text, &options);
+        body(&StatementEvent {
+            session: self.session_facts(watch.schema.as_deref()),
+            command: watch.command,
+            text: &watch.text,
+            digest_text: &digest_text,
+            started_micros: watch.started_micros,
+            services: &self.services,
+        })
+    }
+
+    /// Tells observers that the statement begins.
+    ///
+    /// # Errors
+    /// An observer refuses it.
+    pub(crate) fn before_watched(&self, watch: &Watch) -> Result<()> {
+        self.with_event(watch, |event| {
+            self.server.ask(EventSet::BEFORE_STATEMENT, |observer| observer.before_statement(event))
+        })
+    }
+
+    /// Tells observers that the statement ended.
+    pub(crate) fn after_watched(
+        &self,
+        watch: &Watch,
+        result: &ResultCounts,
+        error: Option<&Error>,
+    ) {
+        let now = self.counts();
+        debug_assert_eq!(
+            now.len(),
+            watch.counts.len(),
+            "a session has the same counters all its life"
+        );
+        debug_assert!(result.error.is_none() || error.is_none(), "an error is reported once");
+        let since = |counters: &[Counter]| -> u64 {
+            let count = |counter: &Counter| now[counter.0].saturating_sub(watch.counts[counter.0]);
+            counters.iter().map(count).sum()
+        };
+        let elapsed = self.server.now_micros().saturating_sub(watch.started_micros);
+        let end = StatementEnd {
+            error: error.or(result.error.as_ref()),
+            rows_sent: result.sent,
+            rows_affected: result.affected,
+            rows_examined: since(&EXAMINED),
+            warnings: self.diagnostics.warning_count(),
+            elapsed_micros: elapsed.max(0) as u64,
+            used_no_index: since(&WITHOUT_INDEX) > 0,
+            last_insert_id: result.last_insert_id,
+        };
+        self.with_event(watch, |event| {
+            let tell = |observer: &dyn Observer| observer.after_statement(event, &end);
+            self.server.tell(EventSet::AFTER_STATEMENT, tell);
+        });
+    }
+
+    /// Runs the first statement of a text under the eyes of observers.
+    #[cold]
+    pub(crate) fn run_one_watched(
+        &mut self,
+        text: &[u8],
+        sink: &mut dyn ResultSink,
+    ) -> Result<usize> {
+        let watch = self.watch("Query", text);
+        let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
+        let result = match self.before_watched(&watch) {
+            Ok(()) => self.run_one(text, &mut counting),
+            Err(error) => Err(self.refuse_watched(error)),
+        };
+        let counts = counting.counts;
+        self.after_watched(&watch, &counts, result.as_ref().err());
+        result
+    }
+
+    /// Ends a statement that an observer refused.
+    pub(crate) fn refuse_watched(&mut self, error: Error) -> Error {
+        self.begin_statement();
+        self.fail_statement(&error);
+        error
+    }
+
+    fn connection_event(&self) -> ConnectionEvent<'_> {
+        let channel = match (&self.client.kind, &self.client.tls) {
+            (ConnectionKind::Local, _) => "Socket",
+            (ConnectionKind::Tcp(_), Some(_)) => "SSL/TLS",
+            (ConnectionKind::Tcp(_), None) => "TCP/IP",
+        };
+        let session = self.session_facts(self.services.database.as_deref());
+        ConnectionEvent { session, channel, at_micros: self.server.now_micros() }
+    }
+
+    /// Tells observers that the session is logged in.
+    pub(crate) fn tell_connected(&mut self) {
+        self.client.is_announced = true;
+        if self.server.hooks.wants(EventSet::CONNECT) {
+            let event = self.connection_event();
+            self.server.tell(EventSet::CONNECT, |observer| observer.connected(&event));
+        }
+    }
+
+    /// Tells observers that the session ends, if they could know that it began.
+    pub(crate) fn tell_disconnected(&self) {
+        if self.client.is_announced && self.server.hooks.wants(EventSet::DISCONNECT) {
+            let event = self.connection_event();
+            self.server.tell(EventSet::DISCONNECT, |observer| observer.disconnected(&event));
+        }
+    }
+
+    /// Runs a statement that may change schemas or tables under the eyes of observers.
+    #[cold]
+    pub(crate) fn dispatch_watched(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let schema = self.services.database.as_ref().map(|name| name.to_string());
+        let changes = changes_of(statement, schema.as_deref());
+        for change in &changes {
+            let event = change.event(self.session_facts(schema.as_deref()));
+            let ask = |observer: &dyn Observer| observer.before_schema_change(&event);
+            self.server.ask(EventSet::BEFORE_SCHEMA_CHANGE, ask)?;
+        }
+        let result = self.dispatch_unwatched(statement, running, sink);
+        for change in &changes {
+            let event = change.event(self.session_facts(schema.as_deref()));
+            let error = result.as_ref().err();
+            let tell = |observer: &dyn Observer| observer.after_schema_change(&event, error);
+            self.server.tell(EventSet::AFTER_SCHEMA_CHANGE, tell);
+        }
+        result
+    }
+}

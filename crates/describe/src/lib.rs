@@ -26,4 +26,4 @@ pub use columns::key_of;
 pub use facts::{ConnectionFacts, Connections, ServerFacts};
 pub use grants::{create_user_statement, grant_statements, with_roles};
 pub use information::Information;
-pub use status::statistics_line;
+pub use status::{global_status, statistics_line};

@@ -5,7 +5,7 @@ use plugin_api::{ConditionView, StatusInformation, StatusScope, VariableView};
 use types::Value;
 use variables::{Definition, Scope, Source, display_text};
 
-use crate::facts::ServerFacts;
+use crate::facts::{ConnectionFacts, ServerFacts};
 use crate::information::Information;
 
 impl StatusInformation for Information<'_> {
@@ -38,25 +38,19 @@ impl StatusInformation for Information<'_> {
     }
 
     fn status(&self, scope: StatusScope) -> Vec<(String, String)> {
-        let server = self.server;
-        let counters = match scope {
-            StatusScope::Global => server.session_counters(),
-            StatusScope::Session => self.connection.counters(),
-        };
-        let mut rows: Vec<(String, String)> =
-            counters.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect();
-        rows.extend(self.fixed_status(scope));
-        for status in server.registry().status_variables() {
-            rows.push((status.name.to_owned(), (status.read)()));
-        }
-        for (name, value) in self.counted_status(scope) {
-            match rows.iter_mut().find(|(known, _)| known == name) {
-                Some((_, shown)) => *shown = value.to_string(),
-                None => rows.push((name.to_owned(), value.to_string())),
+        match scope {
+            StatusScope::Global => global_status(self.server),
+            StatusScope::Session => {
+                let connection = self.connection;
+                let tls = self.tls.cloned();
+                status_rows(
+                    self.server,
+                    connection.counters(),
+                    tls,
+                    counted_in(self.server, connection),
+                )
             }
         }
-        rows.sort();
-        rows
     }
 
     fn conditions(&self) -> Vec<ConditionView> {
@@ -71,57 +65,6 @@ impl StatusInformation for Information<'_> {
 }
 
 impl Information<'_> {
-    /// Status values that are not counters.
-    fn fixed_status(&self, scope: StatusScope) -> Vec<(String, String)> {
-        let server = self.server;
-        let uptime = uptime_seconds(server).to_string();
-        let connections = server.connections();
-        let threads = connections.open.to_string();
-        let (cipher, version) = match (self.tls, scope) {
-            (Some((version, cipher)), StatusScope::Session) => (cipher.clone(), version.clone()),
-            (Some(_) | None, _) => (String::new(), String::new()),
-        };
-        let open_tables = server.catalog().with(CatalogSnapshot::read_tables).to_string();
-        [
-            ("Aborted_clients", "0".to_owned()),
-            ("Aborted_connects", "0".to_owned()),
-            ("Max_used_connections", connections.most.to_string()),
-            ("Open_tables", open_tables),
-            ("Prepared_stmt_count", server.prepared_statements().to_string()),
-            ("Ssl_cipher", cipher),
-            ("Ssl_cipher_list", String::new()),
-            ("Ssl_version", version),
-            ("Ssl_session_cache_mode", "SERVER".to_owned()),
-            ("Threads_cached", "0".to_owned()),
-            ("Threads_connected", threads.clone()),
-            ("Threads_created", threads),
-            ("Threads_running", connections.running.to_string()),
-            ("Uptime", uptime.clone()),
-            ("Uptime_since_flush_status", uptime),
-            ("Innodb_page_size", "16384".to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
-    }
-
-    /// Counters of the server as a whole, and bytes received and sent.
-    fn counted_status(&self, scope: StatusScope) -> Vec<(&'static str, u64)> {
-        let mut counters = self.server.server_counters();
-        let traffic = match scope {
-            StatusScope::Global => self.server.traffic(),
-            StatusScope::Session => self.connection.traffic(),
-        };
-        for (name, bytes) in [("Bytes_received", traffic.0), ("Bytes_sent", traffic.1)] {
-            match counters.iter_mut().find(|(known, _)| *known == name) {
-                // Of connections that have ended.
-                Some((_, count)) if scope == StatusScope::Global => *count += bytes,
-                Some((_, count)) => *count = bytes,
-                None => counters.push((name, bytes)),
-            }
-        }
-        counters
-    }
-
     /// Variables that are facts of the session.
     fn computed(&self, name: &str) -> Value {
         match name {
@@ -132,6 +75,95 @@ impl Information<'_> {
             _ => Value::UInt(0),
         }
     }
+}
+
+/// Status variables of the server as a whole, in order of name.
+pub fn global_status(server: &dyn ServerFacts) -> Vec<(String, String)> {
+    status_rows(server, server.session_counters(), None, counted_globally(server))
+}
+
+/// The rows of SHOW STATUS: sessions' counters, values that are not counters, those of plugins, and `counted`, which win.
+fn status_rows(
+    server: &dyn ServerFacts,
+    of_sessions: Vec<(&'static str, u64)>,
+    tls: Option<(String, String)>,
+    counted: Vec<(&'static str, u64)>,
+) -> Vec<(String, String)> {
+    let text = |(name, value): &(&'static str, u64)| ((*name).to_owned(), value.to_string());
+    let mut rows: Vec<(String, String)> = of_sessions.iter().map(text).collect();
+    rows.extend(fixed_status(server, tls));
+    for status in server.registry().status_variables() {
+        rows.push((status.name.to_owned(), (status.read)()));
+    }
+    for (name, value) in counted {
+        match rows.iter_mut().find(|(known, _)| known == name) {
+            Some((_, shown)) => *shown = value.to_string(),
+            None => rows.push((name.to_owned(), value.to_string())),
+        }
+    }
+    rows.sort();
+    rows
+}
+
+/// Status values that are not counters; `tls` is the version and the cipher of an encrypted session.
+fn fixed_status(server: &dyn ServerFacts, tls: Option<(String, String)>) -> Vec<(String, String)> {
+    let uptime = uptime_seconds(server).to_string();
+    let connections = server.connections();
+    let threads = connections.open.to_string();
+    let (version, cipher) = tls.unwrap_or_default();
+    let open_tables = server.catalog().with(CatalogSnapshot::read_tables).to_string();
+    [
+        ("Aborted_clients", "0".to_owned()),
+        ("Aborted_connects", "0".to_owned()),
+        ("Max_used_connections", connections.most.to_string()),
+        ("Open_tables", open_tables),
+        ("Prepared_stmt_count", server.prepared_statements().to_string()),
+        ("Ssl_cipher", cipher),
+        ("Ssl_cipher_list", String::new()),
+        ("Ssl_version", version),
+        ("Ssl_session_cache_mode", "SERVER".to_owned()),
+        ("Threads_cached", "0".to_owned()),
+        ("Threads_connected", threads.clone()),
+        ("Threads_created", threads),
+        ("Threads_running", connections.running.to_string()),
+        ("Uptime", uptime.clone()),
+        ("Uptime_since_flush_status", uptime),
+        ("Innodb_page_size", "16384".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// Counters of the server as a whole, with the bytes of all connections.
+fn counted_globally(server: &dyn ServerFacts) -> Vec<(&'static str, u64)> {
+    let mut counters = server.server_counters();
+    for (name, bytes) in of_traffic(server.traffic()) {
+        match counters.iter_mut().find(|(known, _)| *known == name) {
+            // Of connections that have ended.
+            Some((_, count)) => *count += bytes,
+            None => counters.push((name, bytes)),
+        }
+    }
+    counters
+}
+
+/// The same with the bytes of one connection.
+fn counted_in(
+    server: &dyn ServerFacts,
+    connection: &dyn ConnectionFacts,
+) -> Vec<(&'static str, u64)> {
+    let mut counters = server.server_counters();
+    for (name, bytes) in of_traffic(connection.traffic()) {
+        match counters.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count = bytes,
+            None => counters.push((name, bytes)),
+        }
+    }
+    counters
+}
+
+fn of_traffic((received, sent): (u64, u64)) -> [(&'static str, u64); 2] {
+    [("Bytes_received", received), ("Bytes_sent", sent)]
 }
 
 /// The line of COM_STATISTICS.

@@ -124,6 +124,9 @@ pub trait SessionFactory: Send + Sync {
     fn global_integer(&self, variable: &str) -> u64;
     /// Current value of a global system variable as text; empty when it is NULL or does not exist.
     fn global_text(&self, variable: &str) -> String;
+    /// Status variables of the server as a whole, as SHOW GLOBAL STATUS has them, in order of name. Adds up all sessions: for callers who
+    /// ask once a second, not once a statement.
+    fn status(&self) -> Vec<(String, String)>;
     /// Adds to a status counter (`Connections`, `Aborted_connects`, `Bytes_sent`...). Called rarely, not per statement.
     fn count_status(&self, name: &'static str, amount: u64);
 }

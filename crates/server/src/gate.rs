@@ -117,6 +117,10 @@ impl SessionFactory for Entrance {
         self.0.server().global_text(variable)
     }
 
+    fn status(&self) -> Vec<(String, String)> {
+        self.0.server().status()
+    }
+
     fn count_status(&self, name: &'static str, amount: u64) {
         self.0.server().count_status(name, amount);
     }

@@ -72,6 +72,10 @@ impl SessionFactory for Server {
         self.global(variable).map_or_else(String::new, |value| as_text(&value))
     }
 
+    fn status(&self) -> Vec<(String, String)> {
+        describe::global_status(self)
+    }
+
     fn count_status(&self, name: &'static str, amount: u64) {
         self.counters.add(name, amount);
     }

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use crate::account::{Caller, Refusal};
 use crate::gateway::Gateway;
+use crate::outlet::{Starter, Waiting};
 use crate::reply::Reply;
 
 /// The name of the console's cookie.
@@ -28,6 +29,10 @@ pub struct Incoming {
     pub body: Vec<u8>,
     /// The peer.
     pub address: SocketAddr,
+    /// Begins an answer that goes out in pieces.
+    pub starter: Starter,
+    /// What runs for the client that waits.
+    pub waiting: Waiting,
 }
 
 /// A request whose caller is known.

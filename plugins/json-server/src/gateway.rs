@@ -11,6 +11,8 @@ use sys::sync::Mutex;
 use types::Value;
 
 use crate::account::{Accounts, Caller};
+use crate::held::Held;
+use crate::live::Live;
 use crate::running::Running;
 use crate::settings::Settings;
 use crate::sink::Answer;
@@ -35,6 +37,12 @@ pub struct Gateway {
     pub tokens: Tokens,
     /// Statements that can be cancelled.
     pub running: Running,
+    /// Sessions that outlive their request.
+    pub held: Held,
+    /// Counters of the server over time.
+    pub live: Live,
+    /// What cancels the sessions that requests use, by connection id.
+    active: Mutex<HashMap<u64, CancelToken>>,
     connections: AtomicU64,
     idle: Mutex<HashMap<Key, Vec<Open>>>,
 }
@@ -51,6 +59,9 @@ struct Open {
     cancel: CancelToken,
     connection_id: u64,
 }
+
+/// A session between two requests of the same caller, with everything that is open in it.
+pub struct Kept(Open);
 
 /// A session that belongs to one request. It is used again by a later one when it is given back with nothing left open.
 pub struct Lease<'a> {
@@ -71,6 +82,9 @@ impl Gateway {
             sessions,
             tokens: Tokens::default(),
             running: Running::default(),
+            held: Held::default(),
+            live: Live::default(),
+            active: Mutex::default(),
             connections: AtomicU64::new(FIRST_CONNECTION),
             idle: Mutex::default(),
         })
@@ -88,7 +102,7 @@ impl Gateway {
             && !open.cancel.is_connection_killed()
         {
             open.session.change_user(&request)?;
-            return Ok(Lease { gateway: self, caller: caller.clone(), open: Some(open) });
+            return Ok(self.lease(caller, Kept(open)));
         }
         let info = ConnectInfo {
             connection_id: self.connections.fetch_add(1, Ordering::Relaxed),
@@ -98,8 +112,19 @@ impl Gateway {
         };
         let (cancel, connection_id) = (info.cancel.clone(), info.connection_id);
         let session = self.sessions.open(info, &request)?;
-        let open = Some(Open { session, cancel, connection_id });
-        Ok(Lease { gateway: self, caller: caller.clone(), open })
+        Ok(self.lease(caller, Kept(Open { session, cancel, connection_id })))
+    }
+
+    /// A kept session for a request.
+    pub fn lease(&self, caller: &Caller, kept: Kept) -> Lease<'_> {
+        let Kept(open) = kept;
+        self.active.lock().insert(open.connection_id, open.cancel.clone());
+        Lease { gateway: self, caller: caller.clone(), open: Some(open) }
+    }
+
+    /// Ends the statements that run for requests.
+    pub fn kill_active(&self) {
+        self.active.lock().values().for_each(CancelToken::kill_connection);
     }
 
     /// Ends the sessions that nobody uses.
@@ -171,10 +196,39 @@ impl Lease<'_> {
         answer.finish()
     }
 
+    /// The session itself.
+    ///
+    /// # Errors
+    /// It was given back.
+    pub fn session(&mut self) -> Result<&mut dyn SessionHandle> {
+        Ok(self.open()?.session.as_mut())
+    }
+
+    /// Keeps the session as it is for a later request of the same caller.
+    ///
+    /// # Errors
+    /// It was given back, or killed.
+    pub fn keep(mut self) -> Result<Kept> {
+        let open = self.open.take().filter(|open| !open.cancel.is_connection_killed());
+        if let Some(open) = &open {
+            self.gateway.active.lock().remove(&open.connection_id);
+        }
+        open.map(Kept).ok_or_else(|| errors::err!(SERVER_SHUTDOWN))
+    }
+
     /// Gives the session back for the next request; without this call it ends with the lease.
     pub fn give_back(mut self) {
         if let Some(open) = self.open.take() {
+            self.gateway.active.lock().remove(&open.connection_id);
             self.gateway.keep(&self.caller, open);
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        if let Some(open) = &self.open {
+            self.gateway.active.lock().remove(&open.connection_id);
         }
     }
 }

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use errors::{Result, bail};
-use plugin_api::ColumnMeta;
+use plugin_api::{ColumnMeta, RowSource};
 use serde_json::{Value as Json, json};
 use types::{CollationId, DataType, ResultCell, TypeKind, Value};
 
@@ -70,6 +70,27 @@ pub fn write_cell(
             Err(_) => write_base64(scratch, out),
         },
     }
+    Ok(())
+}
+
+/// Appends a row as a JSON array.
+///
+/// # Errors
+/// A damaged record.
+pub fn write_row(
+    row: &dyn RowSource,
+    columns: &[(DataType, Form)],
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    out.push(b'[');
+    for (index, (ty, form)) in columns.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_cell(&row.cell(index)?, ty, *form, scratch, out)?;
+    }
+    out.push(b']');
     Ok(())
 }
 

@@ -4,11 +4,18 @@
 //! of blocking threads beside them. It sees the server through `plugin_api::SessionFactory` alone. docs/json-server.md describes the calls.
 
 mod account;
+mod arrow;
 mod assets;
 mod call;
+mod finish;
 mod gateway;
+mod held;
 mod json;
+mod lines;
 mod listener;
+mod live;
+mod outlet;
+mod pipe;
 mod reply;
 mod routes;
 mod running;

@@ -7,9 +7,11 @@ use std::time::Duration;
 use errors::{Error, Result};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming as Body};
+use hyper::header::HeaderValue;
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode, header};
+use hyper::{HeaderMap, Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use plugin_api::{Listener, ListenerContext, RunningListener};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,7 +19,10 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 
 use crate::call::Incoming;
+use crate::finish::{self, Origin};
 use crate::gateway::Gateway;
+use crate::held::IDLE_WITHIN;
+use crate::outlet::{Answered, ClientGuard, Started, Starter, Waiting};
 use crate::reply::Reply;
 use crate::routes;
 use crate::settings::Settings;
@@ -52,7 +57,8 @@ impl Listener for JsonServer {
         let address = self.address()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(IO_THREADS)
-            .max_blocking_threads(threads)
+            // One more, for upkeep.
+            .max_blocking_threads(threads + 1)
             .thread_stack_size(STATEMENT_STACK_BYTES)
             .thread_name("json-server")
             .enable_io()
@@ -67,6 +73,8 @@ impl Listener for JsonServer {
         let gateway = Gateway::new(ctx.sessions, self.settings.clone()).map_err(Error::internal)?;
         let gateway = Arc::new(gateway);
         let (stop, stopped) = watch::channel(false);
+        let (kept_up, until) = (gateway.clone(), stopped.clone());
+        runtime.spawn_blocking(move || keep_up(&kept_up, until));
         runtime.spawn(accept(listener, gateway.clone(), stopped));
         tracing::info!(%address, "json_server listens");
         Ok(Box::new(Running { runtime, gateway, stop, port }))
@@ -102,8 +110,24 @@ impl RunningListener for Running {
             // Connections hold a receiver each: the last one to end drops the last receiver.
             let _ = tokio::time::timeout(grace, self.stop.closed()).await;
         });
-        self.runtime.shutdown_timeout(Duration::from_secs(1));
+        // What still runs now ends by error 1053 or 1317.
+        self.gateway.kill_active();
+        self.runtime.shutdown_timeout(Duration::from_secs(5));
+        self.gateway.held.end_idle(Duration::ZERO);
         self.gateway.close_idle();
+    }
+}
+
+/// Each second: counters for the history, and the end of sessions that nobody uses.
+fn keep_up(gateway: &Gateway, mut stopped: watch::Receiver<bool>) {
+    let second = Duration::from_secs(1);
+    loop {
+        gateway.live.sample(gateway.sessions.as_ref());
+        gateway.held.end_idle(IDLE_WITHIN);
+        let changed = async { tokio::time::timeout(second, stopped.changed()).await };
+        if tokio::runtime::Handle::current().block_on(changed).is_ok() {
+            return;
+        }
     }
 }
 
@@ -160,21 +184,36 @@ async fn respond(
     request: Request<Body>,
     peer: SocketAddr,
     gateway: Arc<Gateway>,
-) -> Response<Full<Bytes>> {
+) -> Response<Answered> {
     let (head, body) = request.into_parts();
-    let is_head = head.method == hyper::Method::HEAD;
-    let body = tokio::time::timeout(BODY_WITHIN, Limited::new(body, BODY_BYTES_MAX).collect());
-    let body = match body.await {
-        Ok(Ok(body)) => body.to_bytes().to_vec(),
-        Ok(Err(_)) => {
-            let message = "the body is incomplete or larger than 16 MiB";
-            return response(Reply::failure(StatusCode::PAYLOAD_TOO_LARGE, message), is_head);
-        }
-        Err(_) => {
-            let message = "the body did not come in time";
-            return response(Reply::failure(StatusCode::REQUEST_TIMEOUT, message), is_head);
-        }
+    let allowed = gateway.settings.allowed_origins.text();
+    let reader = match finish::origin(&head.headers, &allowed) {
+        Origin::Allowed(origin) => HeaderValue::from_str(origin).ok(),
+        Origin::Own | Origin::Foreign => None,
     };
+    let mut response = respond_to(head, body, peer, gateway).await;
+    if let Some(origin) = reader {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    response
+}
+
+async fn respond_to(
+    head: Parts,
+    body: Body,
+    peer: SocketAddr,
+    gateway: Arc<Gateway>,
+) -> Response<Answered> {
+    let is_head = head.method == hyper::Method::HEAD;
+    let body = match read_body(&head.headers, body).await {
+        Ok(body) => body,
+        Err(refusal) => return response(refusal, is_head),
+    };
+    let (starter, started) = Starter::new();
+    let waiting = Waiting::default();
+    let guard = waiting.guard();
     let request = Incoming {
         method: head.method,
         path: head.uri.path().to_owned(),
@@ -182,29 +221,72 @@ async fn respond(
         headers: head.headers,
         body,
         address: peer,
+        starter,
+        waiting,
     };
-    let answered = tokio::task::spawn_blocking(move || routes::answer(&gateway, &request)).await;
-    let reply = answered.unwrap_or_else(|_| {
-        Reply::failure(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the request ended by a fault of the server",
-        )
+    let work = tokio::task::spawn_blocking(move || {
+        let reply = routes::answer(&gateway, &request);
+        finish::finish(&request, reply)
     });
-    response(reply, is_head)
+    // A handler that begins an answer in pieces sends its head; one that does not drops the sender with the request.
+    match started.await {
+        Ok(started) => in_pieces(started, guard),
+        Err(_) => {
+            let reply = work.await.unwrap_or_else(|_| {
+                let message = "the request ended by a fault of the server";
+                Reply::failure(StatusCode::INTERNAL_SERVER_ERROR, message)
+            });
+            drop(guard);
+            response(reply, is_head)
+        }
+    }
 }
 
-fn response(reply: Reply, is_head: bool) -> Response<Full<Bytes>> {
-    let mut builder = Response::builder()
-        .status(reply.status)
+async fn read_body(headers: &HeaderMap, body: Body) -> std::result::Result<Vec<u8>, Reply> {
+    let body = tokio::time::timeout(BODY_WITHIN, Limited::new(body, BODY_BYTES_MAX).collect());
+    match body.await {
+        Ok(Ok(body)) => finish::decoded_body(headers, body.to_bytes().to_vec(), BODY_BYTES_MAX),
+        Ok(Err(_)) => {
+            let message = "the body is incomplete or larger than 16 MiB";
+            Err(Reply::failure(StatusCode::PAYLOAD_TOO_LARGE, message))
+        }
+        Err(_) => {
+            let message = "the body did not come in time";
+            Err(Reply::failure(StatusCode::REQUEST_TIMEOUT, message))
+        }
+    }
+}
+
+fn builder() -> hyper::http::response::Builder {
+    Response::builder()
         .header("x-content-type-options", "nosniff")
-        .header("referrer-policy", "no-referrer");
-    if reply.status != StatusCode::NO_CONTENT {
+        .header("referrer-policy", "no-referrer")
+}
+
+fn in_pieces(started: Started, guard: ClientGuard) -> Response<Answered> {
+    let mut builder = builder()
+        .status(StatusCode::OK)
+        .header(header::CONTENT_TYPE, started.content_type)
+        .header(header::CACHE_CONTROL, "no-store");
+    if started.is_gzip {
+        builder = builder.header(header::CONTENT_ENCODING, "gzip");
+    }
+    let body = Answered::of(started, guard);
+    builder.body(body).unwrap_or_else(|_| empty())
+}
+
+fn empty() -> Response<Answered> {
+    Response::new(Answered::Whole(Full::new(Bytes::new())))
+}
+
+fn response(reply: Reply, is_head: bool) -> Response<Answered> {
+    let mut builder = builder().status(reply.status);
+    if !matches!(reply.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         builder = builder.header(header::CONTENT_TYPE, reply.content_type);
     }
     for (name, value) in reply.headers {
         builder = builder.header(name, value);
     }
     let body = if is_head { Bytes::new() } else { Bytes::from(reply.body) };
-    let failed = || Response::new(Full::new(Bytes::new()));
-    builder.body(Full::new(body)).unwrap_or_else(|_| failed())
+    builder.body(Answered::Whole(Full::new(body))).unwrap_or_else(|_| empty())
 }

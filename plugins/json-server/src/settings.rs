@@ -18,6 +18,8 @@ pub struct Settings {
     pub allow_drop_table: GlobalValue,
     /// `json_server_max_threads`.
     pub max_threads: GlobalValue,
+    /// `json_server_allowed_origins`.
+    pub allowed_origins: GlobalValue,
 }
 
 const PORT: Definition = Definition::fixed(
@@ -57,6 +59,13 @@ const MAX_THREADS: Definition = Definition::fixed(
     "Requests of the JSON server that run at one time.",
 );
 
+const ALLOWED_ORIGINS: Definition = Definition::global(
+    "json_server_allowed_origins",
+    Kind::Text,
+    "",
+    "Origins of web pages that may use the JSON server besides its own console, with commas between them.",
+);
+
 impl Settings {
     /// Declares the variables.
     pub fn register(&self, registrar: &mut Registrar<'_>) {
@@ -66,5 +75,6 @@ impl Settings {
         registrar.variable(&TABLE, &self.table);
         registrar.variable(&ALLOW_DROP_TABLE, &self.allow_drop_table);
         registrar.variable(&MAX_THREADS, &self.max_threads);
+        registrar.variable(&ALLOWED_ORIGINS, &self.allowed_origins);
     }
 }

@@ -126,16 +126,7 @@ impl ResultSink for JsonSink {
             self.out.push(b',');
         }
         self.shown += 1;
-        self.out.push(b'[');
-        for (index, (ty, form)) in self.columns.iter().enumerate() {
-            if index > 0 {
-                self.out.push(b',');
-            }
-            let cell = row.cell(index)?;
-            json::write_cell(&cell, ty, *form, &mut self.scratch, &mut self.out)?;
-        }
-        self.out.push(b']');
-        Ok(())
+        json::write_row(row, &self.columns, &mut self.scratch, &mut self.out)
     }
 
     fn end(&mut self, state: &SessionState) -> Result<()> {

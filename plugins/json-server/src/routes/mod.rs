@@ -1,13 +1,18 @@
 //! The calls: which function answers which method and path.
 
+mod cursors;
 mod legacy;
+mod live;
 mod login;
+mod many;
 mod sql;
+mod transactions;
 
 use hyper::{Method, StatusCode};
 
 use crate::assets;
 use crate::call::{Call, Incoming};
+use crate::finish::{self, Origin};
 use crate::gateway::Gateway;
 use crate::reply::Reply;
 
@@ -53,16 +58,32 @@ pub const fn public(
 }
 
 /// The routes of all modules.
-pub const ROUTES: [&[Route]; 3] = [sql::ROUTES, login::ROUTES, legacy::ROUTES];
+pub const ROUTES: [&[Route]; 6] = [
+    sql::ROUTES,
+    login::ROUTES,
+    transactions::ROUTES,
+    cursors::ROUTES,
+    live::ROUTES,
+    legacy::ROUTES,
+];
 
 /// Answers a request.
 pub fn answer(gateway: &Gateway, request: &Incoming) -> Reply {
     let mut others = Vec::new();
+    let allowed = gateway.settings.allowed_origins.text();
+    let origin = finish::origin(&request.headers, &allowed);
+    if request.method == Method::OPTIONS && matches!(origin, Origin::Allowed(_)) {
+        return preflight();
+    }
     for route in ROUTES.iter().copied().flatten() {
         let Some(names) = matches(route.path, &request.path) else { continue };
         if !is_method(route.method, &request.method) {
             others.push(route.method);
             continue;
+        }
+        if origin == Origin::Foreign {
+            let message = "json_server_allowed_origins does not name the page's origin";
+            return Reply::failure(StatusCode::FORBIDDEN, message);
         }
         return match route.handler {
             Handler::Public(handler) => handler(gateway, request),
@@ -77,12 +98,23 @@ pub fn answer(gateway: &Gateway, request: &Incoming) -> Reply {
         return Reply::failure(StatusCode::METHOD_NOT_ALLOWED, message)
             .with("allow", others.join(", "));
     }
-    let file = (request.method == Method::GET).then(|| assets::file(request)).flatten();
+    let file = is_method("GET", &request.method).then(|| assets::file(request)).flatten();
     file.unwrap_or_else(|| Reply::failure(StatusCode::NOT_FOUND, "no such path"))
 }
 
 fn is_method(known: &str, given: &Method) -> bool {
-    known == given.as_str()
+    known == given.as_str() || (known == "GET" && *given == Method::HEAD)
+}
+
+/// The answer to a browser that asks whether a page of an allowed origin may send a request.
+fn preflight() -> Reply {
+    Reply::empty()
+        .with("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE")
+        .with(
+            "access-control-allow-headers",
+            "authorization, content-type, content-encoding, if-none-match, x-squall",
+        )
+        .with("access-control-max-age", "600")
 }
 
 /// The parts that vary, when `path` fits `pattern`.

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use hyper::{StatusCode, header};
+use plugin_api::ResultSink;
 use serde_json::{Value as Json, json};
 use types::Value;
 
-use super::{Names, Route, login};
-use crate::call::Call;
+use super::{Names, Route, login, many};
+use crate::arrow::{self, ArrowSink};
+use crate::call::{Call, Incoming};
 use crate::gateway::Lease;
 use crate::json;
+use crate::lines::{self, LineSink};
 use crate::reply::{Reply, error_json, status_of};
 use crate::sink::{JsonSink, Limits, text};
 
@@ -34,7 +37,9 @@ pub struct Statements {
     /// The caller's name for it, to cancel it by.
     pub id: Option<String>,
     /// Rows of a result.
-    pub rows_max: u64,
+    pub rows_max: Option<u64>,
+    /// Values for one run each, instead of `parameters`.
+    pub rows: Option<Vec<Vec<Value>>>,
 }
 
 /// Reads the body of a request: JSON, or text that is the statements.
@@ -55,7 +60,8 @@ pub fn read(call: &Call<'_>) -> Result<Statements, Reply> {
                 parameters: Vec::new(),
                 schema: request.parameter("schema").map(str::to_owned),
                 id: request.parameter("id").map(str::to_owned),
-                rows_max: ROWS_DEFAULT,
+                rows_max: None,
+                rows: None,
             })
         }
         _ => Err(Reply::failure(
@@ -68,7 +74,7 @@ pub fn read(call: &Call<'_>) -> Result<Statements, Reply> {
 fn from_json(body: &Json) -> Result<Statements, Reply> {
     let wrong = |what: &str| Reply::failure(StatusCode::BAD_REQUEST, what);
     let Json::Object(fields) = body else { return Err(wrong("the body is not an object")) };
-    const KNOWN: [&str; 5] = ["sql", "parameters", "schema", "id", "max_rows"];
+    const KNOWN: [&str; 6] = ["sql", "parameters", "rows", "schema", "id", "max_rows"];
     if let Some(unknown) = fields.keys().find(|field| !KNOWN.contains(&field.as_str())) {
         return Err(wrong(&format!("no field is called {unknown:?}")));
     }
@@ -78,23 +84,37 @@ fn from_json(body: &Json) -> Result<Statements, Reply> {
         Some(_) => Err(wrong(&format!("{name} is not a string"))),
     };
     let sql = field("sql")?.ok_or_else(|| wrong("sql is missing"))?;
+    let values = |name: &str, values: &Json| match values {
+        Json::Array(values) => {
+            let values = values.iter().map(json::parameter).collect::<errors::Result<Vec<_>>>();
+            values.map_err(|error| Reply::sql_error(&error))
+        }
+        _ => Err(wrong(&format!("{name} is not an array"))),
+    };
     let parameters = match fields.get("parameters") {
         None | Some(Json::Null) => Vec::new(),
-        Some(Json::Array(values)) => {
-            let values = values.iter().map(json::parameter).collect::<errors::Result<_>>();
-            values.map_err(|error| Reply::sql_error(&error))?
+        Some(given) => values("parameters", given)?,
+    };
+    let rows = match fields.get("rows") {
+        None | Some(Json::Null) => None,
+        Some(Json::Array(_)) if !parameters.is_empty() => {
+            return Err(wrong("parameters and rows exclude each other"));
         }
-        Some(_) => return Err(wrong("parameters is not an array")),
+        Some(Json::Array(rows)) => {
+            let rows = rows.iter().map(|row| values("a row", row));
+            Some(rows.collect::<Result<Vec<_>, _>>()?)
+        }
+        Some(_) => return Err(wrong("rows is not an array")),
     };
     let rows_max = match fields.get("max_rows") {
-        None | Some(Json::Null) => ROWS_DEFAULT,
-        Some(number) => number.as_u64().ok_or_else(|| wrong("max_rows is not a number"))?,
+        None | Some(Json::Null) => None,
+        Some(number) => Some(number.as_u64().ok_or_else(|| wrong("max_rows is not a number"))?),
     };
     let id = field("id")?;
     if id.as_ref().is_some_and(|id| id.is_empty() || id.len() > ID_LENGTH_MAX) {
         return Err(wrong("id is empty or too long"));
     }
-    Ok(Statements { sql, parameters, schema: field("schema")?, id, rows_max })
+    Ok(Statements { sql, parameters, schema: field("schema")?, id, rows_max, rows })
 }
 
 fn run(call: &Call<'_>, _: &Names) -> Reply {
@@ -133,17 +153,64 @@ pub fn run_in(
             None => return Ok(Reply::failure(StatusCode::CONFLICT, "a statement has this id")),
         },
     };
+    let runs = call.request.waiting.runs(lease.cancel());
+    let reply = match (&statements.rows, form(call.request)) {
+        (Some(rows), _) => many::run(lease, &statements.sql, rows),
+        (None, Form::Whole) => run_whole(lease, statements),
+        (None, Form::Lines) => {
+            let sink = LineSink::new(call.request, statements.rows_max.unwrap_or(u64::MAX));
+            run_to(lease, statements, sink, LineSink::finish)
+        }
+        (None, Form::Arrow) => {
+            let sink = ArrowSink::new(call.request, statements.rows_max.unwrap_or(u64::MAX));
+            run_to(lease, statements, sink, ArrowSink::finish)
+        }
+    };
+    drop((runs, registered));
+    reply.map_err(|error| Reply::sql_error(&error))
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// One JSON document.
+    Whole,
+    /// A JSON value a line.
+    Lines,
+    /// An Arrow IPC stream.
+    Arrow,
+}
+
+fn form(request: &Incoming) -> Form {
+    let accepted = request.header(header::ACCEPT).unwrap_or("");
+    let media = accepted.split(',').map(|range| range.split(';').next().unwrap_or("").trim());
+    let known = |media: &str| match media.to_ascii_lowercase().as_str() {
+        lines::MEDIA_TYPE => Some(Form::Lines),
+        arrow::MEDIA_TYPE => Some(Form::Arrow),
+        "application/json" | "application/*" | "*/*" => Some(Form::Whole),
+        _ => None,
+    };
+    media.filter_map(known).next().unwrap_or(Form::Whole)
+}
+
+fn run_whole(lease: &mut Lease<'_>, statements: &Statements) -> errors::Result<Reply> {
     let started = sys::clock::monotonic();
-    let limits = Limits { rows_max: statements.rows_max, bytes_max: ANSWER_BYTES_MAX };
-    let mut sink = JsonSink::new(&limits);
-    let ended = lease.run(&statements.sql, &statements.parameters, &mut sink);
-    drop(registered);
-    let ended = ended.and_then(|()| sink.wait_for_commits());
-    if let Err(error) = ended {
-        return Err(Reply::sql_error(&error));
-    }
+    let rows_max = statements.rows_max.unwrap_or(ROWS_DEFAULT);
+    let mut sink = JsonSink::new(&Limits { rows_max, bytes_max: ANSWER_BYTES_MAX });
+    lease.run(&statements.sql, &statements.parameters, &mut sink)?;
+    sink.wait_for_commits()?;
     let took = sys::clock::monotonic().saturating_sub(started);
     Ok(finish(lease, sink, took))
+}
+
+fn run_to<S: ResultSink>(
+    lease: &mut Lease<'_>,
+    statements: &Statements,
+    mut sink: S,
+    finish: impl FnOnce(S) -> errors::Result<Reply>,
+) -> errors::Result<Reply> {
+    lease.run(&statements.sql, &statements.parameters, &mut sink)?;
+    finish(sink)
 }
 
 /// The answer: the results, and the warnings or the error of the last statement.

@@ -191,6 +191,10 @@ impl SessionFactory for Factory {
         self.0.globals.get(variable).map_or_else(String::new, u64::to_string)
     }
 
+    fn status(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     fn count_status(&self, _name: &'static str, _amount: u64) {}
 }
 

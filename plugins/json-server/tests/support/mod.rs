@@ -54,6 +54,7 @@ impl Machine {
             version: "9.7.0-Squall-test".into(),
             registry,
             plugins: Vec::new(),
+            plugin_directory: String::new(),
             default_engine: engine.clone(),
             temporary_engine: engine,
             clock: Arc::new(sys::clock::RealClock::new()),

@@ -140,32 +140,15 @@ impl Column {
         }
         let value = cell.into_value()?;
         match &mut self.cells {
-            Cells::Signed(builder) => builder.append_option(match value {
-                Value::Int(number) => Some(number),
-                Value::UInt(number) => i64::try_from(number).ok(),
-                _ => None,
-            }),
-            Cells::Unsigned(builder) => builder.append_option(match value {
-                Value::UInt(number) => Some(number),
-                Value::Int(number) => u64::try_from(number).ok(),
-                _ => None,
-            }),
+            Cells::Signed(builder) => builder.append_option(signed(&value)),
+            Cells::Unsigned(builder) => builder.append_option(unsigned(&value)),
             Cells::Float(builder) => builder.append_option(double(&value).map(|it| it as f32)),
             Cells::Double(builder) => builder.append_option(double(&value)),
-            Cells::Date(builder) => builder.append_option(match value {
-                Value::Date(date) => days(date),
-                Value::DateTime(at) => days(at.date()),
-                _ => None,
-            }),
-            Cells::DateTime(builder) => builder.append_option(match value {
-                Value::DateTime(at) => micros(at),
-                Value::Date(date) => micros(date.at_midnight()),
-                _ => None,
-            }),
-            Cells::Time(builder) => builder.append_option(match value {
-                Value::Time(time) => Some(time.micros()),
-                _ => None,
-            }),
+            Cells::Date(builder) => {
+                builder.append_option(at(&value).and_then(|at| days(at.date())))
+            }
+            Cells::DateTime(builder) => builder.append_option(at(&value).and_then(micros)),
+            Cells::Time(builder) => builder.append_option(duration(&value)),
             Cells::Decimal(..) | Cells::Bytes(_) | Cells::Text(_) => {}
         }
         Ok(8)
@@ -202,13 +185,37 @@ fn unscaled(text: &[u8], scale: u8) -> Option<i128> {
     format!("{whole}{fraction:0<scale$}").parse().ok()
 }
 
-fn double(value: &Value) -> Option<f64> {
-    match value {
-        Value::Double(number) => Some(*number),
-        Value::Int(number) => Some(*number as f64),
-        Value::UInt(number) => Some(*number as f64),
-        _ => None,
+fn signed(value: &Value) -> Option<i64> {
+    if let Value::UInt(number) = value {
+        return i64::try_from(*number).ok();
     }
+    if let Value::Int(number) = value { Some(*number) } else { None }
+}
+
+fn unsigned(value: &Value) -> Option<u64> {
+    if let Value::Int(number) = value {
+        return u64::try_from(*number).ok();
+    }
+    if let Value::UInt(number) = value { Some(*number) } else { None }
+}
+
+fn double(value: &Value) -> Option<f64> {
+    if let Value::Double(number) = value {
+        return Some(*number);
+    }
+    signed(value).map(|number| number as f64)
+}
+
+/// A date or a date with a time.
+fn at(value: &Value) -> Option<types::DateTime> {
+    if let Value::Date(date) = value {
+        return Some(date.at_midnight());
+    }
+    if let Value::DateTime(at) = value { Some(*at) } else { None }
+}
+
+fn duration(value: &Value) -> Option<i64> {
+    if let Value::Time(time) = value { Some(time.micros()) } else { None }
 }
 
 fn days(date: types::Date) -> Option<i32> {

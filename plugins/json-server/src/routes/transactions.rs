@@ -23,21 +23,25 @@ fn beginning(body: &Json) -> Result<(String, Option<String>), Reply> {
     let mut schema = None;
     let mut mode = "";
     for (name, value) in fields {
-        match (name.as_str(), value) {
-            (_, Json::Null) => {}
-            ("schema", Json::String(name)) => schema = Some(name.clone()),
-            ("read_only", Json::Bool(true)) => mode = " READ ONLY",
-            ("read_only", Json::Bool(false)) => mode = " READ WRITE",
-            ("isolation", Json::String(level)) => {
-                let level = level.to_ascii_uppercase().replace('-', " ");
-                const LEVELS: [&str; 4] =
-                    ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
-                if !LEVELS.contains(&level.as_str()) {
-                    return Err(wrong("isolation is not a level"));
-                }
-                statement = format!("SET TRANSACTION ISOLATION LEVEL {level}; ");
+        let unknown = || wrong(&format!("{name:?} is not a field, or has the wrong type"));
+        if value.is_null() {
+            continue;
+        } else if name == "schema" {
+            schema = Some(value.as_str().ok_or_else(unknown)?.to_owned());
+        } else if name == "read_only" {
+            let is_read_only = value.as_bool().ok_or_else(unknown)?;
+            mode = if is_read_only { " READ ONLY" } else { " READ WRITE" };
+        } else if name == "isolation" {
+            let level = value.as_str().ok_or_else(unknown)?;
+            let level = level.to_ascii_uppercase().replace('-', " ");
+            const LEVELS: [&str; 4] =
+                ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+            if !LEVELS.contains(&level.as_str()) {
+                return Err(wrong("isolation is not a level"));
             }
-            _ => return Err(wrong(&format!("{name:?} is not a field, or has the wrong type"))),
+            statement = format!("SET TRANSACTION ISOLATION LEVEL {level}; ");
+        } else {
+            return Err(unknown());
         }
     }
     Ok((format!("{statement}START TRANSACTION{mode}"), schema))

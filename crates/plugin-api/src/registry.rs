@@ -61,21 +61,21 @@ pub struct Registrar<'a> {
 impl Registry {
     /// A registry of these plugins, all loaded, in order. A later plugin's function replaces an earlier one of the same name.
     pub fn build(plugins: &[Box<dyn Plugin>]) -> Registry {
-        let loaded = |plugin: &Box<dyn Plugin>| Module {
-            is_loaded: true,
-            ..Module::new(plugin.as_ref(), None)
-        };
-        Registry::of(plugins.iter().map(loaded).collect())
+        let modules = plugins.iter().map(|plugin| {
+            let module = Module::new(plugin.as_ref(), None);
+            Module { is_loaded: true, ..module }
+        });
+        Registry::of(modules.collect())
     }
 
     /// A registry that knows these plugins; those that nobody has to ask for are loaded.
     pub fn knowing(plugins: &[Box<dyn Plugin>]) -> Registry {
-        let module = |plugin: &Box<dyn Plugin>| {
+        let modules = plugins.iter().map(|plugin| {
             let module = Module::new(plugin.as_ref(), None);
             let is_loaded = module.info.loading != Loading::OnRequest;
             Module { is_loaded, ..module }
-        };
-        Registry::of(plugins.iter().map(module).collect())
+        });
+        Registry::of(modules.collect())
     }
 
     fn of(modules: Vec<Module>) -> Registry {

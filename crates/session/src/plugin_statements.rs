@@ -53,12 +53,12 @@ pub(crate) fn run_plugin(
                 return Err(Error::not_supported("INSTALL COMPONENT ... SET"));
             }
             let directory = session.server.globals.text("plugin_dir");
-            let load = |urn: &Box<str>| install_component(&registry, urn, &directory);
-            urns.iter().map(load).collect::<Result<_>>()?
+            let changes = urns.iter().map(|urn| install_component(&registry, urn, &directory));
+            changes.collect::<Result<_>>()?
         }
         PluginStatement::UninstallComponent { urns } => {
-            let remove = |urn: &Box<str>| uninstall_component(&registry, urn);
-            urns.iter().map(remove).collect::<Result<_>>()?
+            let changes = urns.iter().map(|urn| uninstall_component(&registry, urn));
+            changes.collect::<Result<_>>()?
         }
     };
     let commit = session.server.change_plugins(&changes, &session.shared.cancel)?;

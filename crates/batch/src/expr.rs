@@ -239,7 +239,7 @@ impl ExprCompiler<'_> {
             return None;
         }
         let function =
-            (self.registry.function(function.name)?.bind)(self.bind, &arg_infos(args)).ok()?;
+            self.registry.function(function.name)?.bind(self.bind, &arg_infos(args)).ok()?;
         let mut compiled = Vec::with_capacity(args.len());
         for (at, arg) in args.iter().enumerate() {
             let from = arg.ty();

@@ -391,7 +391,7 @@ impl<'b> Binder<'b> {
         let common = self.common_collation(function, called, &args)?;
         self.adopt_collation(called, &mut args);
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
-        let bound = (function.bind)(self.input.bind, &infos)?;
+        let bound = function.bind(self.input.bind, &infos)?;
         for (index, arg) in infos.iter().enumerate() {
             let is_number = matches!(bound.coercion(index), Coercion::Double | Coercion::Decimal);
             if is_number && arg.ty.kind == TypeKind::Geometry {

@@ -235,6 +235,19 @@ impl fmt::Debug for BoundFunction {
     }
 }
 
+/// How a scalar function resolves types and picks its kernel.
+#[derive(Clone)]
+pub enum Binding {
+    /// Code of the plugin.
+    Code(fn(&BindContext, &[ArgInfo]) -> Result<BoundFunction>),
+    /// Code with data that was read at run time.
+    Made(MadeBinding),
+}
+
+/// See [`Binding::Made`].
+pub type MadeBinding =
+    std::sync::Arc<dyn Fn(&BindContext, &[ArgInfo]) -> Result<BoundFunction> + Send + Sync>;
+
 /// A scalar function as its plugin declares it.
 #[derive(Clone)]
 pub struct ScalarFunction {
@@ -257,13 +270,24 @@ pub struct ScalarFunction {
     /// For the help tables: one line of syntax, then a sentence or two.
     pub help: &'static str,
     /// Resolves types and picks the kernel.
-    pub bind: fn(&BindContext, &[ArgInfo]) -> Result<BoundFunction>,
+    pub binding: Binding,
 }
 
 impl ScalarFunction {
     /// The function as a plan names it.
     pub fn reference(&self) -> FunctionRef {
         FunctionRef { name: self.name, traits: self.traits }
+    }
+
+    /// Resolves types and picks the kernel.
+    ///
+    /// # Errors
+    /// Arguments that the function does not take.
+    pub fn bind(&self, ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+        match &self.binding {
+            Binding::Code(bind) => bind(ctx, args),
+            Binding::Made(bind) => bind(ctx, args),
+        }
     }
 
     /// Whether it has this role.

@@ -11,8 +11,8 @@ use types::{
 };
 
 use crate::function::{
-    ArgInfo, Arguments, Arity, BindContext, Coercion, CollationRule, FunctionContext,
-    ScalarFunction, TruthArguments,
+    ArgInfo, Arguments, Arity, BindContext, Binding, Coercion, CollationRule, FunctionContext,
+    MadeBinding, ScalarFunction, TruthArguments,
 };
 
 /// Type of a `ScalarFunction`'s bind function.
@@ -44,8 +44,19 @@ pub const fn scalar(
         collation: CollationRule::Own,
         deprecated: None,
         help,
-        bind,
+        binding: Binding::Code(bind),
     }
+}
+
+/// The same of a function that was made at run time.
+pub fn scalar_made(
+    name: &'static str,
+    arity: Arity,
+    help: &'static str,
+    binding: MadeBinding,
+) -> ScalarFunction {
+    let none: Bind = |_, _| Err(Error::internal("a function without code"));
+    ScalarFunction { binding: Binding::Made(binding), ..scalar(name, arity, help, none) }
 }
 
 impl ScalarFunction {

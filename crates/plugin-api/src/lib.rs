@@ -33,9 +33,10 @@ pub use authentication::{
 pub use authorization::{Authorizer, Object, Subject};
 pub use forward::ForwardingSink;
 pub use function::{
-    Accumulator, AggregateFunction, ArgInfo, Arguments, Arity, BindContext, BoundAggregate,
-    BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel, NullRule,
-    ScalarFunction, SessionServices, StatementKernel, TableFunction, TruthArguments,
+    Accumulator, AggregateFunction, ArgInfo, Arguments, Arity, BindContext, Binding,
+    BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel,
+    MadeBinding, NullRule, ScalarFunction, SessionServices, StatementKernel, TableFunction,
+    TruthArguments,
 };
 pub use information::{
     AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,

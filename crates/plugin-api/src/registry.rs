@@ -161,10 +161,15 @@ impl Registry {
     /// The same registry with one more plugin, which came from a file, loaded.
     ///
     /// # Errors
-    /// 1125 when a plugin of its name exists.
+    /// 1125 when a plugin of its name exists, or another one has a function of a name of its own.
     pub fn with_added(&self, module: Module) -> Result<Registry> {
         if self.module(&module.info.name).is_some() {
             bail!(UDF_EXISTS, module.info.name);
+        }
+        // A file may not change what the server's own functions do.
+        let own = &module.slots().functions;
+        if let Some(taken) = own.keys().find(|name| self.functions.contains_key(*name)) {
+            bail!(UDF_EXISTS, taken);
         }
         let mut modules = self.modules.clone();
         modules.push(Module { is_loaded: true, ..module });

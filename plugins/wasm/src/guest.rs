@@ -134,15 +134,16 @@ impl Guest {
         let mut outputs = [Val::I32(0)];
         self.check_type(function, inputs, &outputs, name)?;
         self.call(function, inputs, &mut outputs, budget)?;
-        match outputs[0] {
-            Val::I32(value) => Ok(value),
-            Val::I64(_)
-            | Val::F32(_)
-            | Val::F64(_)
-            | Val::V128(_)
-            | Val::FuncRef(_)
-            | Val::ExternRef(_) => Err(Failure::Guest(format!("{name} does not return an i32"))),
-        }
+        outputs[0].i32().ok_or_else(|| Failure::Guest(format!("{name} does not return an i32")))
+    }
+
+    /// Calls an exported function without parameters that returns an `i64`.
+    pub(crate) fn call_i64(&mut self, budget: &mut Budget<'_>, name: &str) -> Result<i64, Failure> {
+        let mut outputs = [Val::I64(0)];
+        let function = self.function(name)?;
+        self.check_type(function, &[], &outputs, name)?;
+        self.call(function, &[], &mut outputs, budget)?;
+        outputs[0].i64().ok_or_else(|| Failure::Guest(format!("{name} does not return an i64")))
     }
 
     /// The interpreter checks the types of calls, but its messages do not name the function.

@@ -4,9 +4,11 @@
 //! what `wasm_grants` names. `docs/format/wasm.md` is the interface between server and module. Must not know SQL beyond values and types.
 
 mod code;
+mod describe;
 mod failure;
 mod guest;
 mod limits;
+mod loader;
 mod program;
 mod signature;
 mod source;
@@ -33,6 +35,7 @@ impl Plugin for Wasm {
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         let limits = Limits::declared(registrar);
+        registrar.loader(Arc::new(loader::WasmLoader::new(limits.clone())));
         registrar.language(Arc::new(program::WasmLanguage::new(limits)));
     }
 }

@@ -3,8 +3,9 @@
 use errors::{Diagnostics, ErrorCode, Result, bail};
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
-    FunctionContext, ParameterMode, ProgramCall, ProgramLanguage, ProgramOutcome, ProgramParameter,
-    ProgramText, SessionHandle, StatementResult, Statements,
+    ArgInfo, BindContext, FunctionContext, Module, ParameterMode, PluginLoader, ProgramCall,
+    ProgramLanguage, ProgramOutcome, ProgramParameter, ProgramText, Registry, SessionHandle,
+    StatementResult, Statements,
 };
 use types::{CollationId, DataType, DateTime, FixedOffset, SqlMode, TypeKind, Value};
 use wasmi::Val;
@@ -13,6 +14,7 @@ use crate::code::Code;
 use crate::failure::Failure;
 use crate::guest::Budget;
 use crate::limits::Limits;
+use crate::loader::WasmLoader;
 use crate::program::WasmLanguage;
 
 struct NoStatements;
@@ -442,4 +444,84 @@ fn mutated_modules_do_no_harm() {
         }
     }
     assert!(refused > 1000 && ran > 100, "seed {SEED:x}: {refused} refused, {ran} ran");
+}
+
+/// Built once from `tests/plugins/text-tools.rs`, and not again.
+const KEPT: &[u8] = include_bytes!("../../../tests/plugins/text-tools.wasm");
+
+fn loaded(name: &str, contents: &[u8]) -> Result<Module> {
+    let plugin = WasmLoader::new(limits()).load(name, contents)?;
+    Ok(Module::new(plugin.as_ref(), Some("text-tools.wasm".into())))
+}
+
+/// Calls a function of a plugin.
+fn call_of(module: &Module, name: &str, args: &[Value]) -> Result<Value> {
+    let function = module.slots().function(name).expect("the plugin has it");
+    let bind = BindContext {
+        sql_mode: SqlMode::default(),
+        collation_connection: CollationId::UTF8MB4_0900_AI_CI,
+        div_precision_increment: 4,
+        group_concat_max_len: 1024,
+        max_allowed_packet: 1 << 20,
+    };
+    let info = |_: &Value| ArgInfo { ty: DataType::null(), constant: None, fixed: false };
+    let bound = function.bind(&bind, &args.iter().map(info).collect::<Vec<_>>())?;
+    let zone = FixedOffset::utc();
+    let mut context = FunctionContext {
+        sql_mode: SqlMode::default(),
+        time_zone: &zone,
+        now_micros: 0,
+        now: DateTime::default(),
+        div_precision_increment: 4,
+        max_allowed_packet: 1 << 20,
+        diagnostics: &mut Diagnostics::new(100),
+        session: &mut FakeSession::default(),
+    };
+    (bound.kernel)(&mut context, args)
+}
+
+#[test]
+fn a_plugin_that_was_built_long_ago_works() {
+    let module = loaded("text_tools", KEPT).expect("version 1 of the interface stays");
+    assert_eq!((&*module.info.name, &*module.info.version), ("text_tools", "0.1.0"));
+    assert_eq!((&*module.info.author, &*module.info.licence), ("you", "MIT"));
+    let reverse = |text: &str| call_of(&module, "TEXT_TOOLS_REVERSE", &[Value::text(text)]);
+    for (text, expected) in [("one two three", "three two one"), ("", ""), ("ü", "ü")] {
+        assert_eq!(reverse(text).expect("it runs"), Value::text(expected));
+    }
+    let add = |a, b| call_of(&module, "TEXT_TOOLS_ADD", &[a, b]).expect("it runs");
+    assert_eq!(add(Value::Int(1), Value::Int(2)), Value::Int(3));
+    assert_eq!(add(Value::Null, Value::Int(2)), Value::Null);
+    // Its memory does not grow with the number of calls.
+    for _ in 0..2000 {
+        reverse(&"word ".repeat(1000)).expect("it runs");
+    }
+    // As part of a registry it may not take a name that is in use.
+    let registry = Registry::default().with_added(module).expect("added");
+    assert!(registry.function("TEXT_TOOLS_ADD").is_some());
+    let other = loaded("other", KEPT).expect("another name");
+    assert!(registry.with_added(other).is_err());
+}
+
+#[test]
+fn a_file_that_is_no_plugin_is_refused() {
+    let no_description = wat::parse_str(UPPER).expect("a module");
+    let missing = r#"(module (memory (export "memory") 1)
+        (data (i32.const 0) "function f() int")
+        (func (export "squall_describe") (result i64) (i64.const 16)))"#;
+    let endless =
+        r#"(module (func (export "squall_describe") (result i64) (loop (br 0)) (i64.const 0)))"#;
+    let module = |text| wat::parse_str(text).expect("a module");
+    for (contents, expected) in [
+        (b"\x7fELF".to_vec(), "not a WebAssembly module"),
+        (UPPER.as_bytes().to_vec(), "not a WebAssembly module"),
+        (KEPT[..KEPT.len() / 2].to_vec(), ""),
+        (no_description, "squall_describe"),
+        (module(missing), "does not export it"),
+        (module(endless), "wasm_fuel"),
+    ] {
+        let error = loaded("x", &contents).expect_err("refused");
+        assert_eq!(error.code(), ErrorCode::CANT_INITIALIZE_UDF);
+        assert!(error.message().contains(expected), "{error}");
+    }
 }

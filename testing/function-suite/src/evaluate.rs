@@ -113,7 +113,7 @@ impl Evaluator {
                 fixed: constant,
             })
             .collect();
-        let bound = (function.bind)(&bind_context(), &infos)?;
+        let bound = function.bind(&bind_context(), &infos)?;
         let mut values = Vec::with_capacity(args.len());
         for (index, (value, ty)) in args.iter().enumerate() {
             values.push(coerce(value, ty, bound.coercion(index), &mut ctx)?);
@@ -213,7 +213,7 @@ impl Evaluator {
                 fixed: *constant,
             })
             .collect();
-        let bound = (function.bind)(&bind_context(), &infos)?;
+        let bound = function.bind(&bind_context(), &infos)?;
         let mut values = Vec::with_capacity(parts.len());
         for (index, (value, ty, _)) in parts.iter().enumerate() {
             values.push(coerce(value, ty, bound.coercion(index), ctx)?);

@@ -1,8 +1,10 @@
-//! The command-line client: interactive with history and completion, or a batch of statements with several output formats.
+//! The command-line client: interactive with history and completion, or a batch of statements with several output formats. `squall plugin`
+//! helps authors of plugins.
 
 mod complete;
 mod format;
 mod options;
+mod plugin;
 mod shell;
 mod split;
 
@@ -12,9 +14,17 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let options = options::Options::parse();
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
+    let mut arguments = std::env::args().skip(1);
+    let result = if arguments.next().as_deref() == Some("plugin") {
+        plugin::run(arguments)
+    } else {
+        run(&options::Options::parse()).map(|()| String::new())
+    };
+    match result {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
         Err(message) => {
             eprintln!("{message}");
             ExitCode::FAILURE

@@ -474,7 +474,7 @@ impl<'a> Compiler<'a> {
             .registry
             .function(name)
             .ok_or_else(|| Error::with(ErrorCode::SP_DOES_NOT_EXIST, &[&"FUNCTION", &name]))?;
-        (function.bind)(self.bind, &arg_infos(args))
+        function.bind(self.bind, &arg_infos(args))
     }
 
     pub(crate) fn output_types(&self, id: usize) -> Vec<DataType> {

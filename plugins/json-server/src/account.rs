@@ -14,6 +14,8 @@ use sys::sync::Mutex;
 const VERIFIED_MAX: usize = 1024;
 /// Failed log-ins of an address within `FAILURE_WINDOW` before it has to wait.
 const FAILURES_MAX: u32 = 20;
+/// The same of an account from any address: more, so that a stranger cannot easily keep its owner out.
+const ACCOUNT_FAILURES_MAX: u32 = 100;
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that failures are remembered of.
 const ADDRESSES_MAX: usize = 4096;
@@ -55,6 +57,26 @@ pub enum Refusal {
     TooMany,
 }
 
+/// What failures are counted for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Origin {
+    Address(IpAddr),
+    Account(String),
+}
+
+impl Origin {
+    fn failures_max(&self) -> u32 {
+        match self {
+            Origin::Address(_) => FAILURES_MAX,
+            Origin::Account(_) => ACCOUNT_FAILURES_MAX,
+        }
+    }
+
+    fn both(caller: &Caller) -> [Origin; 2] {
+        [Origin::Address(caller.address.ip()), Origin::Account(caller.user.clone())]
+    }
+}
+
 /// Checks passwords.
 pub struct Accounts {
     sessions: Arc<dyn SessionFactory>,
@@ -62,7 +84,7 @@ pub struct Accounts {
     salt: [u8; 32],
     /// Hash of name, address and password to the secret that they matched.
     verified: Mutex<HashMap<[u8; 32], AccountSecret>>,
-    failures: Mutex<HashMap<IpAddr, (Duration, u32)>>,
+    failures: Mutex<HashMap<Origin, (Duration, u32)>>,
 }
 
 impl Accounts {
@@ -81,7 +103,7 @@ impl Accounts {
     /// # Errors
     /// The caller is refused.
     pub fn check(&self, caller: &Caller, password: &str) -> std::result::Result<(), Refusal> {
-        if self.fails_often(caller.address.ip()) {
+        if Origin::both(caller).iter().any(|origin| self.fails_often(origin)) {
             return Err(Refusal::TooMany);
         }
         let found = self.find(caller);
@@ -94,7 +116,7 @@ impl Accounts {
             self.remember(key, secret);
             return Ok(());
         }
-        self.count_failure(caller.address.ip());
+        Origin::both(caller).into_iter().for_each(|origin| self.count_failure(origin));
         let told = self.sessions.refused(&caller.request(None), &caller.kind());
         Err(Refusal::Denied(told.unwrap_or_else(|| denied(caller, password))))
     }
@@ -134,15 +156,15 @@ impl Accounts {
         verified.insert(key, secret);
     }
 
-    fn fails_often(&self, address: IpAddr) -> bool {
+    fn fails_often(&self, origin: &Origin) -> bool {
         let now = sys::clock::monotonic();
         let failures = self.failures.lock();
-        failures.get(&address).is_some_and(|(since, count)| {
-            *count >= FAILURES_MAX && now.saturating_sub(*since) < FAILURE_WINDOW
+        failures.get(origin).is_some_and(|(since, count)| {
+            *count >= origin.failures_max() && now.saturating_sub(*since) < FAILURE_WINDOW
         })
     }
 
-    fn count_failure(&self, address: IpAddr) {
+    fn count_failure(&self, origin: Origin) {
         let now = sys::clock::monotonic();
         let mut failures = self.failures.lock();
         if failures.len() >= ADDRESSES_MAX {
@@ -151,7 +173,7 @@ impl Accounts {
         if failures.len() >= ADDRESSES_MAX {
             return;
         }
-        let entry = failures.entry(address).or_insert((now, 0));
+        let entry = failures.entry(origin).or_insert((now, 0));
         if now.saturating_sub(entry.0) >= FAILURE_WINDOW {
             *entry = (now, 0);
         }

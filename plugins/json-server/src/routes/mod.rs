@@ -1,6 +1,7 @@
 //! The calls: which function answers which method and path.
 
 mod cursors;
+mod description;
 mod legacy;
 mod live;
 mod login;
@@ -58,12 +59,13 @@ pub const fn public(
 }
 
 /// The routes of all modules.
-pub const ROUTES: [&[Route]; 6] = [
+pub const ROUTES: [&[Route]; 7] = [
     sql::ROUTES,
     login::ROUTES,
     transactions::ROUTES,
     cursors::ROUTES,
     live::ROUTES,
+    description::ROUTES,
     legacy::ROUTES,
 ];
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use errors::{Error, Result, bail};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
-use plugin_api::{ArgInfo, Coercion, CollationRule, ScalarFunction, TruthArguments};
+use plugin_api::{ArgInfo, ArgumentNames, Coercion, CollationRule, ScalarFunction, TruthArguments};
 use syntax::ast::{self, ExprKind, IntervalUnit};
 use types::{CollationId, DataType, FunctionRole, OperatorCall, RunsStatements, TypeKind, Value};
 
@@ -133,6 +133,9 @@ impl<'b> Binder<'b> {
             }
             return self.bind_stored_function(call);
         };
+        if function.names == ArgumentNames::Passed {
+            return self.bind_call_with_names(function, &called, call);
+        }
         if call.arg_names.iter().any(Option::is_some) {
             bail!(WRONG_PARAMETERS_TO_NATIVE_FCT, call.name.text.to_lowercase());
         }
@@ -146,6 +149,33 @@ impl<'b> Binder<'b> {
         }
         let args: Vec<&ast::Expr> = call.args.iter().collect();
         self.bind_args_of(function, &called, &args)
+    }
+
+    /// A call with the names of its arguments in one more argument.
+    fn bind_call_with_names(
+        &mut self,
+        function: &ScalarFunction,
+        called: &str,
+        call: &ast::FunctionCall,
+    ) -> Result<Expr> {
+        if call.args.len() < function.arity.min || call.args.len() >= function.arity.max {
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, called);
+        }
+        let mut names = vec![b'['];
+        for index in 0..call.args.len() {
+            if index > 0 {
+                names.push(b',');
+            }
+            match call.arg_names.get(index) {
+                Some(Some(name)) => types::json::quote(name.text.as_bytes(), &mut names),
+                Some(None) | None => names.extend_from_slice(b"null"),
+            }
+        }
+        names.push(b']');
+        let mut args =
+            call.args.iter().map(|arg| self.bind_single(arg)).collect::<Result<Vec<_>>>()?;
+        args.push(literal::text(&names, self.input.bind.collation_connection));
+        self.call(function, called, args)
     }
 
     /// A call of a function that is not built into the server.

@@ -462,6 +462,7 @@ catalog! {
     INTERSECT_ALL_MAX_DUPLICATES_EXCEEDED = 4120, "HY000", "Max number of duplicate rows in INTERSECT ALL exceeded.";
     CTE_EXPANSION_LIMIT_EXCEEDED = 4169, "HY000", "Common table expression expansion exceeded an implementation limit. Simplify the query.";
     USER_LOCK_OVERLONG_NAME = 4163, "42000", "User-level lock name '{}' should not exceed {} characters.";
+    LANGUAGE_COMPONENT_ERROR = 6000, "HY000", "{}> {}";
     LANGUAGE_COMPONENT_NOT_AVAILABLE = 6001, "HY000", "Language component: Not available.";
     SP_CANT_ALTER_LANGUAGE = 6004, "HY000", "Altering the language of an existing routine is not possible.";
     LIBRARIES_NOT_SUPPORTED = 6433, "HY000", "Libraries are not supported for {}.";

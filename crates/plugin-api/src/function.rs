@@ -92,6 +92,16 @@ pub enum TruthArguments {
     Number,
 }
 
+/// Whether the arguments of a function may have names: `f(value AS name)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentNames {
+    /// Error 1583.
+    Refused,
+    /// They may. The function gets one more argument at the end, a constant text: the names as a JSON array, with null for an argument
+    /// without one.
+    Passed,
+}
+
 /// The facts known about an argument at bind time.
 #[derive(Clone, Debug)]
 pub struct ArgInfo {
@@ -269,6 +279,8 @@ pub struct ScalarFunction {
     pub deprecated: Option<(&'static str, &'static str)>,
     /// For the help tables: one line of syntax, then a sentence or two.
     pub help: &'static str,
+    /// Whether its arguments may have names.
+    pub names: ArgumentNames,
     /// Resolves types and picks the kernel.
     pub binding: Binding,
 }

@@ -11,8 +11,8 @@ use types::{
 };
 
 use crate::function::{
-    ArgInfo, Arguments, Arity, BindContext, Binding, Coercion, CollationRule, FunctionContext,
-    MadeBinding, ScalarFunction, TruthArguments,
+    ArgInfo, ArgumentNames, Arguments, Arity, BindContext, Binding, Coercion, CollationRule,
+    FunctionContext, MadeBinding, ScalarFunction, TruthArguments,
 };
 
 /// Type of a `ScalarFunction`'s bind function.
@@ -44,6 +44,7 @@ pub const fn scalar(
         collation: CollationRule::Own,
         deprecated: None,
         help,
+        names: ArgumentNames::Refused,
         binding: Binding::Code(bind),
     }
 }
@@ -142,6 +143,12 @@ impl ScalarFunction {
     pub const fn runs_statements(mut self) -> ScalarFunction {
         self.traits.statements = RunsStatements::Yes;
         self.volatile()
+    }
+
+    /// The same; its arguments may have names, which it gets as a last argument (see `ArgumentNames::Passed`).
+    pub const fn named_arguments(mut self) -> ScalarFunction {
+        self.names = ArgumentNames::Passed;
+        self
     }
 
     /// The same; it is not worth calling on several threads.

@@ -33,7 +33,7 @@ pub use authentication::{
 pub use authorization::{Authorizer, Object, Subject};
 pub use forward::ForwardingSink;
 pub use function::{
-    Accumulator, AggregateFunction, ArgInfo, Arguments, Arity, BindContext, Binding,
+    Accumulator, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity, BindContext, Binding,
     BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel,
     MadeBinding, NullRule, ScalarFunction, SessionServices, StatementKernel, TableFunction,
     TruthArguments,

@@ -24,6 +24,7 @@ pub(crate) fn known(engines: &Engines, io_times: &Arc<IoTimes>) -> Vec<Box<dyn P
         Box::new(show::ShowStatements),
         Box::new(execute::Execute),
         Box::new(http_functions::HttpFunctions),
+        Box::new(javascript::JavaScript::default()),
         json_server::plugin(),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),

@@ -17,6 +17,7 @@ pub mod files;
 pub mod histogram;
 pub mod interrupt;
 pub mod io_times;
+pub mod lend;
 pub mod mem;
 pub mod model;
 pub mod net;

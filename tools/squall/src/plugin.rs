@@ -28,6 +28,8 @@ enum Command {
 enum Language {
     /// Rust, for the target wasm32-unknown-unknown
     Rust,
+    /// C, for clang and its linker for WebAssembly
+    C,
     /// AssemblyScript, from npm
     Assemblyscript,
     /// WebAssembly's text form, which the server reads itself
@@ -42,6 +44,7 @@ impl Language {
                 ("Cargo.toml", include_str!("../templates/rust/Cargo.toml.in")),
                 ("src/lib.rs", include_str!("../templates/rust/lib.rs.in")),
             ],
+            Language::C => &[("NAME.c", include_str!("../templates/c/plugin.c.in"))],
             Language::Assemblyscript => &[
                 ("package.json", include_str!("../templates/assemblyscript/package.json.in")),
                 ("index.ts", include_str!("../templates/assemblyscript/index.ts.in")),
@@ -56,6 +59,10 @@ impl Language {
                 "  cd {name}\n  rustup target add wasm32-unknown-unknown\n  \
                  cargo build --release --target wasm32-unknown-unknown\n  \
                  cp target/wasm32-unknown-unknown/release/{name}.wasm PLUGIN_DIR/\n"
+            ),
+            Language::C => format!(
+                "  cd {name}\n  clang --target=wasm32 -O2 -nostdlib -fno-builtin -Wl,--no-entry -o {name}.wasm {name}.c\n  \
+                 cp {name}.wasm PLUGIN_DIR/\n"
             ),
             Language::Assemblyscript => format!(
                 "  cd {name}\n  npm install\n  npm run build\n  cp {name}.wasm PLUGIN_DIR/\n"
@@ -94,7 +101,7 @@ fn new_plugin(parent: &Path, name: &str, language: Language) -> Result<String, S
         written.push_str(&format!("wrote {}\n", path.display()));
     }
     let install = match language {
-        Language::Rust | Language::Assemblyscript => format!(
+        Language::Rust | Language::C | Language::Assemblyscript => format!(
             "then, with PLUGIN_DIR from SELECT @@plugin_dir:\n  INSTALL PLUGIN wasm; INSTALL PLUGIN {name} SONAME '{name}.wasm';\n  \
              SELECT {name}_reverse('one two three'), {name}_add(1, 2);\n"
         ),
@@ -113,6 +120,7 @@ mod tests {
         std::fs::create_dir_all(&parent).expect("a directory");
         for (language, name, path) in [
             (Language::Rust, "in_rust", "src/lib.rs"),
+            (Language::C, "in_c", "in_c.c"),
             (Language::Assemblyscript, "in_as", "index.ts"),
             (Language::Wat, "in_wat", "in_wat.wat"),
         ] {

@@ -1,4 +1,4 @@
-//! Splits input into statements at the delimiter, outside strings, quoted names and comments.
+//! Splits input into statements at the delimiter, outside strings, quoted names, dollar-quoted texts and comments.
 
 /// How a statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub fn first_statement(text: &str, delimiter: &str) -> Option<(usize, usize, End
         }
         at = match bytes[at] {
             quote @ (b'\'' | b'"' | b'`') => after_quoted(bytes, at, quote)?,
+            b'$' if !follows_word(bytes, at) => after_dollars(text, at)?,
             b'#' => after_line(bytes, at),
             b'-' if is_dash_comment(bytes, at) => after_line(bytes, at),
             b'/' if bytes.get(at + 1) == Some(&b'*') => at + 2 + text[at + 2..].find("*/")? + 2,
@@ -60,6 +61,25 @@ fn after_quoted(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     None
 }
 
+/// A `$` inside a name begins nothing.
+fn follows_word(bytes: &[u8], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| {
+        bytes[before].is_ascii_alphanumeric() || matches!(bytes[before], b'_' | b'$' | 0x80..)
+    })
+}
+
+/// Past a text like `$$ .. $$` or `$tag$ .. $tag$`, or past a `$` that begins none; `None` when its end is missing.
+fn after_dollars(text: &str, start: usize) -> Option<usize> {
+    let is_tag = |c: char| c.is_alphanumeric() || c == '_';
+    let tag = text[start + 1..].find(|c| !is_tag(c)).unwrap_or(text.len() - start - 1);
+    let open = start + 1 + tag + 1;
+    if text.as_bytes().get(open - 1) != Some(&b'$') {
+        return Some(start + 1);
+    }
+    let mark = &text[start..open];
+    text[open..].find(mark).map(|length| open + length + mark.len())
+}
+
 fn char_length(first: u8) -> usize {
     match first {
         0..0xc0 => 1,
@@ -90,13 +110,18 @@ mod tests {
         check("SELECT 5--3; b", "SELECT 5--3", Ending::Plain);
         check("SELECT 1\\G", "SELECT 1", Ending::Vertical);
         check("oops\\c", "oops", Ending::Cancelled);
+        check("AS $$ a; 'b $$; c", "AS $$ a; 'b $$", Ending::Plain);
+        check("AS $js$ $$; $j$; $js$; c", "AS $js$ $$; $j$; $js$", Ending::Plain);
+        check("SELECT a$b, $c; d$", "SELECT a$b, $c", Ending::Plain);
     }
 
     #[test]
     fn an_unfinished_statement_waits() {
-        for text in ["SELECT 1", "SELECT ';", "/* ;", "SELECT '\u{1F4A9}"] {
+        for text in ["SELECT 1", "SELECT ';", "/* ;", "SELECT '\u{1F4A9}", "AS $$ a;", "AS $x$ $$;"]
+        {
             assert_eq!(first_statement(text, ";"), None, "{text}");
         }
         assert_eq!(first_statement("a//b", "//"), Some((1, 3, Ending::Plain)));
+        assert_eq!(first_statement("a $$ b", "$$"), Some((2, 4, Ending::Plain)));
     }
 }

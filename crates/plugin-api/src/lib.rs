@@ -79,4 +79,4 @@ pub use types::{
     AggregateRole, DatetimeText, FunctionRole, FunctionTraits, Growth, OperatorCall,
     PartitionQuestion, PartitionUse, RunsStatements, Volatility,
 };
-pub use variable::{GlobalValue, PluginVariable, StatusVariable};
+pub use variable::{GlobalValue, PluginVariable, StatusVariable, VariableCheck};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine_api::{Engine, EngineIndex};
 use errors::{Result, bail, err};
-use types::{AggregateRole, FunctionRole, ZoneRules};
+use types::{AggregateRole, FunctionRole, Value, ZoneRules};
 
 use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
@@ -21,7 +21,7 @@ use crate::plugin::{Loading, Module, Plugin, PluginLoader};
 use crate::rewrite::StatementRewriter;
 use crate::text_runner::TextRunner;
 use crate::time_zone::TimeZones;
-use crate::variable::{Definition, GlobalValue, PluginVariable, StatusVariable};
+use crate::variable::{Definition, GlobalValue, PluginVariable, StatusVariable, VariableCheck};
 
 /// All known plugins, and the contributions of those that are loaded. Immutable: readers share it behind an `Arc`.
 #[derive(Default)]
@@ -463,7 +463,20 @@ impl Registrar<'_> {
     /// Adds a system variable. `global` is where the plugin reads the global value; a session's value it gets by
     /// [`crate::SessionServices::system_variable`].
     pub fn variable(&mut self, definition: &'static Definition, global: &GlobalValue) {
-        self.registry.variables.push(PluginVariable { definition, global: global.clone() });
+        let global = global.clone();
+        self.registry.variables.push(PluginVariable { definition, global, check: None });
+    }
+
+    /// The same with a check of the values that it may take.
+    pub fn checked_variable(
+        &mut self,
+        definition: &'static Definition,
+        global: &GlobalValue,
+        check: impl Fn(&Value) -> Result<()> + Send + Sync + 'static,
+    ) {
+        let check = Some(VariableCheck::new(check));
+        let global = global.clone();
+        self.registry.variables.push(PluginVariable { definition, global, check });
     }
 
     /// Adds a row of SHOW STATUS.

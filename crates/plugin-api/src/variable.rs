@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use errors::Result;
 use types::Value;
 
 /// Where a variable has values.
@@ -231,6 +232,31 @@ impl fmt::Debug for GlobalValue {
     }
 }
 
+/// Refuses values of a variable.
+#[derive(Clone)]
+pub struct VariableCheck(Arc<dyn Fn(&Value) -> Result<()> + Send + Sync>);
+
+impl VariableCheck {
+    /// A check by a function, whose error the SET returns.
+    pub fn new(check: impl Fn(&Value) -> Result<()> + Send + Sync + 'static) -> VariableCheck {
+        VariableCheck(Arc::new(check))
+    }
+
+    /// Checks a value of the variable's type.
+    ///
+    /// # Errors
+    /// The plugin refuses it.
+    pub fn check(&self, value: &Value) -> Result<()> {
+        (self.0)(value)
+    }
+}
+
+impl fmt::Debug for VariableCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("VariableCheck")
+    }
+}
+
 /// A system variable that a plugin declares.
 #[derive(Clone, Debug)]
 pub struct PluginVariable {
@@ -238,6 +264,8 @@ pub struct PluginVariable {
     pub definition: &'static Definition,
     /// Where the server stores the global value for the plugin.
     pub global: GlobalValue,
+    /// Refuses values of the right type.
+    pub check: Option<VariableCheck>,
 }
 
 /// A row of SHOW STATUS that a plugin declares.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use errors::{Result, err};
 use hashbrown::{HashMap, HashSet};
-use plugin_api::variable::GlobalValue;
+use plugin_api::variable::{GlobalValue, VariableCheck};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use types::{DataType, TypeKind, Value};
@@ -277,6 +277,8 @@ pub struct Globals {
     writer: Mutex<()>,
     /// Where plugins read the values of their variables.
     followers: HashMap<VariableId, GlobalValue>,
+    /// What plugins say to new values of their variables.
+    checks: HashMap<VariableId, VariableCheck>,
     /// Read by each statement that writes.
     read_only: VariableId,
     super_read_only: VariableId,
@@ -320,12 +322,17 @@ impl Globals {
             Some((id, variable.global.clone()))
         };
         let followers = plugins.iter().filter_map(follower).collect();
+        let check = |variable: &PluginVariable| {
+            let id = definitions.find_known(variable.definition.name)?;
+            Some((id, variable.check.clone()?))
+        };
+        let checks = plugins.iter().filter_map(check).collect();
         let origins = vec![Origin::Compiled; values.len()];
         let current = ArcSwap::from_pointee(GlobalValues { values, origins });
         let known = |name| definitions.find(name).expect("a variable of the table");
         let (read_only, super_read_only) = (known("read_only"), known("super_read_only"));
         let writer = Mutex::new(());
-        Globals { definitions, current, writer, followers, read_only, super_read_only }
+        Globals { definitions, current, writer, followers, checks, read_only, super_read_only }
     }
 
     /// The accounts that may not write at present.
@@ -362,6 +369,14 @@ impl Globals {
     /// Where the present global value came from.
     pub fn origin(&self, id: VariableId) -> Origin {
         self.current.load().origins[id.position()]
+    }
+
+    /// Asks the variable's plugin whether it takes the value.
+    ///
+    /// # Errors
+    /// The plugin's.
+    pub fn check(&self, id: VariableId, value: &Value) -> Result<()> {
+        self.checks.get(&id).map_or(Ok(()), |check| check.check(value))
     }
 
     /// Changes several values in one new version.
@@ -407,6 +422,7 @@ impl Globals {
         let id = known.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
         let definition = self.definitions.get(id);
         let value = convert::from_option(definition, text)?;
+        self.check(id, &value)?;
         self.set(&[(id, value)], origin);
         Ok(())
     }

@@ -194,7 +194,7 @@ static ROOM: Definition =
 #[test]
 fn variables_of_plugins_hide_until_their_plugin_is_loaded() {
     let global = GlobalValue::default();
-    let variable = PluginVariable { definition: &ROOM, global: global.clone() };
+    let variable = PluginVariable { definition: &ROOM, global: global.clone(), check: None };
     let globals = Globals::with_plugins(&[variable]);
     assert_eq!(global.number(), 7);
     let definitions = &globals.definitions;
@@ -211,7 +211,8 @@ fn variables_of_plugins_hide_until_their_plugin_is_loaded() {
     assert!(definitions.find("guest_room").is_none());
     // A plugin takes no name of the server's own.
     static AUTOCOMMIT: Definition = Definition::global("autocommit", Kind::Text, "", "Not this");
-    let variable = PluginVariable { definition: &AUTOCOMMIT, global: GlobalValue::default() };
+    let variable =
+        PluginVariable { definition: &AUTOCOMMIT, global: GlobalValue::default(), check: None };
     let definitions = Definitions::with_plugins(&[variable]);
     let id = definitions.find("autocommit").unwrap();
     assert_eq!(definitions.get(id).kind, Kind::Bool);

@@ -96,6 +96,7 @@ impl<'a> Checker<'a> {
             self.session.working.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &words);
         }
         check_value(&self.session.server, definition, &converted.value)?;
+        self.session.server.globals.check(id, &converted.value)?;
         self.note_value(definition, &converted.value);
         Ok(converted.value)
     }

@@ -1,0 +1,57 @@
+//! Logs of statements: the general log and the slow query log in the reference's formats, and `logging_query`, which writes JSON lines or CSV.
+//!
+//! Knows statements only as observers see them: passwords are gone from their texts.
+
+mod file;
+mod format;
+mod logging_query;
+mod server_logs;
+mod tables;
+
+use std::sync::Arc;
+
+use plugin_api::variable::Definition;
+use plugin_api::{Plugin, PluginInfo, Registrar};
+
+pub use logging_query::LoggingQuery;
+
+use file::DataDirectory;
+use server_logs::{LogVariables, ServerLogs};
+use tables::LogTable;
+
+/// The general log and the slow query log.
+#[derive(Debug)]
+pub struct QueryLogs;
+
+impl Plugin for QueryLogs {
+    fn info(&self) -> PluginInfo {
+        PluginInfo::new("query_logs", "The general log and the slow query log.")
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        let directory = Arc::new(DataDirectory::default());
+        let variables = LogVariables::default();
+        let declared: [(&'static Definition, _); 8] = [
+            (&server_logs::GENERAL_LOG, &variables.general),
+            (&server_logs::GENERAL_LOG_FILE, &variables.general_file),
+            (&server_logs::SLOW_QUERY_LOG, &variables.slow),
+            (&server_logs::SLOW_QUERY_LOG_FILE, &variables.slow_file),
+            (&server_logs::LOG_OUTPUT, &variables.output),
+            (&server_logs::LOG_QUERIES_NOT_USING_INDEXES, &variables.without_index),
+            (&server_logs::LOG_SLOW_ADMIN_STATEMENTS, &variables.admin),
+            (&server_logs::LOG_SLOW_EXTRA, &variables.extra),
+        ];
+        for (definition, value) in declared {
+            registrar.variable(definition, value);
+        }
+        let general_table = Arc::new(LogTable::general());
+        let slow_table = Arc::new(LogTable::slow());
+        registrar.information_table(general_table.clone());
+        registrar.information_table(slow_table.clone());
+        let logs = ServerLogs::new(variables, directory.clone(), general_table, slow_table);
+        let logs = Arc::new(logs);
+        registrar.observer(logs.clone());
+        registrar.log_sink(logs);
+        registrar.job(directory);
+    }
+}

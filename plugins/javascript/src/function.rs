@@ -52,9 +52,12 @@ fn bind(pool: &Arc<Pool>, context: &BindContext, args: &[ArgInfo]) -> Result<Bou
     };
     let types = args.iter().skip(1).map(|arg| arg.ty.clone()).collect();
     let parameters = Parameters { types, names };
-    let of_argument = |arg: &ArgInfo| match arg.ty.kind {
-        TypeKind::Enum | TypeKind::Set => Coercion::Text,
-        _ => Coercion::AsIs,
+    let of_argument = |arg: &ArgInfo| {
+        if matches!(arg.ty.kind, TypeKind::Enum | TypeKind::Set) {
+            Coercion::Text
+        } else {
+            Coercion::AsIs
+        }
     };
     let coercions = std::iter::once(Coercion::Text).chain(args.iter().skip(1).map(of_argument));
     let coercions = coercions.chain([Coercion::AsIs]).collect();
@@ -69,10 +72,8 @@ fn bind(pool: &Arc<Pool>, context: &BindContext, args: &[ArgInfo]) -> Result<Bou
 }
 
 fn name(name: &JsonValue) -> Option<String> {
-    match name {
-        JsonValue::String(name) => Some(String::from_utf8_lossy(name).into_owned()),
-        _ => None,
-    }
+    let JsonValue::String(name) = name else { return None };
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 fn call(

@@ -4,9 +4,12 @@ use ::accounts::PrivilegeChecks;
 use catalog::PrivilegeSet;
 use errors::{Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{Loading, OkInfo, Registry, ResultSink};
-use syntax::ast::PluginStatement;
+use programs::Running;
+use syntax::ast::{Expr, ExprKind, PluginStatement, SystemVar, VarScope};
+use types::Value;
+use variables::{convert, shown};
 
-use crate::plugins::{Change, read_library, suffix, unknown_plugin};
+use crate::plugins::{Change, Setting, read_library, suffix, unknown_plugin};
 use crate::session::Session;
 
 /// The URNs of components begin so.
@@ -21,6 +24,7 @@ const COMPONENT: &str = "component_";
 pub(crate) fn run_plugin(
     session: &mut Session,
     statement: &PluginStatement,
+    running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     let (table, needed) = match statement {
@@ -32,6 +36,7 @@ pub(crate) fn run_plugin(
     require_on_mysql(session, table, needed)?;
     session.check_writable()?;
     let registry = session.server.registry();
+    let mut settings = Vec::new();
     let changes = match statement {
         PluginStatement::InstallPlugin { name, soname, if_not_exists } => {
             if *if_not_exists && registry.module(&name.text).is_some_and(|known| known.is_loaded) {
@@ -49,20 +54,60 @@ pub(crate) fn run_plugin(
             vec![Change::Remove(name.text.to_string())]
         }
         PluginStatement::InstallComponent { urns, set } => {
-            if !set.is_empty() {
-                return Err(Error::not_supported("INSTALL COMPONENT ... SET"));
-            }
             let directory = session.server.globals.text("plugin_dir");
             let changes = urns.iter().map(|urn| install_component(&registry, urn, &directory));
-            changes.collect::<Result<_>>()?
+            let changes: Vec<Change> = changes.collect::<Result<_>>()?;
+            for set in set {
+                settings.push(setting(session, &registry, &changes, set, running)?);
+            }
+            changes
         }
         PluginStatement::UninstallComponent { urns } => {
             let changes = urns.iter().map(|urn| uninstall_component(&registry, urn));
             changes.collect::<Result<_>>()?
         }
     };
-    let commit = session.server.change_plugins(&changes, &session.shared.cancel)?;
+    let commit = session.server.change_plugins(&changes, &settings, &session.shared.cancel)?;
     session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+}
+
+/// `SET name = value` of INSTALL COMPONENT, for a variable of a plugin that it loads. Also those are set that only a start sets otherwise: the
+/// plugin starts now.
+fn setting(
+    session: &mut Session,
+    registry: &Registry,
+    changes: &[Change],
+    (scope, variable, value): &(Option<VarScope>, SystemVar, Expr),
+    running: &Running<'_>,
+) -> Result<Setting> {
+    let name = match &variable.component {
+        Some(component) => format!("{}_{}", component.text, variable.name.text),
+        None => variable.name.text.to_string(),
+    };
+    let is_own = |change: &Change| match change {
+        Change::Load(plugin) => registry.module(plugin).is_some_and(|module| {
+            let mut own = module.slots().variables().iter();
+            own.any(|own| own.definition.name.eq_ignore_ascii_case(&name))
+        }),
+        Change::Add(_) | Change::Remove(_) => false,
+    };
+    let id = session.server.globals.definitions.find_known(&name);
+    let id = id.filter(|_| changes.iter().any(is_own));
+    let id = id.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
+    let wanted = match &value.kind {
+        // Bare words, like ON.
+        ExprKind::Column(column) if column.table.is_none() => Value::text(&column.name.text),
+        _ => session.evaluate(value, running)?.0,
+    };
+    let globals = &session.server.globals;
+    let definition = globals.definitions.get(id);
+    let converted = convert(definition, &wanted, &globals.get(id))?;
+    if converted.truncated {
+        let words: [&dyn std::fmt::Display; 2] = [&definition.name, &shown(&wanted)];
+        session.working.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &words);
+    }
+    let persists = *scope == Some(VarScope::Persist);
+    Ok(Setting { id, value: converted.value, persists })
 }
 
 /// IF EXISTS and IF NOT EXISTS: what would have been an error is a note.

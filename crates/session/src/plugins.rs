@@ -13,7 +13,8 @@ use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{Loading, Module, Registry};
 use sys::sync::Mutex;
-use variables::Globals;
+use types::Value;
+use variables::{Globals, Origin, VariableId, as_text};
 
 use crate::server::Server;
 
@@ -65,6 +66,14 @@ pub(crate) enum Change {
     Add(Module),
     /// Removes a loaded plugin.
     Remove(String),
+}
+
+/// A value that a variable of a plugin gets with its loading.
+pub(crate) struct Setting {
+    pub(crate) id: VariableId,
+    pub(crate) value: Value,
+    /// Later starts have it too.
+    pub(crate) persists: bool,
 }
 
 impl LivePlugins {
@@ -121,13 +130,14 @@ impl Change {
 }
 
 impl Server {
-    /// Loads and removes plugins: all steps or none. Later starts do as now.
+    /// Loads and removes plugins: all steps or none. Later starts do as now. What a plugin runs starts with the `settings`.
     ///
     /// # Errors
     /// Unknown plugins, such that are loaded already or must stay, a listener that cannot start, I/O.
     pub(crate) fn change_plugins(
         &self,
         changes: &[Change],
+        settings: &[Setting],
         cancel: &CancelToken,
     ) -> Result<CommitHandle> {
         sys::blocking::blocking(|| {
@@ -137,31 +147,59 @@ impl Server {
             for change in changes {
                 after = Arc::new(change.apply(&after)?);
             }
-            let (added, removed) = (only_in(&after, &before), only_in(&before, &after));
-            for (at, module) in added.iter().enumerate() {
-                if let Err(error) = self.plugins.start(module) {
-                    self.plugins.stop(added[..at].iter().copied());
-                    return Err(error);
+            let known = settings.iter().map(|setting| {
+                (setting.id, self.globals.get(setting.id), self.globals.origin(setting.id))
+            });
+            let known: Vec<_> = known.collect();
+            let new: Vec<_> = settings.iter().map(|new| (new.id, new.value.clone())).collect();
+            self.globals.set(&new, Origin::Dynamic);
+            let changed = self.change_registry(before, after, settings, cancel);
+            if changed.is_err() {
+                for (id, value, origin) in known {
+                    self.globals.set(&[(id, value)], origin);
                 }
             }
-            self.publish(after.clone());
-            let loaded = added.iter().map(|module| stored_choice(module, Wanted::Loaded));
-            let not_loaded = removed.iter().map(|module| stored_choice(module, Wanted::NotLoaded));
-            let edits: Vec<Edit> = loaded.chain(not_loaded).collect();
-            match self.catalog.commit_alone(&edits, cancel) {
-                Ok(commit) => {
-                    self.plan_cache.clear();
-                    self.prepared_plans.clear();
-                    self.plugins.stop(removed);
-                    Ok(commit)
-                }
-                Err(error) => {
-                    self.publish(before.clone());
-                    self.plugins.stop(added);
-                    Err(error)
-                }
-            }
+            changed
         })
+    }
+
+    /// Starts what came, publishes `after` and keeps the choice, stops what went.
+    fn change_registry(
+        &self,
+        before: Arc<Registry>,
+        after: Arc<Registry>,
+        settings: &[Setting],
+        cancel: &CancelToken,
+    ) -> Result<CommitHandle> {
+        let (added, removed) = (only_in(&after, &before), only_in(&before, &after));
+        for (at, module) in added.iter().enumerate() {
+            if let Err(error) = self.plugins.start(module) {
+                self.plugins.stop(added[..at].iter().copied());
+                return Err(error);
+            }
+        }
+        self.publish(after.clone());
+        let loaded = added.iter().map(|module| stored_choice(module, Wanted::Loaded));
+        let not_loaded = removed.iter().map(|module| stored_choice(module, Wanted::NotLoaded));
+        let persisted = settings.iter().filter(|setting| setting.persists);
+        let persisted = persisted.map(|setting| Edit::PutVariable {
+            name: self.globals.definitions.get(setting.id).name.into(),
+            value: as_text(&setting.value).into(),
+        });
+        let edits: Vec<Edit> = loaded.chain(not_loaded).chain(persisted).collect();
+        match self.catalog.commit_alone(&edits, cancel) {
+            Ok(commit) => {
+                self.plan_cache.clear();
+                self.prepared_plans.clear();
+                self.plugins.stop(removed);
+                Ok(commit)
+            }
+            Err(error) => {
+                self.publish(before.clone());
+                self.plugins.stop(added);
+                Err(error)
+            }
+        }
     }
 
     fn publish(&self, registry: Arc<Registry>) {

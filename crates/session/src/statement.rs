@@ -465,7 +465,7 @@ impl Session {
                 CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
             },
             Statement::Shutdown => admin::run_shutdown(self, sink),
-            Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, sink),
+            Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }

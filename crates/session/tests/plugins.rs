@@ -383,6 +383,22 @@ fn what_a_plugin_runs_starts_and_stops_with_it() {
     root.check(&[("SELECT COUNT(*) FROM mysql.plugin", "0")]);
 }
 
+#[test]
+fn settings_of_a_component_hold_before_it_starts_and_go_when_it_cannot() {
+    let harness = harness();
+    let mut root = harness.root();
+    let counting = Arc::new(CountingHost::default());
+    let host: Arc<dyn PluginHost> = counting.clone();
+    harness.server.run_plugins_by(&host);
+    counting.refuses.store(true, Ordering::Relaxed);
+    let install = "INSTALL COMPONENT 'file://good_guest' SET PERSIST guest_room = 9";
+    root.refuse(&[(install, 1126)]);
+    counting.refuses.store(false, Ordering::Relaxed);
+    root.check(&[(INSTALL, "ok 0"), ("SELECT @@GLOBAL.guest_room", "7"), (UNINSTALL, "ok 0")]);
+    root.check(&[(install, "ok 0"), ("SELECT @@GLOBAL.guest_room", "9")]);
+    root.check(&[("RESET PERSIST guest_room", "ok 0")]);
+}
+
 /// Row D6 of issue 21, for two seconds.
 #[test]
 fn a_load_sees_only_1305_while_a_plugin_comes_and_goes() {

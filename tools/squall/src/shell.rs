@@ -70,7 +70,7 @@ impl<'a> Shell<'a> {
         let mut rest = text;
         loop {
             let line = rest.trim_start().lines().next().unwrap_or("");
-            let command = line.trim().trim_end_matches(self.delimiter.as_str());
+            let command = command_of(line, &self.delimiter);
             if let Some(next) = self.command(command) {
                 match next? {
                     Next::Quit => return Ok(()),
@@ -147,7 +147,7 @@ impl<'a> Shell<'a> {
     /// Takes a typed line; complete statements run.
     fn line(&mut self, line: &str, pending: &mut String) -> Result<Next, String> {
         if pending.is_empty() {
-            let command = line.trim().trim_end_matches(self.delimiter.as_str());
+            let command = command_of(line, &self.delimiter);
             if let Some(next) = self.command(command) {
                 return next;
             }
@@ -314,4 +314,27 @@ fn ask_password() -> std::io::Result<String> {
     eprintln!();
     read?;
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// A line as a command of the client. The delimiter that ends it is not part of it, but DELIMITER names one.
+fn command_of<'l>(line: &'l str, delimiter: &str) -> &'l str {
+    let line = line.trim();
+    let word = line.split_whitespace().next().unwrap_or_default();
+    match word.eq_ignore_ascii_case("delimiter") || word == "\\d" {
+        true => line,
+        false => line.trim_end_matches(delimiter),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command_of;
+
+    #[test]
+    fn a_delimiter_may_begin_with_the_one_before() {
+        assert_eq!(command_of(" DELIMITER ;; ", ";"), "DELIMITER ;;");
+        assert_eq!(command_of("delimiter ;", ";;"), "delimiter ;");
+        assert_eq!(command_of("\\d $$", "$$"), "\\d $$");
+        assert_eq!(command_of("quit;", ";"), "quit");
+    }
 }

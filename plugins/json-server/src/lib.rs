@@ -7,6 +7,8 @@ mod account;
 mod arrow;
 mod assets;
 mod call;
+mod documents;
+mod filter;
 mod finish;
 mod gateway;
 mod held;
@@ -21,6 +23,8 @@ mod routes;
 mod running;
 mod settings;
 mod sink;
+mod statement;
+mod tables;
 mod tokens;
 
 use std::sync::Arc;

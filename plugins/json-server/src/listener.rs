@@ -214,10 +214,14 @@ async fn respond_to(
     let (starter, started) = Starter::new();
     let waiting = Waiting::default();
     let guard = waiting.guard();
+    let Some(query) = routes::query(head.uri.query().unwrap_or("")) else {
+        let message = "the part after ? is not percent-encoded UTF-8";
+        return response(Reply::failure(StatusCode::BAD_REQUEST, message), is_head);
+    };
     let request = Incoming {
         method: head.method,
         path: head.uri.path().to_owned(),
-        query: routes::query(head.uri.query().unwrap_or("")),
+        query,
         headers: head.headers,
         body,
         address: peer,

@@ -16,6 +16,7 @@ use crate::call::{Call, Incoming};
 use crate::finish::{self, Origin};
 use crate::gateway::Gateway;
 use crate::reply::Reply;
+use crate::{documents, tables};
 
 /// The parts of a path that stand for a name in its pattern, decoded.
 pub type Names = Vec<String>;
@@ -59,13 +60,15 @@ pub const fn public(
 }
 
 /// The routes of all modules.
-pub const ROUTES: [&[Route]; 7] = [
+pub const ROUTES: [&[Route]; 9] = [
     sql::ROUTES,
     login::ROUTES,
     transactions::ROUTES,
     cursors::ROUTES,
     live::ROUTES,
     description::ROUTES,
+    documents::ROUTES,
+    tables::ROUTES,
     legacy::ROUTES,
 ];
 
@@ -158,12 +161,12 @@ pub fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The pairs of a query string; what cannot be decoded is left out.
-pub fn query(text: &str) -> Vec<(String, String)> {
+/// The pairs of a query string; `None` when one cannot be decoded: a condition that is left out would change what a call does.
+pub fn query(text: &str) -> Option<Vec<(String, String)>> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
     let decode = |part: &str| decoded(&part.replace('+', " "));
     pairs
-        .filter_map(|pair| {
+        .map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode(name)?, decode(value)?))
         })
@@ -187,7 +190,10 @@ mod tests {
     #[test]
     fn queries_are_decoded() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        assert_eq!(query("a=1&b=x+y%21&c&d=%"), [pair("a", "1"), pair("b", "x y!"), pair("c", "")]);
+        let pairs = [pair("a", "1"), pair("b", "x y!"), pair("c", "")];
+        assert_eq!(query("a=1&b=x+y%21&c"), Some(pairs.to_vec()));
+        assert_eq!(query("a=1&d=%"), None);
+        assert_eq!(query("a=%ff"), None);
         assert_eq!(decoded("%+1"), None);
     }
 

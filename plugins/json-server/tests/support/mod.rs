@@ -1,5 +1,6 @@
 //! A server in this process whose only listener is the JSON server, and a small HTTP client.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
+#![allow(dead_code, reason = "each file of tests uses a part of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -41,6 +42,7 @@ impl Machine {
             Box::new(functions_string::StringFunctions),
             Box::new(functions_temporal::TemporalFunctions),
             Box::new(functions_json::JsonFunctions),
+            Box::new(functions_crypto::CryptoFunctions),
             Box::new(functions_misc::MiscFunctions),
             Box::new(aggregates::Aggregates),
             Box::new(information_schema::InformationSchema),
@@ -201,4 +203,9 @@ impl Client {
         let count = self.stream.read_line(&mut line).ok()?;
         (count > 0).then(|| line.trim_end().to_owned())
     }
+}
+
+/// Percent-encoded text.
+pub fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }

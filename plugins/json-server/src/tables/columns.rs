@@ -126,7 +126,7 @@ impl Table {
         let value = |(column, part): (&Column, &&str)| {
             let text = decoded(part)
                 .ok_or_else(|| invalid(format_args!("the key is not percent-encoded UTF-8")))?;
-            column.from_text(&text)
+            column.text_value(&text)
         };
         self.key_columns().zip(&parts).map(value).collect()
     }
@@ -163,7 +163,7 @@ impl Column {
     ///
     /// # Errors
     /// Status 400 for a text that is no value of the column's type: SQL would compare it as zero.
-    pub fn from_text(&self, text: &str) -> Result<Value, Reply> {
+    pub fn text_value(&self, text: &str) -> Result<Value, Reply> {
         let value = match self.kind {
             Kind::Integer => integer(text),
             Kind::Decimal => decimal(text),
@@ -189,7 +189,7 @@ impl Column {
     ///
     /// # Errors
     /// Status 400 for a value of another type.
-    pub fn from_json(&self, json: &JsonValue) -> Result<Value, Reply> {
+    pub fn json_value(&self, json: &JsonValue) -> Result<Value, Reply> {
         let value = match (self.kind, json) {
             (Kind::Document, _) => Some(Value::Bytes(SqlBytes::from(json.to_text()))),
             (_, JsonValue::Null) => Some(Value::Null),
@@ -203,7 +203,7 @@ impl Column {
             (Kind::Float, JsonValue::UInt(number)) => Some(Value::UInt(*number)),
             (Kind::Float, JsonValue::Double(number)) => Some(Value::Double(*number)),
             (_, JsonValue::String(text)) => {
-                return self.from_text(&String::from_utf8_lossy(text));
+                return self.text_value(&String::from_utf8_lossy(text));
             }
             _ => None,
         };
@@ -294,7 +294,7 @@ pub mod tests {
     #[test]
     fn values_fit_their_columns() {
         let from = |kind, text: &str| {
-            column("c", kind).from_json(&types::json::parse(text.as_bytes()).unwrap()).ok()
+            column("c", kind).json_value(&types::json::parse(text.as_bytes()).unwrap()).ok()
         };
         assert_eq!(from(Kind::Integer, "\"18446744073709551615\""), Some(Value::UInt(u64::MAX)));
         assert_eq!(from(Kind::Integer, "true"), Some(Value::Int(1)));

@@ -59,7 +59,7 @@ fn test(column: &Column, test: &Test, out: &mut Statement) -> Result<(), Reply> 
             return Err(invalid(format_args!("null has no order")));
         }
         Test::Compare(comparison, value) => {
-            let value = column.from_json(value)?;
+            let value = column.json_value(value)?;
             column.write(value, out.name(&column.name).text(comparison.sql()));
         }
         Test::In(values) => {
@@ -69,7 +69,7 @@ fn test(column: &Column, test: &Test, out: &mut Statement) -> Result<(), Reply> 
             if !nulls.is_empty() {
                 out.name(&column.name).text(" IS NULL OR ");
             }
-            let values = values.iter().map(|value| column.from_json(value));
+            let values = values.iter().map(|value| column.json_value(value));
             is_in(column, values.collect::<Result<_, _>>()?, out);
             out.text(")");
         }
@@ -130,7 +130,7 @@ pub fn parameter(table: &Table, name: &str, text: &str, out: &mut Statement) -> 
         "lte" => Comparison::LessOrEqual.sql(),
         "ne" => {
             // A NULL is another value.
-            let value = column.from_text(value)?;
+            let value = column.text_value(value)?;
             column.write(value, out.text("((").name(&column.name).text(" = "));
             out.text(") IS NOT TRUE)");
             return Ok(());
@@ -141,7 +141,7 @@ pub fn parameter(table: &Table, name: &str, text: &str, out: &mut Statement) -> 
             if texts.len() > VALUES_MAX {
                 return Err(invalid(format_args!("in takes at most {VALUES_MAX} values")));
             }
-            let values = texts.into_iter().map(|text| column.from_text(text));
+            let values = texts.into_iter().map(|text| column.text_value(text));
             is_in(column, values.collect::<Result<_, _>>()?, out);
             return Ok(());
         }
@@ -159,7 +159,7 @@ pub fn parameter(table: &Table, name: &str, text: &str, out: &mut Statement) -> 
         }
         _ => return Err(wrong()),
     };
-    let value = column.from_text(value)?;
+    let value = column.text_value(value)?;
     column.write(value, out.name(&column.name).text(comparison));
     Ok(())
 }

@@ -35,7 +35,7 @@ fn cells<'a>(table: &'a Table, row: JsonValue) -> Result<Cells<'a>, Reply> {
         if cells.iter().any(|(known, _)| known.name == column.name) {
             return Err(invalid(format_args!("column {:?} is given twice", column.name.text())));
         }
-        cells.push((column, column.from_json(value)?));
+        cells.push((column, column.json_value(value)?));
     }
     Ok(cells)
 }

@@ -1,16 +1,19 @@
 //! Statements of the document and table calls: text that this crate wrote, names that are quoted here, values that are parameters.
 
-use errors::Error;
+use errors::{Error, ErrorCode};
 use hyper::StatusCode;
 use types::{SqlBytes, Value};
 
 use crate::call::Call;
 use crate::gateway::Lease;
+use crate::held::{HeldSession, Kind, Purpose};
 use crate::reply::Reply;
 use crate::sink::Answer;
 
 /// Longest identifier, in characters.
 const NAME_CHARACTERS_MAX: usize = 64;
+/// The header that names a transaction of `/1.0/transactions`.
+pub const TRANSACTION: &str = "x-squall-transaction";
 
 /// The name of a schema, table, column or index, which may stand in a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,36 +147,76 @@ pub trait Database {
 /// A session of the caller.
 struct Session<'a> {
     lease: Lease<'a>,
+    /// The transaction that it is held for.
+    transaction: Option<&'a str>,
+    /// No statement failed.
     is_clean: bool,
+    /// A failure rolled the transaction back.
+    is_rolled_back: bool,
 }
 
 impl Database for Session<'_> {
     fn run(&mut self, statement: &Statement) -> Result<Answer, Error> {
         let answer = self.lease.values(statement.sql(), statement.parameters());
-        self.is_clean &= answer.is_ok();
+        if let Err(error) = &answer {
+            self.is_clean = false;
+            self.is_rolled_back |= error.code() == ErrorCode::LOCK_DEADLOCK;
+        }
         answer
     }
 
     fn in_transaction(&self) -> bool {
-        false
+        self.transaction.is_some()
     }
 }
 
-/// Runs `work` in a session of the caller.
+impl<'a> Session<'a> {
+    fn open(call: &'a Call<'_>) -> Result<Session<'a>, Reply> {
+        let transaction = call.request.headers.get(TRANSACTION);
+        let transaction = transaction.map(|id| id.to_str().unwrap_or_default());
+        let lease = match transaction {
+            None => call
+                .gateway
+                .session(&call.caller, None)
+                .map_err(|error| Reply::sql_error(&error))?,
+            Some(id) => {
+                let held = call.gateway.held.take(&call.caller, Kind::Transaction, id)?;
+                call.gateway.lease(&call.caller, held.session)
+            }
+        };
+        Ok(Session { lease, transaction, is_clean: true, is_rolled_back: false })
+    }
+
+    /// Ends the request.
+    fn close(self, call: &Call<'_>) {
+        let held = &call.gateway.held;
+        match self.transaction {
+            Some(id) => match self.lease.keep() {
+                Ok(session) if !self.is_rolled_back => {
+                    held.put(id, HeldSession { session, purpose: Purpose::Transaction });
+                }
+                Ok(_) | Err(_) => held.forget(id),
+            },
+            None if self.is_clean => self.lease.give_back(),
+            // After a failure the session may have state left over: it ends.
+            None => {}
+        }
+    }
+}
+
+/// Runs `work` in a session of the caller, or in the transaction that the header `X-Squall-Transaction` names.
 pub fn with_database(
     call: &Call<'_>,
     work: impl FnOnce(&mut dyn Database) -> Result<Reply, Reply>,
 ) -> Reply {
-    let lease = match call.gateway.session(&call.caller, None) {
-        Ok(lease) => lease,
-        Err(error) => return Reply::sql_error(&error),
+    let mut session = match Session::open(call) {
+        Ok(session) => session,
+        Err(reply) => return reply,
     };
-    let mut session = Session { lease, is_clean: true };
+    let runs = call.request.waiting.runs(session.lease.cancel());
     let reply = work(&mut session).unwrap_or_else(|reply| reply);
-    // After a failure the session may have state left over: it ends.
-    if session.is_clean {
-        session.lease.give_back();
-    }
+    drop(runs);
+    session.close(call);
     reply
 }
 

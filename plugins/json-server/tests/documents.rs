@@ -314,3 +314,76 @@ fn privileges_are_those_of_sql() {
     reader.login = String::new();
     assert_eq!(reader.get(&format!("{PATH}/a")).status, 401);
 }
+
+#[test]
+fn documents_rows_and_sql_share_a_transaction() {
+    let machine = Machine::start();
+    let mut client = machine.client();
+    filled(&mut client);
+    let begin = |client: &mut Client| {
+        let begun = client.json("POST", "/1.0/transactions", &json!({})).json();
+        begun["id"].as_str().unwrap().to_owned()
+    };
+    let id = begin(&mut client);
+    let inside = format!("Content-Type: application/json\r\nX-Squall-Transaction: {id}\r\n");
+    let one = format!("{PATH}/new");
+    assert_eq!(client.request("PUT", &one, &inside, b"{\"v\":1}").status, 201);
+    assert_eq!(client.request("PATCH", &one, &inside, b"{\"v\":2}").status, 200);
+    let sql = json!({ "sql": "SELECT doc->'$.v' FROM d.c WHERE _id = 'new'" });
+    let seen = client.json("POST", &format!("/1.0/transactions/{id}/sql"), &sql).json();
+    assert_eq!(seen["results"][0]["rows"], json!([[2]]));
+    let row = client.request("GET", "/1.0/tables/d/c/bmV3", &inside, b"");
+    assert_eq!(row.json()["doc"]["v"], 2);
+    assert_eq!(client.get(&one).status, 404, "not visible outside");
+    let definitions: [(&str, &str, &[u8]); 3] = [
+        ("POST", "/1.0/docs/d", b"{\"name\":\"x\"}"),
+        ("POST", "/1.0/docs/d/c/indexes", b"{\"path\":\"$.v\",\"type\":\"bigint\"}"),
+        ("DELETE", "/1.0/docs/d/c?drop=true", b""),
+    ];
+    for (method, path, body) in definitions {
+        assert_eq!(client.request(method, path, &inside, body).status, 409, "{path} would commit");
+    }
+    assert_eq!(client.request("PUT", "/1.0/docs/d/other/x", &inside, b"{}").status, 404);
+    let ended = client.request("POST", &format!("/1.0/transactions/{id}/rollback"), "", b"");
+    assert_eq!(ended.status, 204);
+    assert_eq!(client.get(&one).status, 404);
+    assert_eq!(
+        client.request("PUT", &one, &inside, b"{}").status,
+        404,
+        "the transaction has ended"
+    );
+
+    let id = begin(&mut client);
+    let inside = format!("X-Squall-Transaction: {id}\r\n");
+    assert_eq!(client.request("DELETE", &format!("{PATH}/a"), &inside, b"").status, 204);
+    assert_eq!(
+        client.request("POST", &format!("/1.0/transactions/{id}/commit"), "", b"").status,
+        204
+    );
+    assert_eq!(client.get(&format!("{PATH}/a")).status, 404);
+}
+
+#[test]
+fn concurrent_puts_all_succeed() {
+    let machine = Machine::start();
+    let mut client = machine.client();
+    client.sql("CREATE DATABASE d");
+    assert_eq!(client.json("POST", "/1.0/docs/d", &json!({ "name": "c" })).status, 201);
+    let put = |client: &mut Client, id: String| {
+        let answer = client.json("PUT", &format!("{PATH}/{id}"), &json!({ "v": 1 }));
+        assert!([200, 201].contains(&answer.status), "{}", answer.json());
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let mut client = machine.client();
+            scope.spawn(move || {
+                for number in 0..20 {
+                    put(&mut client, format!("own-{thread}-{number}"));
+                    put(&mut client, format!("shared-{number}"));
+                }
+            });
+        }
+    });
+    let all = client.get(&format!("{PATH}?limit=1000")).json();
+    assert_eq!(all["count"], 100);
+}

@@ -46,6 +46,8 @@ async function refusal(response: Response): Promise<ApiError> {
   return new ApiError(response.status, error.code ?? 0, error.sqlstate ?? '', error.message ?? `HTTP ${response.status} ${response.statusText}`, body.results);
 }
 
+const isLines = (response: Response): boolean => response.headers.get('content-type')?.includes('ndjson') ?? false;
+
 async function send(method: string, path: string, body?: unknown, accept = 'application/json', signal?: AbortSignal): Promise<Response> {
   let response: Response;
   try {
@@ -57,8 +59,9 @@ async function send(method: string, path: string, body?: unknown, accept = 'appl
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new ApiError(0, 0, '', 'The server does not answer');
   }
-  if (response.ok) return response;
   if (response.status === 401 && me.value) me.value = null;
+  // A stream that ends with an error has the results before it: its reader throws.
+  if (response.ok || (response.status !== 401 && isLines(response))) return response;
   throw await refusal(response);
 }
 
@@ -124,7 +127,7 @@ type Line = Row | { columns?: Column[]; end?: Result; error?: { code: number; sq
 /** Runs statements and hands over the rows as they arrive, one JSON text a line. */
 export async function stream(sql: string, options: Options, sink: Sink, signal: AbortSignal): Promise<void> {
   const response = await send('POST', '1.0/sql', { sql, ...options }, 'application/x-ndjson', signal);
-  if (!response.headers.get('content-type')?.includes('ndjson')) {
+  if (!isLines(response)) {
     // A server, or a proxy, that gives the answer as a whole.
     const answer = await response.json() as Answer;
     for (const result of answer.results) {
@@ -145,7 +148,7 @@ export async function stream(sql: string, options: Options, sink: Sink, signal: 
     for (const line of lines) {
       if (Array.isArray(line)) { rows.push(line); continue; }
       flush();
-      if (line.error) throw new ApiError(200, line.error.code, line.error.sqlstate, line.error.message);
+      if (line.error) throw new ApiError(response.status, line.error.code, line.error.sqlstate, line.error.message);
       if (line.columns) sink.columns(line.columns);
       if (line.end) sink.end(line.end);
     }

@@ -102,7 +102,14 @@ export function Chart({ columns, rows, version }: { columns: Column[]; rows: Row
     if (kind !== 'pie') order = order.sort((a, b) => a.at - b.at);
     const data = [order.map(({ at }) => at), ...ys.map((y) => order.map(({ row }) => (row[y] === null || row[y] === undefined ? null : Number(row[y]))))] as uPlot.AlignedData;
     const names = order.map(({ row }) => show(row[x]));
-    const bars = kind === 'bar' && uPlot.paths.bars ? uPlot.paths.bars({ size: [0.7, 60] }) : undefined;
+    const xs = order.map(({ at }) => at);
+    const step = xs.reduce((least, value, at) => (at && value > xs[at - 1] ? Math.min(least, value - xs[at - 1]) : least), Infinity);
+    const width = ((Number.isFinite(step) ? step : 1) * 0.8) / ys.length;
+    // Bars of several series stand side by side.
+    const bars = (at: number) => (kind === 'bar' ? uPlot.paths.bars?.({ disp: {
+      x0: { unit: 1, values: (u: uPlot) => Array.from(u.data[0], (value) => value + (at - ys.length / 2) * width) },
+      size: { unit: 1, values: () => [width] },
+    } }) : undefined);
     const points = kind === 'scatter' && uPlot.paths.points ? uPlot.paths.points() : undefined;
     const options: Omit<uPlot.Options, 'width' | 'height'> = {
       scales: { x: { time: !!temporal, ...(kind === 'bar' && !temporal && !numeric ? { range: (_: uPlot, low: number, high: number): [number, number] => [low - 0.6, high + 0.6] } : {}) }, y: kind === 'bar' ? { range: (_: uPlot, low: number, high: number): [number, number] => [Math.min(0, low), Math.max(0, high) * 1.05 || 1] } : {} },
@@ -114,7 +121,7 @@ export function Chart({ columns, rows, version }: { columns: Column[]; rows: Row
         { label: columns[x]?.name, value: temporal ? undefined : (_: uPlot, value: number) => (value === null || value === undefined ? '' : numeric ? String(value) : names[value] ?? '') },
         ...ys.map((y, at) => ({
           label: columns[y]?.name, stroke: seriesColour(at), width: kind === 'line' ? 2 : 1, fill: kind === 'bar' ? seriesColour(at) : undefined,
-          paths: kind === 'bar' ? bars : points, points: { show: kind === 'scatter' || (kind === 'line' && order.length < 40), size: kind === 'scatter' ? 6 : 5, fill: seriesColour(at) },
+          paths: kind === 'bar' ? bars(at) : points, points: { show: kind === 'scatter' || (kind === 'line' && order.length < 40), size: kind === 'scatter' ? 6 : 5, fill: seriesColour(at) },
         })),
       ],
     };

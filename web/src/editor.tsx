@@ -62,7 +62,7 @@ export function Editor({ document: text, names, schema, onChange, onRun, handle 
           lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), closeBrackets(), autocompletion(), highlightActiveLine(), highlightSelectionMatches(),
           keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap]),
           grammar.current.of(language(names, schema)), theme, syntaxHighlighting(colours), placeholder('Type SQL, then Ctrl-Enter'),
-          EditorView.lineWrapping, EditorView.contentAttributes.of({ 'aria-label': 'SQL', spellcheck: 'false' }),
+          EditorView.lineWrapping, EditorView.contentAttributes.of({ 'aria-label': 'SQL', spellcheck: 'false', tabindex: '0' }),
           EditorView.updateListener.of((update) => { if (update.docChanged) calls.current.onChange(update.state.doc.toString()); }),
         ],
       }),

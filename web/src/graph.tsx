@@ -88,7 +88,7 @@ export function Graph({ label, boxes, edges, across = false, gap = 48 }: { label
         {[...places.values()].map(({ x, y, box }) => {
           const style = { left: `${x}px`, top: `${y}px`, width: `${box.width}px`, height: `${box.height}px` };
           return box.onClick
-            ? <button type="button" class={`box ${box.tone ?? ''}`} key={box.id} style={style} aria-label={box.label} onClick={box.onClick}>{box.content}</button>
+            ? <button type="button" class={`box ${box.tone ?? ''}`} key={box.id} style={style} onClick={box.onClick}>{box.content}</button>
             : <div class={`box ${box.tone ?? ''}`} key={box.id} style={style} role="group" aria-label={box.label}>{box.content}</div>;
         })}
       </div>

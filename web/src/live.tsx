@@ -6,7 +6,7 @@ import { bytes, errorText, run, select, selectIfThere, show, type Item } from '.
 import { axis, Plot, seriesColour, short } from './chart';
 import { Locks } from './locks';
 import { openQuery } from './query';
-import { find, more, NONE, rate, type Samples } from './samples';
+import { find, more, NONE, rate, sourceOf, type Everything } from './samples';
 import { theme } from './theme';
 import { Button, Dialog, Failure, Loading, say, SqlStep, Table, useEvery, useLoad } from './ui';
 
@@ -25,12 +25,14 @@ const PICTURES: Picture[] = [
   { title: 'Log written a second', rates: true, format: bytes, lines: [['log_written_bytes', 'bytes']] },
   { title: 'Purge', lines: [['purge_transactions_waiting_for_purge', 'waiting transactions'], ['transactions_active_writers', 'active writers']] },
   { title: 'Network a second', rates: true, format: bytes, lines: [['bytes_received', 'received'], ['bytes_sent', 'sent']] },
-  { title: 'Processor time, seconds a second', rates: true, lines: [['cpu_seconds', 'used'], ['process_cpu_seconds', 'used']] },
+  { title: 'Memory of the server', format: bytes, lines: [['resident_bytes', 'resident']] },
+  { title: 'Plan cache a second', rates: true, lines: [['plan_cache_hits', 'hits'], ['plan_cache_misses', 'misses']] },
   { title: 'Row operations a second', rates: true, lines: [['handler_read_key', 'by key'], ['handler_read_rnd_next', 'scanned'], ['handler_write', 'written'], ['handler_update', 'updated']] },
 ];
 const SPANS: [string, number][] = [['2 min', 120], ['10 min', 600], ['1 h', 3600]];
 
-function Trend({ picture, samples, span }: { picture: Picture; samples: Samples; span: number }) {
+function Trend({ picture, all, span }: { picture: Picture; all: Everything; span: number }) {
+  const samples = picture.lines.map(([name]) => sourceOf(all, name)).find((source) => picture.lines.some(([name]) => find(source, name))) ?? all.server;
   const shade = theme.value;
   const there = picture.lines.map(([name, label]) => ({ label, values: find(samples, name) })).filter((line) => line.values);
   const labels = there.map((line) => line.label).join('|');
@@ -48,19 +50,21 @@ function Trend({ picture, samples, span }: { picture: Picture; samples: Samples;
 
 const lastOf = (values: (number | null)[] | undefined): number | null => values?.at(-1) ?? null;
 
-function Tiles({ samples }: { samples: Samples }) {
+function Tiles({ all }: { all: Everything }) {
+  const samples = all.server;
+  const engine = all.engine;
   const questions = find(samples, 'questions') ?? find(samples, 'queries');
   const perSecond = questions ? rate(samples.times, questions) : undefined;
-  const used = lastOf(find(samples, 'pool_pages_data'));
-  const all = lastOf(find(samples, 'pool_pages_total'));
+  const used = lastOf(find(engine, 'pool_pages_data'));
+  const room = lastOf(find(engine, 'pool_pages_total'));
   const up = lastOf(find(samples, 'uptime'));
   const tiles: [string, string | null][] = [
     ['statements a second', perSecond ? short(lastOf(perSecond) ?? 0) : null],
     ['connections', lastOf(find(samples, 'threads_connected'))?.toLocaleString() ?? null],
     ['running now', lastOf(find(samples, 'threads_running'))?.toLocaleString() ?? null],
-    ['buffer pool used', used !== null && all ? `${((100 * used) / all).toFixed(1)} %` : null],
-    ['waiting for purge', lastOf(find(samples, 'purge_transactions_waiting_for_purge'))?.toLocaleString() ?? null],
-    ['deadlocks', lastOf(find(samples, 'locks_deadlocks_total'))?.toLocaleString() ?? null],
+    ['buffer pool used', used !== null && room ? `${((100 * used) / room).toFixed(1)} %` : null],
+    ['waiting for purge', lastOf(find(engine, 'purge_transactions_waiting_for_purge'))?.toLocaleString() ?? null],
+    ['deadlocks', lastOf(find(engine, 'locks_deadlocks_total'))?.toLocaleString() ?? null],
     ['up', up === null ? null : up > 86_400 ? `${Math.floor(up / 86_400)} d` : up > 3600 ? `${Math.floor(up / 3600)} h` : `${Math.floor(up / 60)} min`],
   ];
   return <div class="tiles">{tiles.filter(([, value]) => value !== null).map(([label, value]) => <div class="tile" key={label}><b>{value}</b><span>{label}</span></div>)}</div>;
@@ -145,7 +149,7 @@ function Work({ turn }: { turn: number }) {
 const VIEWS = ['Charts', 'Processes', 'Locks', 'Statements', 'Work'] as const;
 
 export function Live({ rest }: { rest: string[] }) {
-  const [samples, setSamples] = useState<Samples>(NONE);
+  const [samples, setSamples] = useState<Everything>(NONE);
   const [error, setError] = useState<unknown>();
   const [span, setSpan] = useState(600);
   const [turn, setTurn] = useState(0);
@@ -173,9 +177,9 @@ export function Live({ rest }: { rest: string[] }) {
       </header>
       <Failure error={error} />
       {view === 'Charts' && <>
-        <Tiles samples={samples} />
-        {!samples.kept && <p class="muted">The server keeps no history: the charts start when this page is opened.</p>}
-        {samples.times.length === 0 && !error ? <Loading what="counters" /> : <div class="plots">{PICTURES.map((picture) => <Trend key={picture.title} picture={picture} samples={samples} span={span} />)}</div>}
+        <Tiles all={samples} />
+        {!samples.server.kept && <p class="muted">The server keeps no history: the charts start when this page is opened.</p>}
+        {samples.server.times.length === 0 && !error ? <Loading what="counters" /> : <div class="plots">{PICTURES.map((picture) => <Trend key={picture.title} picture={picture} all={samples} span={span} />)}</div>}
       </>}
       {view === 'Processes' && <section class="card"><h2>Processes</h2><Processes turn={turn} changed={changed} /></section>}
       {view === 'Locks' && <section class="card"><h2>Who waits for whom</h2><Locks turn={turn} changed={changed} /></section>}

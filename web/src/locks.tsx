@@ -39,7 +39,7 @@ export function Locks({ turn, changed }: { turn: number; changed: () => void }) 
       const waits = value.waits.some((wait) => wait.waiter === id);
       const info = session?.info ? show(session.info) : session?.command === 'Sleep' ? 'idle in a transaction' : '';
       return {
-        id, width: 240, height: 108, layer: layers.get(id) ?? 0, tone: waits ? 'warm' : 'hot', label: `Session ${id} ${waits ? 'waits' : 'holds the lock'}; kill it`, onClick: () => setEnding(id),
+        id, width: 240, height: 126, layer: layers.get(id) ?? 0, tone: waits ? 'warm' : 'hot', label: `Session ${id} ${waits ? 'waits' : 'holds the lock'}; kill it`, onClick: () => setEnding(id),
         content: <span class="operator"><b>Session {id} {waits ? 'waits' : 'holds the lock'}</b><span>{session?.user ? `${show(session.user)} from ${show(session.host)}` : ''}</span><span class="what mono">{info}</span><span class="foot"><span>{session?.time !== undefined ? `${show(session.time)} s` : ''}</span></span></span>,
       };
     });

@@ -78,7 +78,8 @@ function valueOf(parameter: Parameter): Value {
 }
 
 function publish(id: number, outcome: Outcome): void {
-  outcomes.value = { ...outcomes.value, [id]: { ...outcome, version: outcome.version + 1 } };
+  outcome.version += 1;
+  outcomes.value = { ...outcomes.value, [id]: { ...outcome } };
 }
 
 async function execute(id: number, sql: string, explain: boolean): Promise<void> {
@@ -91,7 +92,6 @@ async function execute(id: number, sql: string, explain: boolean): Promise<void>
     const clock = performance.now();
     if (!now && clock < due) return;
     due = clock + 150;
-    outcome.version += 1;
     publish(id, outcome);
   };
   show(true);

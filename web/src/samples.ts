@@ -1,5 +1,5 @@
 // Counters over time: the last hour as the server kept it, then what is asked every two seconds.
-import { ApiError, call, select, show } from './api';
+import { ApiError, call, select, selectIfThere, show } from './api';
 
 export interface Samples { times: number[]; series: Map<string, (number | null)[]>; kept: boolean }
 interface Answer { names: string[]; samples: (number | null)[][] }
@@ -24,34 +24,55 @@ function append(samples: Samples, names: string[], rows: (number | null)[][]): S
 }
 
 /** One sample made of SQL, for a server that keeps no history. */
-async function ask(): Promise<Answer> {
-  const rows = await select("SELECT variable_name AS n, variable_value AS v FROM performance_schema.global_status");
-  const named: [string, number][] = rows.map((row) => [show(row.n), Number(row.v)]);
-  for (const row of await select("SELECT status AS s FROM data_dictionary.ENGINE_STATUS WHERE engine <> 'MEMORY'")) {
+async function askStatus(): Promise<Answer> {
+  const rows = await select('SELECT variable_name AS n, variable_value AS v FROM performance_schema.global_status');
+  return sampleOf(rows.map((row) => [show(row.n), show(row.v) === '' ? NaN : Number(row.v)]));
+}
+
+/** The engine's counters now: log, buffer pool, locks, purge. */
+async function askEngine(): Promise<Answer> {
+  const named: [string, number][] = [];
+  for (const row of await selectIfThere("SELECT status AS s FROM data_dictionary.ENGINE_STATUS WHERE engine <> 'MEMORY'")) {
     for (const line of show(row.s).split('\n')) {
-      const [, name, value] = /^([a-z_.]+) (\d+)$/.exec(line) ?? [];
+      const [, name, value] = /^([a-z0-9_.]+) (\d+)$/.exec(line) ?? [];
       if (name) named.push([name, Number(value)]);
     }
   }
+  return sampleOf(named);
+}
+
+function sampleOf(named: [string, number][]): Answer {
   const numbers = named.filter(([, value]) => Number.isFinite(value));
   return { names: numbers.map(([name]) => name), samples: [[Date.now() / 1000, ...numbers.map(([, value]) => value)]] };
 }
 
-export const NONE: Samples = { times: [], series: new Map(), kept: true };
+const EMPTY: Samples = { times: [], series: new Map(), kept: true };
+/** What the server's history says, and what the engine says since the page is open. */
+export interface Everything { server: Samples; engine: Samples }
+export const NONE: Everything = { server: EMPTY, engine: EMPTY };
 
-export async function more(samples: Samples): Promise<Samples> {
+async function moreOfServer(samples: Samples): Promise<Samples> {
   if (samples.kept) {
     try {
-      const seconds = samples.times.length ? Math.min(3600, Math.ceil(Date.now() / 1000 - samples.times[samples.times.length - 1]) + 3) : 3600;
+      const last = samples.times.at(-1);
+      const seconds = last === undefined ? 3600 : Math.max(1, Math.min(3600, Math.ceil(Date.now() / 1000 - last) + 3));
       const answer = await call<Answer>('GET', `1.0/live/history?seconds=${seconds}`);
       return append(samples, answer.names, answer.samples);
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
     }
   }
-  const answer = await ask();
+  const answer = await askStatus();
   return append({ ...samples, kept: false }, answer.names, answer.samples);
 }
+
+export async function more({ server, engine }: Everything): Promise<Everything> {
+  const [next, answer] = await Promise.all([moreOfServer(server), askEngine()]);
+  return { server: next, engine: append(engine, answer.names, answer.samples) };
+}
+
+/** The samples that have a counter. */
+export const sourceOf = (all: Everything, name: string): Samples => (find(all.server, name) ? all.server : all.engine);
 
 /** The series of a counter: by its name, or by the end of a longer name. */
 export function find(samples: Samples, name: string): (number | null)[] | undefined {

@@ -69,7 +69,7 @@ function SchemaDetail({ schema, changed, turn }: { schema: string; changed: () =
             ['Name', (row) => <a href={link(schema, show(row.name))}>{show(row.name)}</a>],
             ['Kind', (row) => (row.type === 'BASE TABLE' ? 'table' : show(row.type).toLowerCase())], ['Engine', (row) => (row.engine === null ? '' : show(row.engine))],
             ['Rows', (row) => (row.n === null ? '' : Number(row.n).toLocaleString()), 'numeric'], ['Data', (row) => (row.data === null ? '' : bytes(Number(row.data))), 'numeric'],
-            ['Indexes', (row) => (row.idx === null ? '' : bytes(Number(row.idx))), 'numeric'], ['Comment', (row) => (row.comment === null ? '' : show(row.comment))],
+            ['Indexes', (row) => (row.idx === null ? '' : bytes(Number(row.idx))), 'numeric'], ['Comment', (row) => (row.comment === null || row.type === 'VIEW' ? '' : show(row.comment))],
           ]} />
         </section>
       </>}

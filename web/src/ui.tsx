@@ -20,7 +20,7 @@ export function Icon({ name }: { name: string }) {
 export function Button(props: { icon?: string; label: string; hideLabel?: boolean; kind?: string } & ButtonHTMLAttributes) {
   const { icon, label, hideLabel, kind, ...rest } = props;
   return (
-    <button type="button" {...rest} class={`button ${kind ?? ''}`} aria-label={hideLabel ? label : undefined} title={hideLabel ? label : rest.title}>
+    <button type="button" {...rest} class={`button ${kind ?? ''}`} aria-label={hideLabel ? label : rest['aria-label']} title={hideLabel ? label : rest.title}>
       {icon && <Icon name={icon} />}{!hideLabel && <span>{label}</span>}
     </button>
   );

@@ -1,5 +1,6 @@
 // The page Users: accounts and roles, what they may do, and forms that write the statements.
 import { useState } from 'preact/hooks';
+import { revokeOf } from './grants';
 import { quoteName, quoteText, run, select, selectIfThere, show } from './api';
 import { Button, Dialog, Failure, Field, Loading, SqlStep, Table, useLoad } from './ui';
 
@@ -62,13 +63,6 @@ function Grant({ account, roles, onClose, onDone }: { account: Account; roles: A
       <SqlStep sql={sql} onDone={onDone} />
     </Dialog>
   );
-}
-
-/** The REVOKE that undoes a line of SHOW GRANTS; nothing where that is not one statement. */
-export function revokeOf(grant: string): string {
-  const found = /^GRANT (.+?) (ON .+ )?TO (.+?)( WITH (?:GRANT|ADMIN) OPTION)?$/s.exec(grant);
-  if (!found || /^USAGE$/i.test(found[1])) return '';
-  return `REVOKE ${found[1]}${found[4]?.includes('GRANT') ? ', GRANT OPTION' : ''} ${found[2] ?? ''}FROM ${found[3]}`;
 }
 
 function AccountView({ account, all, changed }: { account: Account; all: Account[]; changed: () => void }) {

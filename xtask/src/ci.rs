@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::{instructions, lines, models, run, tidy};
+use crate::{console, instructions, lines, models, run, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -28,6 +28,8 @@ const STEPS: &[Step] = &[
     ("mysqltest", || {
         run::command("target/debug/mysqltest", &["--squalld", "target/debug/squalld"])
     }),
+    ("console", console::check),
+    ("console in a browser", console::browser),
     ("BarCamp", || run::command("bash", &["examples/barcamp/run.sh"])),
     ("optimised server", instructions::build_server),
     ("instructions", || instructions::compare(&[])),

@@ -4,6 +4,7 @@
 
 mod ci;
 mod compat;
+mod console;
 mod coverage;
 mod dependencies;
 mod instructions;
@@ -26,6 +27,7 @@ Usage: cargo xtask <task>
   tidy    layers, sizes, banned calls, names in documents, ratchets; [--strict | --ratchet | --list NAME]
   circles files that import each other in a circle; [CRATE]
   compat  writes the parts of COMPAT.md that come from tags in scripts
+  console rebuilds the web console and compares it with web/dist; its unit tests
   size    lines by crate, and the kernel's share
   release the server, laid out by what a load runs: some minutes, some percent faster
   coverage      lines that tests run, by crate; with names of crates, by their tests alone
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::tidy(&rest),
         "circles" => tidy::print_circles(&rest),
         "compat" => compat::write(),
+        "console" => console::check(),
         "size" => lines::size(),
         "release" => release::release(),
         "coverage" => coverage::coverage(&rest),

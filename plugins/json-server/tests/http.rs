@@ -98,6 +98,10 @@ fn nobody_gets_in_without_a_password() {
         assert_eq!(answer.status, 401, "{login}");
         assert!(answer.header("www-authenticate").is_some());
     }
+    // The console has a log-in form of its own: the browser must not open another window for it.
+    client.login = String::new();
+    let answer = client.request("GET", "/1.0/me", "X-Squall: 1\r\n", b"");
+    assert_eq!((answer.status, answer.header("www-authenticate")), (401, None));
     // Another address could log in; this one has to wait after many failures.
     client.login = basic("root", "wrong");
     let codes: Vec<u16> = (0..30).map(|_| client.get("/1.0/me").status).collect();

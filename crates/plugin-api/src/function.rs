@@ -508,6 +508,10 @@ pub trait SessionServices {
     fn sequence_next(&mut self, _schema: Option<&str>, _name: &str) -> Result<i64> {
         Err(errors::Error::not_supported("sequences"))
     }
+    /// What the function's plugin keeps under this name.
+    fn shared_state(&self, _name: &str) -> Option<crate::registry::SharedState> {
+        None
+    }
     /// Server version string.
     fn version(&self) -> &str;
 }

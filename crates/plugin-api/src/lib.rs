@@ -57,11 +57,11 @@ pub use language::{
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use log_sink::{LogSink, Severity};
 pub use observer::{
-    ConnectionEvent, EventSet, LoginFailure, Observer, RowChange, RowEvent, SchemaChange,
-    SchemaChangeKind, SessionFacts, StatementEnd, StatementEvent, first_word,
+    ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,
+    SessionFacts, StatementEnd, StatementEvent, first_word,
 };
 pub use plugin::{Loading, Module, Plugin, PluginInfo, PluginLoader};
-pub use registry::{Registrar, Registry};
+pub use registry::{Registrar, Registry, SharedState};
 pub use result::{
     ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,
     StateChange, ValueRow,

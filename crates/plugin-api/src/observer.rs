@@ -1,11 +1,10 @@
 //! The slot for observers: plugins that are told what sessions do, and may refuse it before it is done.
 //!
-//! An event that no loaded observer wants costs the test of one word for each statement, and nothing for each row.
+//! An event that no loaded observer wants costs the test of one word for each statement.
 
 use std::ops::BitOr;
 
 use errors::{Error, Result};
-use types::Value;
 
 use crate::function::SessionServices;
 
@@ -20,33 +19,25 @@ impl EventSet {
     pub const BEFORE_STATEMENT: EventSet = EventSet(1);
     /// After a statement.
     pub const AFTER_STATEMENT: EventSet = EventSet(1 << 1);
-    /// Before a row is inserted, updated or deleted.
-    pub const BEFORE_ROW: EventSet = EventSet(1 << 2);
-    /// After a row was inserted, updated or deleted.
-    pub const AFTER_ROW: EventSet = EventSet(1 << 3);
     /// Before a schema or table is created, altered, renamed or dropped.
-    pub const BEFORE_SCHEMA_CHANGE: EventSet = EventSet(1 << 4);
+    pub const BEFORE_SCHEMA_CHANGE: EventSet = EventSet(1 << 2);
     /// After that.
-    pub const AFTER_SCHEMA_CHANGE: EventSet = EventSet(1 << 5);
+    pub const AFTER_SCHEMA_CHANGE: EventSet = EventSet(1 << 3);
     /// A client has logged in.
-    pub const CONNECT: EventSet = EventSet(1 << 6);
+    pub const CONNECT: EventSet = EventSet(1 << 4);
     /// A session ends.
-    pub const DISCONNECT: EventSet = EventSet(1 << 7);
+    pub const DISCONNECT: EventSet = EventSet(1 << 5);
     /// A log-in was refused.
-    pub const LOGIN_FAILURE: EventSet = EventSet(1 << 8);
+    pub const LOGIN_FAILURE: EventSet = EventSet(1 << 6);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
-    /// Before and after changes of rows.
-    pub const ROWS: EventSet = EventSet(0b1100);
     /// Before and after changes of schemas and tables.
-    pub const SCHEMA_CHANGES: EventSet = EventSet(0b11_0000);
+    pub const SCHEMA_CHANGES: EventSet = EventSet(0b1100);
 
     /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
-    const NAMES: [(EventSet, &'static str); 9] = [
+    const NAMES: [(EventSet, &'static str); 7] = [
         (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
         (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
-        (EventSet::BEFORE_ROW, "BEFORE ROW"),
-        (EventSet::AFTER_ROW, "AFTER ROW"),
         (EventSet::BEFORE_SCHEMA_CHANGE, "BEFORE SCHEMA CHANGE"),
         (EventSet::AFTER_SCHEMA_CHANGE, "AFTER SCHEMA CHANGE"),
         (EventSet::CONNECT, "CONNECT"),
@@ -165,45 +156,6 @@ pub struct StatementEnd<'a> {
     pub last_insert_id: u64,
 }
 
-/// The change of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowChange {
-    /// INSERT.
-    Insert,
-    /// UPDATE.
-    Update,
-    /// DELETE.
-    Delete,
-}
-
-impl RowChange {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            RowChange::Insert => "INSERT ROW",
-            RowChange::Update => "UPDATE ROW",
-            RowChange::Delete => "DELETE ROW",
-        }
-    }
-}
-
-/// A row that changes. It may be undone later: its transaction may roll back.
-#[derive(Clone, Copy, Debug)]
-pub struct RowEvent<'a> {
-    /// The connection.
-    pub connection_id: u64,
-    /// What happens to it.
-    pub change: RowChange,
-    /// Schema of its table.
-    pub schema: &'a str,
-    /// Its table.
-    pub table: &'a str,
-    /// The values before, in the order of the table's columns; none for an insert.
-    pub old: Option<&'a [Value]>,
-    /// The values afterwards; none for a delete.
-    pub new: Option<&'a [Value]>,
-}
-
 /// What happens to a schema or table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaChangeKind {
@@ -299,17 +251,6 @@ pub trait Observer: Send + Sync {
     /// A statement ended; its result has been written.
     fn after_statement(&self, _statement: &StatementEvent<'_>, _end: &StatementEnd<'_>) {}
 
-    /// A row is about to change.
-    ///
-    /// # Errors
-    /// Refuses the change: the statement fails.
-    fn before_row(&self, _row: &RowEvent<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    /// A row has changed.
-    fn after_row(&self, _row: &RowEvent<'_>) {}
-
     /// A schema or table is about to change.
     ///
     /// # Errors
@@ -350,6 +291,6 @@ mod tests {
         let set = EventSet::STATEMENTS | EventSet::CONNECT;
         let names: Vec<&str> = set.names().collect();
         assert_eq!(names, ["BEFORE STATEMENT", "AFTER STATEMENT", "CONNECT"]);
-        assert!(!set.meets(EventSet::ROWS) && !EventSet::NONE.meets(set));
+        assert!(!set.meets(EventSet::SCHEMA_CHANGES) && !EventSet::NONE.meets(set));
     }
 }

@@ -50,7 +50,11 @@ pub struct Registry {
     observers: Vec<Arc<dyn Observer>>,
     authorizers: Vec<Arc<dyn Authorizer>>,
     log_sinks: Vec<Arc<dyn LogSink>>,
+    states: HashMap<&'static str, SharedState>,
 }
+
+/// Something that a plugin keeps for its functions.
+pub type SharedState = Arc<dyn std::any::Any + Send + Sync>;
 
 /// Lets one plugin add its contributions.
 pub struct Registrar<'a> {
@@ -117,6 +121,7 @@ impl Registry {
             observers,
             authorizers,
             log_sinks,
+            states,
         } = part;
         self.functions.extend(functions.iter().map(|(name, function)| (*name, function.clone())));
         let of_tables = table_functions.iter().map(|(name, function)| (*name, function.clone()));
@@ -141,6 +146,7 @@ impl Registry {
         self.observers.extend_from_slice(observers);
         self.authorizers.extend_from_slice(authorizers);
         self.log_sinks.extend_from_slice(log_sinks);
+        self.states.extend(states.iter().map(|(name, state)| (*name, state.clone())));
     }
 
     /// The same registry with a known plugin loaded.
@@ -238,6 +244,11 @@ impl Registry {
     /// Whether the scalar function called `name` (upper case) may leave with its plugin, so that no table may depend on it.
     pub fn may_leave(&self, name: &str) -> bool {
         self.removable.contains(name)
+    }
+
+    /// What a plugin keeps for its functions under this name.
+    pub fn shared_state(&self, name: &str) -> Option<SharedState> {
+        self.states.get(name).cloned()
     }
 
     /// All observers.
@@ -486,6 +497,11 @@ impl Registrar<'_> {
         read: impl Fn() -> String + Send + Sync + 'static,
     ) {
         self.registry.status.push(StatusVariable { name, read: Arc::new(read) });
+    }
+
+    /// Keeps something for the plugin's functions, which find it by [`crate::SessionServices::shared_state`].
+    pub fn shared_state(&mut self, name: &'static str, state: SharedState) {
+        self.registry.states.insert(name, state);
     }
 
     /// Adds an observer.

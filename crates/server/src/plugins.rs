@@ -26,6 +26,7 @@ pub(crate) fn known(engines: &Engines, io_times: &Arc<IoTimes>) -> Vec<Box<dyn P
         Box::new(query_log::QueryLogs),
         Box::new(query_log::LoggingQuery),
         Box::new(audit::Audit),
+        Box::new(user_locks::UserLocks),
         Box::new(policies::SimpleUserPolicy),
         Box::new(policies::RegexPolicy),
         Box::new(http_functions::HttpFunctions),

@@ -303,6 +303,10 @@ impl SessionServices for Services {
         self.server.user_locks.holder(name)
     }
 
+    fn shared_state(&self, name: &str) -> Option<plugin_api::SharedState> {
+        self.server.registry().shared_state(name)
+    }
+
     fn version(&self) -> &str {
         &self.server.version
     }

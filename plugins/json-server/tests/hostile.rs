@@ -187,62 +187,90 @@ impl Numbers {
     }
 }
 
-fn seeds() -> Vec<Vec<u8>> {
-    let login = basic("root", "p");
-    let body = |method: &str, path: &str, body: &str| {
-        let length = body.len();
-        format!(
-            "{method} {path} HTTP/1.1\r\nHost: x\r\n{login}Content-Type: application/json\r\n\
-             Accept: application/x-ndjson\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .into_bytes()
+/// The bytes of a request. It has a token: wrong tokens, unlike wrong passwords, do not keep the address out.
+fn whole(token: &str, method: &str, path: &[u8], body: &[u8]) -> Vec<u8> {
+    // It would end the token.
+    let token = if method == "DELETE" && path == b"/1.0/login" { "none" } else { token };
+    let rest = format!(
+        " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nAccept: application/x-ndjson\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [method.as_bytes(), b" ", path, rest.as_bytes(), body].concat()
+}
+
+/// Method, path and body of requests.
+fn seeds() -> Vec<(String, String, String)> {
+    let owned = |(method, path, body): (&str, &str, &str)| {
+        (method.to_owned(), path.to_owned(), body.to_owned())
     };
-    let mut seeds = vec![
-        body("POST", "/1.0/sql", r#"{"sql":"SELECT ?, 'a'","parameters":[1],"id":"i"}"#),
-        body("POST", "/1.0/sql", r#"{"sql":"DO ?","rows":[[1],[null],["x"]]}"#),
-        body("POST", "/1.0/cursors", r#"{"sql":"SELECT 1 UNION SELECT 2"}"#),
-        body("POST", "/1.0/login", r#"{"user":"root","password":"p"}"#),
-        body("POST", "/json?schema=d&table=t", r#"{"query":{"_id":1,"document":{"a":[1]}}}"#),
+    let bodies = [
+        ("POST", "/1.0/sql", r#"{"sql":"SELECT ?, 'a'","parameters":[1],"id":"i"}"#),
+        ("POST", "/1.0/sql", r#"{"sql":"DO ?","rows":[[1],[null],["x"]]}"#),
+        ("POST", "/1.0/cursors", r#"{"sql":"SELECT 1 UNION SELECT 2"}"#),
+        ("POST", "/1.0/transactions", r#"{"schema":"d","isolation":"serializable"}"#),
+        ("POST", "/json?schema=d&table=t", r#"{"query":{"_id":1,"document":{"a":[1]}}}"#),
     ];
-    for (method, path, _) in operations() {
-        // It would end the log-in of the seeds by changing nothing: fine, they use a password.
-        seeds.push(body(&method, &path, "{}"));
-    }
+    let mut seeds: Vec<_> = bodies.into_iter().map(owned).collect();
+    seeds.extend(operations().iter().map(|(method, path, _)| owned((method, path, "{}"))));
     seeds
 }
 
 /// Sends `count` changed requests, and checks after each thousand that the server answers and stays lean.
 fn survives(count: usize) {
     let machine = Machine::start();
-    let seeds = seeds();
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut probe = machine.client();
     probe.sql("CREATE DATABASE d");
-    let mut answered = 0;
-    let mut client = machine.client();
-    for round in 0..count {
-        let (seed, other) = (numbers.below(seeds.len()), numbers.below(seeds.len()));
-        let request = numbers.mutated(&seeds[seed], &seeds[other]);
-        client.send(&request);
-        // No more of it comes: an incomplete request ends here.
-        let _ = client.stream.get_ref().shutdown(std::net::Shutdown::Write);
-        while let Some(answer) = client.answer() {
-            answered += 1;
-            assert!(
-                answer.status < 500,
-                "{}: {}",
-                String::from_utf8_lossy(&request),
-                String::from_utf8_lossy(&answer.body)
-            );
+    let password = json!({ "user": "root", "password": "p" });
+    let mut log_in = || {
+        let answer = probe.json("POST", "/1.0/login", &password).json();
+        answer["token"].as_str().unwrap().to_owned()
+    };
+    // One for each thousand requests, in case that one of them logs out.
+    let tokens: Vec<String> = (0..=count / 1000).map(|_| log_in()).collect();
+    probe.login = format!("Authorization: Bearer {}\r\n", log_in());
+    let seeds = seeds();
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let (mut answered, mut passed) = (0, 0);
+    for (thousand, token) in tokens.iter().enumerate() {
+        for _ in 0..(count - thousand * 1000).min(1000) {
+            let (seed, other) = (numbers.below(seeds.len()), numbers.below(seeds.len()));
+            let (method, path, body) = &seeds[seed];
+            let [path, body] = [path.as_bytes(), body.as_bytes()];
+            // Changes anywhere, or where the head stays one that HTTP allows.
+            let request = match numbers.below(3) {
+                0 => numbers.mutated(&whole(token, method, path, body), seeds[other].2.as_bytes()),
+                1 => {
+                    let body = numbers.mutated(body, seeds[other].2.as_bytes());
+                    whole(token, method, path, &body)
+                }
+                _ => {
+                    let path = numbers.mutated(path, seeds[other].1.as_bytes());
+                    whole(token, method, &path, body)
+                }
+            };
+            let mut client = machine.client();
+            client.send(&request);
+            // No more of it comes: an incomplete request ends here.
+            let _ = client.stream.get_ref().shutdown(std::net::Shutdown::Write);
+            while let Some(answer) = client.answer() {
+                answered += 1;
+                passed += usize::from(!matches!(answer.status, 400 | 401 | 429));
+                assert!(
+                    answer.status < 500,
+                    "{}: {}",
+                    String::from_utf8_lossy(&request),
+                    String::from_utf8_lossy(&answer.body)
+                );
+            }
         }
-        client = machine.client();
-        if round % 1000 == 999 {
-            assert_eq!(probe.get("/1.0/me").status, 200);
-            let bytes = sys::process::resident_bytes();
-            assert!(bytes < 1 << 30, "{bytes} bytes after {round} requests");
-        }
+        assert_eq!(probe.get("/1.0/me").status, 200);
+        let bytes = sys::process::resident_bytes();
+        assert!(bytes < 1 << 30, "{bytes} bytes after {thousand} thousand requests");
     }
     assert!(answered > count / 4, "only {answered} were requests at all");
+    assert!(passed > count / 20, "only {passed} reached a call");
 }
 
 /// `SQUALL_REQUESTS=100000` runs the full number, which takes some minutes.

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 use errors::{Diagnostics, Error, ErrorCode, Result, bail};
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
-    ArgInfo, BindContext, ColumnMeta, FunctionContext, ScalarFunction, SessionHandle,
-    SessionServices, StatementResult, Statements,
+    ArgInfo, BindContext, ColumnMeta, FunctionContext, ParameterMode, ProgramCall, ProgramLanguage,
+    ProgramLibrary, ProgramParameter, ProgramText, ScalarFunction, SessionHandle, SessionServices,
+    StatementResult, Statements,
 };
 use types::{CollationId, DataType, Date, DateTime, FixedOffset, SqlMode, TypeKind, Value, json};
 
 use crate::function;
+use crate::language::JavaScript as Language;
 use crate::pool::Pool;
 
 const MEMORY: u64 = 16 << 20;
@@ -504,4 +506,93 @@ fn a_statement_waits_for_an_isolate_no_longer_than_its_limit() {
     assert_eq!(killed, "error 1317: Query execution was interrupted");
     drop(held);
     assert_eq!(run(&pool, "1", &[]), "1");
+}
+
+/// Compiles a program and calls it several times; shows its value and what it left in its parameters.
+fn program(pool: &Arc<Pool>, source: &str, library: Option<&str>, calls: &[[i64; 2]]) -> String {
+    let ty = DataType::bigint();
+    let parameter = |name, mode| ProgramParameter { name, mode, ty: &ty };
+    let text = ProgramText {
+        schema: "d",
+        name: "p",
+        parameters: vec![parameter("a", ParameterMode::In), parameter("b", ParameterMode::InOut)],
+        returns: Some(&ty),
+        source,
+        libraries: library
+            .iter()
+            .map(|source| ProgramLibrary {
+                alias: "lib",
+                schema: "d",
+                name: "l",
+                language: "JAVASCRIPT",
+                source,
+            })
+            .collect(),
+    };
+    let compiled = match Language::new(pool).compile(&text) {
+        Ok(compiled) => compiled,
+        Err(error) => return shown(Err(error)),
+    };
+    let (zone, mut diagnostics) = (FixedOffset::utc(), Diagnostics::default());
+    let mut session = FakeSession::default();
+    let mut shown_calls = Vec::new();
+    for call in calls {
+        let context = FunctionContext {
+            sql_mode: SqlMode::DEFAULT,
+            time_zone: &zone,
+            now_micros: 0,
+            now: DateTime::default(),
+            div_precision_increment: 4,
+            max_allowed_packet: 1 << 26,
+            diagnostics: &mut diagnostics,
+            session: &mut session,
+        };
+        let arguments = call.map(Value::Int);
+        let statements = &mut Echo::default();
+        let call = ProgramCall { arguments: &arguments, context, statements };
+        shown_calls.push(match compiled.invoke(call) {
+            Ok(outcome) => {
+                let returned = outcome.returned.map(|typed| typed.value);
+                let out: Vec<_> = outcome.out.iter().map(|(_, typed)| &typed.value).collect();
+                format!("{returned:?} {out:?}")
+            }
+            Err(error) => shown(Err(error)),
+        });
+    }
+    shown_calls.join("; ")
+}
+
+#[test]
+fn programs_have_parameters_and_libraries() {
+    let pool = pool(10_000);
+    let square = "export function square(x) { return x * x }";
+    for (source, library, expected) in [
+        ("return a + b", None, "Some(Int(3)) [Int(2)]; Some(Int(7)) [Int(4)]"),
+        (
+            "b += a; if (a == 1) return; return b",
+            None,
+            "Some(Null) [Int(3)]; Some(Int(7)) [Int(7)]",
+        ),
+        ("return lib.square(b)", Some(square), "Some(Int(4)) [Int(2)]; Some(Int(16)) [Int(4)]"),
+        ("return db.query('x', a)[0].c0 + 1", None, "Some(Int(2)) [Int(2)]; Some(Int(4)) [Int(4)]"),
+        (
+            "let x = 1;\nreturn x + nothing",
+            None,
+            "error 6000: JavaScript> ReferenceError: nothing is not defined (line 2, column 12); \
+             error 6000: JavaScript> ReferenceError: nothing is not defined (line 2, column 12)",
+        ),
+        (
+            "return nothing",
+            None,
+            "error 6000: JavaScript> ReferenceError: nothing is not defined (line 1, column 8); \
+             error 6000: JavaScript> ReferenceError: nothing is not defined (line 1, column 8)",
+        ),
+    ] {
+        assert_eq!(program(&pool, source, library, &[[1, 2], [3, 4]]), expected, "{source}");
+    }
+    let wrong = program(&pool, "return ]", None, &[]);
+    assert!(wrong.starts_with("error 6000: JavaScript> SyntaxError: "), "{wrong}");
+    let wrong = program(&pool, "return 1", Some("export function ("), &[[1, 1]]);
+    assert!(wrong.starts_with("error 6000: JavaScript> SyntaxError: "), "{wrong}");
+    assert_eq!(pool.counts().in_use, 0);
 }

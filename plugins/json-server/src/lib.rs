@@ -19,6 +19,7 @@ mod live;
 mod outlet;
 mod pipe;
 mod reply;
+mod route;
 mod routes;
 mod running;
 mod settings;

@@ -17,7 +17,7 @@ use types::{SqlBytes, Value};
 use crate::call::Call;
 use crate::filter::read_json;
 use crate::reply::Reply;
-use crate::routes::{Names, Route, login};
+use crate::route::{Names, Route, login};
 use crate::sink::{Answer, text};
 use crate::statement::{Database, Name, Statement, invalid, missing, run, with_database};
 

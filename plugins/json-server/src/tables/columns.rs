@@ -6,7 +6,7 @@ use types::json::JsonValue;
 use types::{Decimal, SqlBytes, TemporalMode, Value, temporal};
 
 use crate::reply::Reply;
-use crate::routes::{Names, decoded};
+use crate::route::{Names, decoded};
 use crate::sink::text;
 use crate::statement::{Database, Name, Statement, invalid, missing, run};
 

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use crate::call::Call;
 use crate::reply::Reply;
-use crate::routes::{Names, Route, login};
+use crate::route::{Names, Route, login};
 use crate::sink::text;
 use crate::statement::{Name, Statement, missing, run, with_database};
 

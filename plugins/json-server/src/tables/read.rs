@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::filter::{Filter, read_json};
 use crate::json::{self, form_of, write_cell, write_string};
 use crate::reply::Reply;
-use crate::routes::Names;
+use crate::route::Names;
 use crate::sink::Answer;
 use crate::statement::{Database, Statement, invalid, missing, run, with_database};
 

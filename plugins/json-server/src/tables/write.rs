@@ -10,7 +10,7 @@ use super::read::{RESERVED, condition_of, key_of, one};
 use crate::call::Call;
 use crate::filter::read_json;
 use crate::reply::Reply;
-use crate::routes::Names;
+use crate::route::Names;
 use crate::statement::{Database, Statement, atomically, invalid, missing, run, with_database};
 
 /// Rows of one request.

@@ -137,12 +137,12 @@ impl Reader {
     }
 
     fn filters(&mut self, name: &str, json: JsonValue, depth: usize) -> Result<Vec<Filter>, Reply> {
-        match json {
-            JsonValue::Array(filters) if !filters.is_empty() => {
-                filters.into_iter().map(|filter| self.filter(filter, depth)).collect()
-            }
-            _ => Err(invalid(format_args!("{name} takes an array of filters"))),
+        if let JsonValue::Array(filters) = json
+            && !filters.is_empty()
+        {
+            return filters.into_iter().map(|filter| self.filter(filter, depth)).collect();
         }
+        Err(invalid(format_args!("{name} takes an array of filters")))
     }
 
     fn field(&mut self, path: String, json: JsonValue, depth: usize) -> Result<Filter, Reply> {
@@ -182,24 +182,23 @@ impl Reader {
             "$contains" => field(Test::Contains(value)),
             "$like" => field(Test::Like(string(operator, value)?)),
             "$regex" => field(Test::Regex(string(operator, value)?)),
-            "$exists" => match value {
-                JsonValue::Bool(true) => field(Test::Exists(Presence::Present)),
-                JsonValue::Bool(false) => field(Test::Exists(Presence::Absent)),
-                _ => return Err(invalid(format_args!("$exists takes true or false"))),
-            },
+            "$exists" => {
+                let JsonValue::Bool(wanted) = value else {
+                    return Err(invalid(format_args!("$exists takes true or false")));
+                };
+                field(Test::Exists(if wanted { Presence::Present } else { Presence::Absent }))
+            }
             "$not" => not(self.field(path.to_owned(), value, depth)?),
             _ => return Err(unknown(operator)),
         })
     }
 
     fn values(&mut self, operator: &str, json: JsonValue) -> Result<Vec<JsonValue>, Reply> {
-        match json {
-            JsonValue::Array(values) => {
-                self.count(values.len())?;
-                Ok(values)
-            }
-            _ => Err(invalid(format_args!("{operator} takes an array"))),
-        }
+        let JsonValue::Array(values) = json else {
+            return Err(invalid(format_args!("{operator} takes an array")));
+        };
+        self.count(values.len())?;
+        Ok(values)
     }
 }
 
@@ -230,12 +229,10 @@ fn not(filter: Filter) -> Filter {
 }
 
 fn string(operator: &str, json: JsonValue) -> Result<String, Reply> {
-    match json {
-        JsonValue::String(bytes) => {
-            String::from_utf8(bytes).map_err(|_| invalid(format_args!("{operator} takes UTF-8")))
-        }
-        _ => Err(invalid(format_args!("{operator} takes a string"))),
-    }
+    let JsonValue::String(bytes) = json else {
+        return Err(invalid(format_args!("{operator} takes a string")));
+    };
+    String::from_utf8(bytes).map_err(|_| invalid(format_args!("{operator} takes UTF-8")))
 }
 
 fn unknown(operator: &str) -> Reply {

@@ -81,12 +81,12 @@ impl Query {
                 "fields" => query.fields = paths(strings(&name, &value)?.into_iter())?,
                 "limit" => query.limit = integer(&name, &value, LIMIT_MAX)?,
                 "offset" => query.offset = integer(&name, &value, u64::from(u32::MAX))?,
-                "after" => match value {
-                    JsonValue::String(id) => {
-                        query.after = Some(String::from_utf8_lossy(&id).into_owned());
-                    }
-                    _ => return Err(invalid(format_args!("after is not a string"))),
-                },
+                "after" => {
+                    let JsonValue::String(id) = value else {
+                        return Err(invalid(format_args!("after is not a string")));
+                    };
+                    query.after = Some(String::from_utf8_lossy(&id).into_owned());
+                }
                 _ => return Err(invalid(format_args!("no field is called {name:?}"))),
             }
         }
@@ -131,20 +131,21 @@ fn number(name: &str, value: &str, max: u64) -> Result<u64, Reply> {
 }
 
 fn integer(name: &str, value: &JsonValue, max: u64) -> Result<u64, Reply> {
-    match value {
-        JsonValue::Int(number) if u64::try_from(*number).is_ok_and(|number| number <= max) => {
-            Ok(number.unsigned_abs())
-        }
-        _ => Err(invalid(format_args!("{name} is a number up to {max}"))),
+    if let JsonValue::Int(number) = value
+        && let Ok(number) = u64::try_from(*number)
+        && number <= max
+    {
+        return Ok(number);
     }
+    Err(invalid(format_args!("{name} is a number up to {max}")))
 }
 
 fn strings<'a>(name: &str, value: &'a JsonValue) -> Result<Vec<&'a str>, Reply> {
     let wrong = || invalid(format_args!("{name} is an array of strings"));
     let JsonValue::Array(values) = value else { return Err(wrong()) };
-    let text = |value: &'a JsonValue| match value {
-        JsonValue::String(bytes) => std::str::from_utf8(bytes).map_err(|_| wrong()),
-        _ => Err(wrong()),
+    let text = |value: &'a JsonValue| {
+        let JsonValue::String(bytes) = value else { return Err(wrong()) };
+        std::str::from_utf8(bytes).map_err(|_| wrong())
     };
     values.iter().map(text).collect()
 }

@@ -208,13 +208,13 @@ pub fn of(database: &mut dyn Database, collection: &Collection) -> Result<Vec<In
     statement.value(collection.name.value());
     statement.text(" AND COLUMN_NAME = CONCAT('_ix_', INDEX_NAME) ORDER BY INDEX_NAME");
     let answer = run(database, &statement)?;
-    let index = |row: &Vec<Value>| match &row[..] {
-        [Value::Bytes(name), Value::Bytes(comment), unique] => Index::from_comment(
+    let index = |row: &Vec<Value>| {
+        let [Value::Bytes(name), Value::Bytes(comment), unique] = &row[..] else { return None };
+        Index::from_comment(
             std::str::from_utf8(name).ok()?,
             std::str::from_utf8(comment).ok()?,
             matches!(unique, Value::Int(1) | Value::UInt(1)),
-        ),
-        _ => None,
+        )
     };
     Ok(answer.rows.iter().filter_map(index).collect())
 }

@@ -94,13 +94,11 @@ fn read(
     statement.text(ETAG).text(" FROM ").table(&collection.schema, &collection.name);
     statement.text(" WHERE `_id` = ").value(id_value(id)).text(end);
     let mut answer = collection.run(database, &statement)?;
-    Ok(answer.rows.pop().and_then(|row| match &row[..] {
-        [Value::Json(document), etag] => {
-            let mut bytes = Vec::new();
-            write_text(document, &mut bytes);
-            Some(Stored { text: bytes, etag: text(etag)? })
-        }
-        _ => None,
+    Ok(answer.rows.pop().and_then(|row| {
+        let [Value::Json(document), etag] = &row[..] else { return None };
+        let mut bytes = Vec::new();
+        write_text(document, &mut bytes);
+        Some(Stored { text: bytes, etag: text(etag)? })
     }))
 }
 

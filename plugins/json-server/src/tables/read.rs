@@ -181,12 +181,11 @@ fn key_text(table: &Table, answer: &Answer, row: &[Value], first: usize) -> Opti
         let (meta, value) = (answer.columns.get(first + index)?, row.get(first + index)?);
         let mut text = Vec::new();
         ResultCell::from(value).write_text(&meta.ty, &mut text).ok()?;
-        let text = match column.kind {
-            Kind::Bytes => {
-                use base64::Engine as _;
-                base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&text)
-            }
-            _ => String::from_utf8(text).ok()?,
+        let text = if column.kind == Kind::Bytes {
+            use base64::Engine as _;
+            base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&text)
+        } else {
+            String::from_utf8(text).ok()?
         };
         parts.push(encoded(&text));
     }

@@ -174,7 +174,17 @@ fn compare(
         }
         (_, JsonValue::String(_)) => "'STRING'",
         (_, JsonValue::Bool(_)) => "'BOOLEAN'",
-        _ => {
+        (
+            _,
+            JsonValue::Null
+            | JsonValue::Decimal(_)
+            | JsonValue::Date(_)
+            | JsonValue::Time(_)
+            | JsonValue::DateTime(_)
+            | JsonValue::Opaque(..)
+            | JsonValue::Array(_)
+            | JsonValue::Object(_),
+        ) => {
             return Err(invalid(format_args!(
                 "only numbers, strings and truth values have an order"
             )));

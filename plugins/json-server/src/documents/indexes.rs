@@ -128,7 +128,10 @@ impl Index {
             (IndexType::DateTime, JsonValue::String(text)) if comparison == Comparison::Equal => {
                 Some(Value::Bytes(types::SqlBytes::from(text.as_slice())))
             }
-            _ => None,
+            (
+                IndexType::Integer | IndexType::Double | IndexType::Text(_) | IndexType::DateTime,
+                _,
+            ) => None,
         }
     }
 

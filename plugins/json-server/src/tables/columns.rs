@@ -205,7 +205,16 @@ impl Column {
             (_, JsonValue::String(text)) => {
                 return self.text_value(&String::from_utf8_lossy(text));
             }
-            _ => None,
+            (
+                Kind::Integer
+                | Kind::Decimal
+                | Kind::Float
+                | Kind::Text
+                | Kind::DateTime
+                | Kind::Time
+                | Kind::Bytes,
+                _,
+            ) => None,
         };
         value.ok_or_else(|| self.wrong(&String::from_utf8_lossy(&json.to_text())))
     }

@@ -49,7 +49,7 @@ pub(crate) fn all() -> Vec<ScalarFunction> {
             bind(args, release_barrier)
         })
         .volatile(),
-        scalar("WAIT", one, "WAIT(name)\nWaits at a barrier.", |_, args| bind(args, wait)).volatile(),
+        scalar("WAIT_BARRIER", one, "WAIT_BARRIER(name)\nWaits at a barrier.", |_, args| bind(args, wait)).volatile(),
         scalar("WAIT_UNTIL", Arity::exactly(2), "WAIT_UNTIL(name, waiters)\nWaits until so many sessions wait at the barrier.", |_, _| {
             let coercions = vec![Coercion::Text, Coercion::Integer];
             Ok(BoundFunction::new(kit::integer_type(1, true), coercions, wait_until))

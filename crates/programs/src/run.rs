@@ -391,13 +391,10 @@ pub fn check_in_function<H: ProgramHost + ?Sized>(host: &H, statement: &Statemen
     if matches!(statement, Statement::Flush(_)) {
         bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "FLUSH");
     }
-    let ends_transaction = host.commits_implicitly(statement)
-        || match statement {
-            Statement::Commit(_) | Statement::Rollback(_) => true,
-            // It begins one, or is refused with its own error.
-            Statement::Xa(xa) => !matches!(xa, Xa::Start { .. }),
-            _ => false,
-        };
+    let is_end = matches!(statement, Statement::Commit(_) | Statement::Rollback(_));
+    // XA START begins one, or is refused with its own error.
+    let is_xa = matches!(statement, Statement::Xa(xa) if !matches!(xa, Xa::Start { .. }));
+    let ends_transaction = is_end || is_xa || host.commits_implicitly(statement);
     if ends_transaction {
         bail!(COMMIT_NOT_ALLOWED_IN_SF_OR_TRG);
     }

@@ -68,9 +68,12 @@ fn what_cannot_be_loaded_or_removed_is_refused() {
 
 #[test]
 fn a_plugin_from_a_file_is_forgotten_when_it_is_removed() {
-    let registry = Registry::knowing(&plugins());
     let info = PluginInfo::new("guest", "From a file.").on_request();
     let module = Module::new(&Greeter(info, "third"), Some(Arc::from("guest.wasm")));
+    // It may not take the place of a function that exists.
+    let taken = Registry::knowing(&plugins()).with_added(module.clone());
+    assert_eq!(code(taken), Some(ErrorCode::UDF_EXISTS));
+    let registry = Registry::knowing(&[]);
     let with_guest = registry.with_added(module.clone()).unwrap();
     assert!(with_guest.module("guest").is_some_and(|module| module.is_loaded));
     assert_eq!(code(with_guest.with_added(module)), Some(ErrorCode::UDF_EXISTS));

@@ -149,10 +149,12 @@ fn serve() -> SocketAddr {
 }
 
 fn http_harness() -> Harness {
-    Harness::with(vec![
+    let harness = Harness::with(vec![
         Box::new(functions_json::JsonFunctions),
         Box::new(http_functions::HttpFunctions),
-    ])
+    ]);
+    harness.root().setup("INSTALL PLUGIN http_functions");
+    harness
 }
 
 #[test]

@@ -202,6 +202,45 @@ fn a_transaction_spans_requests() {
     assert_eq!((statuses[15], statuses[16]), (200, 429));
 }
 
+/// Begins a transaction; returns the path of its statements.
+fn begin(client: &mut Client) -> String {
+    let begun = client.json("POST", "/1.0/transactions", &json!({ "schema": "d" })).json();
+    format!("/1.0/transactions/{}/sql", begun["id"].as_str().unwrap())
+}
+
+#[test]
+fn a_transaction_that_ended_takes_no_more_statements() {
+    let machine = Machine::start();
+    let mut client = machine.client();
+    client.sql(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, n INT); INSERT INTO d.t VALUES (1, 0), (2, 0)",
+    );
+    let text = "Content-Type: text/plain\r\n";
+    let path = begin(&mut client);
+    let answer = client.request("POST", &path, text, b"UPDATE t SET n = 1 WHERE id = 1; COMMIT");
+    assert_eq!((answer.status, answer.header("x-squall-transaction")), (200, Some("ended")));
+    assert_eq!(client.request("POST", &path, text, b"UPDATE t SET n = 9").status, 404);
+    assert_eq!(client.sql("SELECT n FROM d.t")["results"][0]["rows"], json!([[1], [0]]));
+    // Two that wait for each other: the one that the deadlock ends is over.
+    let mut other = machine.client();
+    let (mine, theirs) = (begin(&mut client), begin(&mut other));
+    client.request("POST", &mine, text, b"UPDATE t SET n = 2 WHERE id = 1");
+    other.request("POST", &theirs, text, b"UPDATE t SET n = 3 WHERE id = 2");
+    let waiter = std::thread::spawn(move || {
+        let status =
+            other.request("POST", &theirs, text, b"UPDATE t SET n = 3 WHERE id = 1").status;
+        (status, other.request("POST", &theirs, text, b"UPDATE t SET n = 4 WHERE id = 2").status)
+    });
+    let first = client.request("POST", &mine, text, b"UPDATE t SET n = 2 WHERE id = 2").status;
+    let second = client.request("POST", &mine, text, b"UPDATE t SET n = 5 WHERE id = 1").status;
+    let mut statuses = [(first, second), (0, 0)];
+    let commit = mine.replace("/sql", "/commit");
+    client.request("POST", &commit, "", b"");
+    statuses[1] = waiter.join().unwrap();
+    statuses.sort();
+    assert_eq!(statuses, [(200, 200), (409, 404)]);
+}
+
 #[test]
 fn a_cursor_gives_rows_in_portions() {
     let machine = Machine::start();

@@ -83,6 +83,12 @@ fn run(call: &Call<'_>, names: &Names) -> Reply {
     };
     let held = &call.gateway.held;
     match sql::run_in(call, &mut lease, &statements) {
+        // A deadlock or the statements themselves ended it: what came next under its id would commit by itself.
+        Ok(reply) if !is_open(&mut lease) => {
+            held.forget(id);
+            lease.give_back();
+            reply.with("x-squall-transaction", "ended")
+        }
         Ok(reply) => {
             match lease.keep() {
                 Ok(session) => held.put(id, HeldSession { session, purpose: Purpose::Transaction }),
@@ -95,6 +101,11 @@ fn run(call: &Call<'_>, names: &Names) -> Reply {
             reply
         }
     }
+}
+
+/// Whether the session's transaction is still open.
+fn is_open(lease: &mut Lease<'_>) -> bool {
+    lease.session().is_ok_and(|session| session.state().in_transaction)
 }
 
 fn commit(call: &Call<'_>, names: &Names) -> Reply {

@@ -194,7 +194,7 @@ fn whole(token: &str, method: &str, path: &[u8], body: &[u8]) -> Vec<u8> {
     let rest = format!(
         " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nAccept: application/x-ndjson\r\n\
-         Content-Length: {}\r\n\r\n",
+         Connection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     [method.as_bytes(), b" ", path, rest.as_bytes(), body].concat()
@@ -239,7 +239,8 @@ fn survives(count: usize) {
             let (method, path, body) = &seeds[seed];
             let [path, body] = [path.as_bytes(), body.as_bytes()];
             // Changes anywhere, or where the head stays one that HTTP allows.
-            let request = match numbers.below(3) {
+            let change = numbers.below(3);
+            let request = match change {
                 0 => numbers.mutated(&whole(token, method, path, body), seeds[other].2.as_bytes()),
                 1 => {
                     let body = numbers.mutated(body, seeds[other].2.as_bytes());
@@ -252,8 +253,10 @@ fn survives(count: usize) {
             };
             let mut client = machine.client();
             client.send(&request);
-            // No more of it comes: an incomplete request ends here.
-            let _ = client.stream.get_ref().shutdown(std::net::Shutdown::Write);
+            // An incomplete request ends here. The others must not seem to: the server drops what a client that left had asked for.
+            if change == 0 {
+                let _ = client.stream.get_ref().shutdown(std::net::Shutdown::Write);
+            }
             while let Some(answer) = client.answer() {
                 answered += 1;
                 passed += usize::from(!matches!(answer.status, 400 | 401 | 429));
@@ -270,7 +273,7 @@ fn survives(count: usize) {
         assert!(bytes < 1 << 30, "{bytes} bytes after {thousand} thousand requests");
     }
     assert!(answered > count / 4, "only {answered} were requests at all");
-    assert!(passed > count / 20, "only {passed} reached a call");
+    assert!(passed > count / 10, "only {passed} reached a call");
 }
 
 /// `SQUALL_REQUESTS=100000` runs the full number, which takes some minutes.

@@ -39,7 +39,7 @@ struct Options {
     /// Show the count of each thread.
     #[arg(long)]
     threads: bool,
-    /// Do not count again with all plugins loaded.
+    /// Do not count again with plugins loaded.
     #[arg(long)]
     without_plugins: bool,
     /// Only statements whose name begins with one of these.
@@ -100,7 +100,7 @@ fn run(options: &Options) -> Result<bool, String> {
     Ok(held)
 }
 
-/// Counts statements again after every plugin has been loaded; whether they need about the same, as none of the plugins is used.
+/// Counts statements again after the plugins have been loaded; whether they need about the same, as none of the plugins is used.
 fn count_beside_plugins(
     watched: &Watched,
     session: &mut Session,

@@ -215,13 +215,16 @@ impl Session {
         self.query("ANALYZE TABLE t, owner, many")
     }
 
-    /// Loads every plugin that can be loaded, and names them.
+    /// Loads every plugin that can be loaded, and names them. Those that watch or restrict sessions are left out: they are in use
+    /// as soon as they are loaded.
     ///
     /// # Errors
     /// One cannot be loaded.
     pub fn load_plugins(&mut self) -> Result<Vec<String>, String> {
         let sql = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \
-            WHERE PLUGIN_TYPE = 'MODULE' AND PLUGIN_STATUS = 'DISABLED'";
+            WHERE PLUGIN_TYPE = 'MODULE' AND PLUGIN_STATUS = 'DISABLED' AND PLUGIN_NAME NOT IN \
+            (SELECT MODULE_NAME FROM data_dictionary.PLUGINS \
+             WHERE PLUGIN_TYPE IN ('OBSERVER', 'AUTHORIZATION'))";
         let mut names = Names::default();
         let outcome = self.connection.query(sql.as_bytes(), &mut names);
         outcome.map_err(|failure| format!("{sql}: {failure}"))?;

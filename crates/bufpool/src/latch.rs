@@ -5,6 +5,7 @@
 use sys::model::{breaks, sized};
 use sys::sync::atomic::{AtomicU64, Ordering, fence};
 use sys::sync::{park, spin_hint, spin_until_clear, unpark_all};
+use sys::waits::{self, Wait};
 
 const EXCLUSIVE: u64 = 1;
 const SHARED_ONE: u64 = 2;
@@ -38,9 +39,17 @@ impl Latch {
 
     /// Waits while `busy` holds of the word; returns the first word for which it does not.
     fn wait_until_not(&self, busy: u64) -> u64 {
+        // Acquire: pairs with the release of the holder that gave the latch back.
+        let word = self.0.load(Ordering::Acquire);
+        if word & busy == 0 { word } else { self.wait_while_busy(busy) }
+    }
+
+    #[cold]
+    fn wait_while_busy(&self, busy: u64) -> u64 {
+        let _waiting = waits::enter(Wait::Latch);
         let mut spins = SPINS;
         loop {
-            let word = spin_until_clear(&self.0, busy, spins);
+            let (word, _) = spin_until_clear(&self.0, busy, spins);
             if word & busy == 0 {
                 return word;
             }

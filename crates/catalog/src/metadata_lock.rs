@@ -464,6 +464,7 @@ fn wait_for(table: Option<TableId>, other: Option<TableId>) -> Wait {
 /// Sleeps until another check is worthwhile.
 fn poll(cancel: &CancelToken, wait: Wait) {
     let _waiting = cancel.waiting(wait);
+    let _counted = sys::waits::enter(sys::waits::Wait::MetadataLock);
     sys::threads::sleep(POLL);
 }
 

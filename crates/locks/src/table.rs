@@ -12,6 +12,7 @@ use sys::histogram::{Histogram, Summary};
 use sys::model::{breaks, sized};
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Mutex};
+use sys::waits;
 
 use crate::owner::{Owner, OwnerNumbers, WaitState};
 use crate::packed::{Hit, Packed};
@@ -574,6 +575,7 @@ impl LockTable {
     }
 
     fn park(&self, owner: &Owner, patience: &Patience<'_>) -> Result<(), WaitError> {
+        let _waiting = waits::enter(waits::Wait::RowLock);
         let deadline = self.clock.monotonic().saturating_add(patience.timeout);
         let mut state = owner.wait.lock();
         loop {

@@ -36,6 +36,8 @@ pub(crate) struct Activity {
     pub(crate) info: Vec<u8>,
     /// Since when, microseconds since 1970 UTC.
     pub(crate) since_micros: i64,
+    /// Slot (`sys::waits::slot`) of the thread that runs the statement, or that ran the last one.
+    pub(crate) thread: u32,
 }
 
 /// The part of a session that others see.
@@ -57,6 +59,7 @@ impl SessionShared {
         activity.command = command;
         activity.state = "executing";
         activity.since_micros = now_micros;
+        activity.thread = sys::waits::slot();
         activity.info.clear();
         activity.info.extend_from_slice(&text[..text.len().min(INFO_BYTES_MAX)]);
     }
@@ -204,6 +207,8 @@ impl Sessions {
         let view = |session: &Arc<SessionShared>| {
             let activity = session.activity.lock();
             let elapsed_micros = now_micros.saturating_sub(activity.since_micros).max(0);
+            let is_running = !matches!(activity.command, "Sleep" | "");
+            let thread = is_running.then_some(activity.thread);
             let info = (!activity.info.is_empty())
                 .then(|| String::from_utf8_lossy(&activity.info).into_owned());
             ProcessView {
@@ -217,6 +222,7 @@ impl Sessions {
                 info,
                 account: activity.account.clone(),
                 attributes: activity.attributes.clone(),
+                thread: thread.filter(|slot| *slot != sys::waits::NO_SLOT),
             }
         };
         sessions.iter().map(view).collect()

@@ -92,8 +92,9 @@ impl UserLocks {
                 return Ok(false);
             }
             let waiting = cancel.waiting(Wait::UserLock);
+            let counted = sys::waits::enter(sys::waits::Wait::MetadataLock);
             state = self.released.wait_for(state, step);
-            drop(waiting);
+            drop((waiting, counted));
             waited += step;
             cancel.check()?;
         }

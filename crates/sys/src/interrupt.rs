@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-use crate::simulation;
+use crate::{simulation, waits};
 
 /// The signal that ends a wait. By default it does nothing, so that one which comes too late or from elsewhere is harmless.
 const SIGNAL: libc::c_int = libc::SIGURG;
@@ -53,7 +53,7 @@ impl Waiting {
     pub fn wait<T>(&self, body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let step = self.steps.load(Ordering::Relaxed);
         self.steps.store(step.wrapping_add(1), Ordering::Release);
-        let result = body();
+        let result = waits::idle(body);
         self.steps.store(step.wrapping_add(2), Ordering::Release);
         result
     }

@@ -1,15 +1,17 @@
-//! Durations of calls to the operating system's files: counts by powers of two of microseconds, for each kind of call. A process has
+//! Calls to the operating system's files, by class of file and kind of call: how many, how long (counts by powers of two of microseconds), how many bytes. A process has
 //! one `IoTimes`, passed to the code that opens files.
 //!
 //! Every thread counts in one of a few shards, so that threads that do I/O do not share a cache line. Each system call counts once, also
-//! those of a loop, so that the sums agree with a tracer of system calls.
+//! those of a loop, so that the sums agree with a tracer of system calls. A call is a wait of its thread (`waits`).
 
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use crate::clock::{Clock as _, RealClock};
+use crate::clock::monotonic;
+use crate::disk::BLOCK_BYTES;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::waits::{self, Wait};
 
 /// Kinds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,100 @@ const CALLS: [(Call, &str); 6] = [
     (Call::Ftruncate, "ftruncate"),
     (Call::IoUringEnter, "io_uring_enter"),
 ];
+
+/// What files are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileClass {
+    /// Pages of tables and indexes.
+    Pages,
+    /// The engine's log.
+    Log,
+    /// Copies of pages that are about to be written in place.
+    Doublewrite,
+    /// Undo of transactions that is too large for memory.
+    Undo,
+    /// Sorts, hash tables and temporary tables.
+    Temporary,
+    /// The rest: checkpoints, backups, directories.
+    Other,
+}
+
+impl FileClass {
+    const ALL: [FileClass; 6] = [
+        FileClass::Pages,
+        FileClass::Log,
+        FileClass::Doublewrite,
+        FileClass::Undo,
+        FileClass::Temporary,
+        FileClass::Other,
+    ];
+
+    /// The class of a file of a data directory by its name, unless it is opened for pages.
+    pub(crate) fn of(name: &str) -> FileClass {
+        const BEGINNINGS: [(&str, FileClass); 4] = [
+            ("wal-", FileClass::Log),
+            ("doublewrite", FileClass::Doublewrite),
+            ("undo", FileClass::Undo),
+            ("sort", FileClass::Temporary),
+        ];
+        let found = BEGINNINGS.iter().find(|(beginning, _)| name.starts_with(beginning));
+        found.map_or(FileClass::Other, |(_, class)| *class)
+    }
+
+    /// The word that tables show.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FileClass::Pages => "pages",
+            FileClass::Log => "redo log",
+            FileClass::Doublewrite => "doublewrite",
+            FileClass::Undo => "undo",
+            FileClass::Temporary => "temporary",
+            FileClass::Other => "other",
+        }
+    }
+
+    fn wait(self, call: Call) -> Wait {
+        match (self, call) {
+            (_, Call::Pread) => Wait::Read,
+            (FileClass::Log, _) => Wait::LogFlush,
+            (_, Call::Pwrite | Call::Ftruncate | Call::IoUringEnter) => Wait::Write,
+            (_, Call::Fdatasync | Call::Fsync) => Wait::Sync,
+        }
+    }
+}
+
+/// The direction of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// From a file.
+    Read,
+    /// To a file.
+    Write,
+    /// Making writes durable.
+    Sync,
+}
+
+impl Operation {
+    const ALL: [Operation; 3] = [Operation::Read, Operation::Write, Operation::Sync];
+
+    /// The word that tables show.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Sync => "sync",
+        }
+    }
+
+    fn of(call: Call) -> Operation {
+        match call {
+            Call::Pread => Operation::Read,
+            Call::Pwrite | Call::Ftruncate | Call::IoUringEnter => Operation::Write,
+            Call::Fdatasync | Call::Fsync => Operation::Sync,
+        }
+    }
+}
+
 /// Bucket n counts durations below 2^n microseconds and not below half of it; the last one everything longer.
 const BUCKETS: usize = 28;
 /// A power of two.
@@ -41,9 +137,22 @@ struct Bucket {
     micros: AtomicU64,
 }
 
+/// Calls of one kind to files of one class.
+#[derive(Default)]
+struct Calls {
+    buckets: [Bucket; BUCKETS],
+    bytes: AtomicU64,
+    errors: AtomicU64,
+    max_micros: AtomicU64,
+    /// Of writes: those of whole blocks at a block's boundary.
+    aligned: AtomicU64,
+    /// Of io_uring: writes that one call handed over.
+    parts: AtomicU64,
+}
+
 #[repr(align(128))]
 #[derive(Default)]
-struct Shard([[Bucket; BUCKETS]; CALLS.len()]);
+struct Shard([[Calls; CALLS.len()]; FileClass::ALL.len()]);
 
 /// One line of the histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +167,41 @@ pub struct IoBucket {
     pub total_micros: u64,
 }
 
+/// Operations of one kind on the files of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStats {
+    /// What the files are for.
+    pub class: FileClass,
+    /// The direction.
+    pub operation: Operation,
+    /// Requests: calls, and each write that one call hands over with others.
+    pub requests: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Writes of whole blocks of 4 kB at a multiple of 4 kB.
+    pub aligned: u64,
+    /// The time of all calls.
+    pub total_micros: u64,
+    /// Half of the calls took at most this, rounded up to a power of two.
+    pub p50_micros: u64,
+    /// As above for 95 of 100.
+    pub p95_micros: u64,
+    /// As above for 99 of 100.
+    pub p99_micros: u64,
+    /// The longest call.
+    pub max_micros: u64,
+}
+
 /// See the file's head.
 pub struct IoTimes {
     shards: Box<[Shard]>,
-    clock: RealClock,
 }
 
 impl Default for IoTimes {
     fn default() -> IoTimes {
-        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        IoTimes { shards, clock: RealClock::new() }
+        IoTimes { shards: (0..SHARDS).map(|_| Shard::default()).collect() }
     }
 }
 
@@ -83,18 +217,23 @@ impl IoTimes {
     /// # Errors
     /// I/O.
     pub fn sync_all(&self, file: &std::fs::File) -> io::Result<()> {
-        self.time(Call::Fsync, || file.sync_all())
+        self.time((FileClass::Other, Call::Fsync), || file.sync_all())
     }
 
     /// Writes all of `buf` at `offset`; each call counts.
     pub(crate) fn write_all(
         &self,
+        class: FileClass,
         file: &std::fs::File,
         mut buf: &[u8],
         mut offset: u64,
     ) -> io::Result<()> {
+        let block = BLOCK_BYTES as u64;
+        if offset.is_multiple_of(block) && buf.len().is_multiple_of(BLOCK_BYTES) {
+            self.calls(class, Call::Pwrite).aligned.fetch_add(1, Ordering::Relaxed);
+        }
         while !buf.is_empty() {
-            match self.time(Call::Pwrite, || file.write_at(buf, offset)) {
+            match self.transfer((class, Call::Pwrite), || file.write_at(buf, offset)) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     buf = &buf[count..];
@@ -107,38 +246,176 @@ impl IoTimes {
         Ok(())
     }
 
-    /// Makes one call and counts it.
-    pub(crate) fn time<T>(&self, call: Call, make: impl FnOnce() -> T) -> T {
-        let start = self.clock.monotonic();
-        let result = make();
-        self.add(call, self.clock.monotonic().saturating_sub(start));
+    fn calls(&self, class: FileClass, call: Call) -> &Calls {
+        let shard = &self.shards[crate::threads::number() & (SHARDS - 1)];
+        &shard.0[class as usize][call as usize]
+    }
+
+    /// Makes one call that transfers bytes, and counts it.
+    pub(crate) fn transfer(
+        &self,
+        which: (FileClass, Call),
+        make: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let result = self.time(which, make);
+        if let Ok(bytes) = result {
+            self.calls(which.0, which.1).bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
         result
     }
 
-    fn add(&self, call: Call, time: Duration) {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let bucket = ((u64::BITS - micros.leading_zeros()) as usize).min(BUCKETS - 1);
-        let shard = &self.shards[crate::threads::number() & (SHARDS - 1)];
-        let bucket = &shard.0[call as usize][bucket];
-        bucket.count.fetch_add(1, Ordering::Relaxed);
-        bucket.micros.fetch_add(micros, Ordering::Relaxed);
+    /// Makes one call and counts it.
+    pub(crate) fn time<T>(
+        &self,
+        (class, call): (FileClass, Call),
+        make: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let start = monotonic();
+        let waiting = waits::enter_at(class.wait(call), start);
+        let result = make();
+        let end = monotonic();
+        waiting.end_at(end);
+        let calls = self.calls(class, call);
+        calls.add(end.saturating_sub(start));
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            calls.errors.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Counts one of the writes that a call of io_uring handed over.
+    pub(crate) fn add_part(&self, class: FileClass, bytes: usize) {
+        let calls = self.calls(class, Call::IoUringEnter);
+        calls.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        calls.parts.fetch_add(1, Ordering::Relaxed);
+        // The ring is only for whole blocks.
+        calls.aligned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Count and time of each bucket of some calls.
+    fn sums(&self, wanted: impl Fn(FileClass, Call) -> bool) -> [(u64, u64); BUCKETS] {
+        let mut sums = [(0, 0); BUCKETS];
+        for calls in self.some(wanted) {
+            for (sum, bucket) in sums.iter_mut().zip(&calls.buckets) {
+                sum.0 += bucket.count.load(Ordering::Relaxed);
+                sum.1 += bucket.micros.load(Ordering::Relaxed);
+            }
+        }
+        sums
+    }
+
+    fn some(&self, wanted: impl Fn(FileClass, Call) -> bool) -> impl Iterator<Item = &Calls> {
+        let kinds = FileClass::ALL.iter().flat_map(|class| CALLS.map(|(call, _)| (*class, call)));
+        let kinds: Vec<_> = kinds.filter(|(class, call)| wanted(*class, *call)).collect();
+        self.shards.iter().flat_map(move |shard| {
+            let found =
+                |(class, call): &(FileClass, Call)| &shard.0[*class as usize][*call as usize];
+            kinds.iter().map(found).collect::<Vec<_>>()
+        })
     }
 
     /// The buckets that are not empty, by call and time.
     pub fn buckets(&self) -> Vec<IoBucket> {
         let mut found = Vec::new();
         for (call, name) in CALLS {
-            for at in 0..BUCKETS {
-                let buckets = self.shards.iter().map(|shard| &shard.0[call as usize][at]);
-                let (count, total_micros) = buckets.fold((0, 0), |(count, micros), bucket| {
-                    let more = bucket.count.load(Ordering::Relaxed);
-                    (count + more, micros + bucket.micros.load(Ordering::Relaxed))
-                });
+            let sums = self.sums(|_, other| other == call);
+            for (at, (count, total_micros)) in sums.into_iter().enumerate() {
                 if count > 0 {
                     found.push(IoBucket { call: name, below_micros: 1 << at, count, total_micros });
                 }
             }
         }
         found
+    }
+
+    /// Operations by class of file, those that there were.
+    pub fn files(&self) -> Vec<FileStats> {
+        let classes = FileClass::ALL.into_iter();
+        let all = classes.flat_map(|class| Operation::ALL.map(|operation| (class, operation)));
+        all.map(|(class, operation)| self.stats(class, operation))
+            .filter(|stats| stats.requests > 0)
+            .collect()
+    }
+
+    fn stats(&self, class: FileClass, operation: Operation) -> FileStats {
+        let wanted = |of: FileClass, call| of == class && Operation::of(call) == operation;
+        let sums = self.sums(wanted);
+        let sum = |value: fn(&Calls) -> &AtomicU64| -> u64 {
+            self.some(wanted).map(|calls| value(calls).load(Ordering::Relaxed)).sum()
+        };
+        let count: u64 = sums.iter().map(|(count, _)| count).sum();
+        let maxima = self.some(wanted).map(|calls| calls.max_micros.load(Ordering::Relaxed));
+        let max_micros = maxima.max().unwrap_or(0);
+        let at_most = |share: u64| {
+            let (wanted, mut seen) = ((count * share).div_ceil(100), 0);
+            let found = sums.iter().position(|(count, _)| {
+                seen += count;
+                seen >= wanted
+            });
+            found.map_or(0, |bucket| (1_u64 << bucket).min(max_micros))
+        };
+        // What io_uring handed over counts by its parts.
+        let is_ring = |of: FileClass, call| wanted(of, call) && call == Call::IoUringEnter;
+        let handed: u64 = self.sums(is_ring).iter().map(|(count, _)| count).sum();
+        FileStats {
+            class,
+            operation,
+            requests: count - handed + sum(|calls| &calls.parts),
+            bytes: sum(|calls| &calls.bytes),
+            errors: sum(|calls| &calls.errors),
+            aligned: sum(|calls| &calls.aligned),
+            total_micros: sums.iter().map(|(_, micros)| micros).sum(),
+            p50_micros: at_most(50),
+            p95_micros: at_most(95),
+            p99_micros: at_most(99),
+            max_micros,
+        }
+    }
+}
+
+impl Calls {
+    fn add(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let bucket = ((u64::BITS - micros.leading_zeros()) as usize).min(BUCKETS - 1);
+        let bucket = &self.buckets[bucket];
+        bucket.count.fetch_add(1, Ordering::Relaxed);
+        bucket.micros.fetch_add(micros, Ordering::Relaxed);
+        if micros > self.max_micros.load(Ordering::Relaxed) {
+            self.max_micros.fetch_max(micros, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_counted_by_the_class_of_the_file() {
+        let path = std::env::temp_dir().join(format!("squall-io-{}", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let times = IoTimes::default();
+        let before = waits::mine();
+        times.write_all(FileClass::Log, &file, &[0; BLOCK_BYTES], 0).unwrap();
+        times.write_all(FileClass::Log, &file, &[0; 100], 10).unwrap();
+        times.time((FileClass::Log, Call::Fdatasync), || file.sync_data()).unwrap();
+        let is_refused =
+            times.transfer((FileClass::Pages, Call::Pread), || file.read_at(&mut [0; 8], 0));
+        assert!(is_refused.is_err(), "the file is not open for reading");
+        let found = times.files();
+        let named =
+            |at: usize| (found[at].class, found[at].operation, found[at].requests, found[at].bytes);
+        assert_eq!(found.len(), 3);
+        assert_eq!(named(0), (FileClass::Pages, Operation::Read, 1, 0));
+        assert_eq!(found[0].errors, 1);
+        assert_eq!(named(1), (FileClass::Log, Operation::Write, 2, BLOCK_BYTES as u64 + 100));
+        assert_eq!((found[1].aligned, found[1].errors), (1, 0));
+        assert_eq!(named(2), (FileClass::Log, Operation::Sync, 1, 0));
+        assert!(found[2].p50_micros <= found[2].max_micros);
+        let waited = waits::mine().since(&before);
+        assert_eq!((waited.of(Wait::LogFlush).count, waited.of(Wait::Read).count), (3, 1));
     }
 }

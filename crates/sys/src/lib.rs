@@ -34,3 +34,4 @@ mod spin;
 pub mod sync;
 pub mod temporary;
 pub mod threads;
+pub mod waits;

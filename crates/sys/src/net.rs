@@ -22,6 +22,7 @@ use crate::interrupt::Waiting;
 pub use crate::readiness::Ready;
 use crate::simulation::network::Address;
 use crate::simulation::{self, VirtualListener, VirtualPoller, VirtualSocket, VirtualWaker};
+use crate::waits::{self, Wait};
 
 /// Events taken from the kernel at once.
 const EVENTS_PER_WAIT: usize = 256;
@@ -288,6 +289,7 @@ impl Stream {
     /// # Errors
     /// The socket is gone.
     pub fn wait_writable(&self, limit: Duration) -> io::Result<bool> {
+        let _waiting = waits::enter(Wait::Network);
         match self.real() {
             Ok(fd) => wait(fd, PollFlags::OUT, limit),
             Err(socket) => socket.wait_writable(limit),
@@ -299,6 +301,7 @@ impl Stream {
     /// # Errors
     /// The socket is gone.
     pub fn wait_readable(&self, limit: Duration) -> io::Result<bool> {
+        let _waiting = waits::enter(Wait::Network);
         match self.real() {
             Ok(fd) => wait(fd, PollFlags::IN, limit),
             Err(socket) => socket.wait_readable(limit),
@@ -467,14 +470,16 @@ impl Poller {
         self.ready.clear();
         let epoll = match &self.backend {
             Backend::Epoll(epoll) => epoll,
-            Backend::Virtual(poller) => return poller.wait(limit, &mut self.ready),
+            Backend::Virtual(poller) => {
+                return waits::idle(|| poller.wait(limit, &mut self.ready));
+            }
         };
         let limit = limit.map(|limit| Timespec {
             tv_sec: limit.as_secs() as i64,
             tv_nsec: i64::from(limit.subsec_nanos()),
         });
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_PER_WAIT];
-        let events = match epoll::wait(epoll, &mut events, limit.as_ref()) {
+        let events = match waits::idle(|| epoll::wait(epoll, &mut events, limit.as_ref())) {
             Ok((events, _)) => events,
             Err(Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),

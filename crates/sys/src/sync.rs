@@ -13,6 +13,7 @@ use std::sync as backend;
 use std::time::Duration;
 
 use crate::simulation::{self, Key, Woken};
+use crate::waits::{self, Wait};
 
 pub use backend::{RwLockReadGuard, RwLockWriteGuard};
 /// Reference counting is the standard library's: no model checks it.
@@ -88,6 +89,7 @@ impl<T> Mutex<T> {
     /// Without the reference to the mutex, so that the returned value fits into registers.
     #[cold]
     fn lock_contended(&self) -> backend::MutexGuard<'_, T> {
+        let _waiting = waits::enter(Wait::Mutex);
         match simulation::current() {
             Some(here) => until(&here, || free(self.0.try_lock())),
             None => self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
@@ -143,6 +145,7 @@ impl<T> RwLock<T> {
 
     #[cold]
     fn read_contended(&self) -> RwLockReadGuard<'_, T> {
+        let _waiting = waits::enter(Wait::Mutex);
         match simulation::current() {
             Some(here) => until(&here, || free(self.0.try_read())),
             None => self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()),
@@ -151,6 +154,7 @@ impl<T> RwLock<T> {
 
     #[cold]
     fn write_contended(&self) -> RwLockWriteGuard<'_, T> {
+        let _waiting = waits::enter(Wait::Mutex);
         match simulation::current() {
             Some(here) => until(&here, || free(self.0.try_write())),
             None => self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()),
@@ -177,7 +181,8 @@ pub enum Waited {
     TimedOut,
 }
 
-/// A condition variable for `Mutex`.
+/// A condition variable for `Mutex`. A thread that waits for it counts as idle, unless its caller is inside a wait of another kind (`waits::enter`): most conditions are
+/// a background thread's next turn.
 #[derive(Default, Debug)]
 pub struct Condvar(backend::Condvar);
 
@@ -193,6 +198,7 @@ impl Condvar {
 
     /// Gives the mutex up until notified.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let _waiting = waits::enter(Wait::Idle);
         let MutexGuard { mutex, guard } = guard;
         if let Some(here) = simulation::current() {
             // No other thread runs between the two.
@@ -215,6 +221,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         limit: Duration,
     ) -> (MutexGuard<'a, T>, Waited) {
+        let _waiting = waits::enter(Wait::Idle);
         let MutexGuard { mutex, guard } = guard;
         if let Some(here) = simulation::current() {
             drop(guard);

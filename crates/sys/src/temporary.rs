@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk;
-use crate::io_times::{Call, IoTimes};
+use crate::io_times::{Call, FileClass, IoTimes};
 use crate::simulation::{self, file_tree::unnamed_file};
 
 /// Where a session makes its files, and where calls to them are counted.
@@ -72,7 +72,7 @@ impl UnnamedFile {
     /// I/O.
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         match &self.file {
-            Unnamed::Real(file) => self.times.write_all(file, buf, offset),
+            Unnamed::Real(file) => self.times.write_all(FileClass::Temporary, file, buf, offset),
             Unnamed::Virtual(file) => file.write_at(buf, offset),
         }
     }
@@ -90,7 +90,7 @@ impl UnnamedFile {
                 Unnamed::Real(file) => file.read_at(rest, at),
                 Unnamed::Virtual(file) => file.read_at(rest, at),
             };
-            match self.times.time(Call::Pread, read) {
+            match self.times.transfer((FileClass::Temporary, Call::Pread), read) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

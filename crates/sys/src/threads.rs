@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::simulation::{self, VirtualThread};
+use crate::waits::{self, Wait};
 
 /// A running thread; joined when asked, else detached on drop.
 pub struct Thread(Handle);
@@ -58,7 +59,15 @@ fn spawn_sized(
     if let Some(stack_bytes) = stack_bytes {
         builder = builder.stack_size(stack_bytes);
     }
-    builder.spawn(body).map(|thread| Thread(Handle::Real(thread)))
+    builder.spawn(seen(body)).map(|thread| Thread(Handle::Real(thread)))
+}
+
+/// A thread that others see from its start, not only from its first wait.
+fn seen<T>(body: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    || {
+        waits::slot();
+        body()
+    }
 }
 
 #[cfg(not(any(loom, shuttle)))]
@@ -122,10 +131,12 @@ pub fn yield_now() {
 pub fn sleep(time: Duration) {
     if cfg!(any(loom, shuttle)) {
         yield_now();
-    } else if let Some(here) = simulation::current() {
-        here.pause(time);
-    } else {
-        std::thread::sleep(time);
+        return;
+    }
+    let _waiting = waits::enter(Wait::Sleep);
+    match simulation::current() {
+        Some(here) => here.pause(time),
+        None => std::thread::sleep(time),
     }
 }
 
@@ -195,10 +206,10 @@ pub fn together<T: Send>(name: &str, count: usize, work: impl Fn(usize) -> T + S
         let work = &work;
         let helpers: Vec<_> = (1..count)
             .filter_map(|number| {
-                let body = move || {
+                let body = seen(move || {
                     lower_priority();
                     work(number)
-                };
+                });
                 std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, body).ok()
             })
             .collect();

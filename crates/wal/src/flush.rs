@@ -10,6 +10,7 @@ use std::time::Duration;
 use sys::model::breaks;
 use sys::sync::atomic::{AtomicU64, Ordering};
 use sys::sync::{Condvar, Mutex, MutexGuard};
+use sys::waits::{self, Wait};
 
 use crate::follow::LogPlace;
 use crate::log::{FailurePolicy, Log};
@@ -153,6 +154,7 @@ impl Log {
             if flusher.is_gathered(ticket) || flusher.writing >= self.config.flights {
                 let at = slot(flusher.write_of(ticket));
                 flusher.sleepers[at] += 1;
+                let _waiting = waits::enter(Wait::LogFlush);
                 flusher = self.flush.flushed[at].wait(flusher);
                 flusher.sleepers[at] -= 1;
                 continue;

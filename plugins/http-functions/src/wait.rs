@@ -42,6 +42,7 @@ pub(crate) fn perform_and_wait(
     });
     started.map_err(|error| Error::internal(error.to_string()))?;
     let outcome = sys::blocking::blocking(|| {
+        let _waiting = sys::waits::enter(sys::waits::Wait::Network);
         let mut outcome = shared.outcome.lock();
         loop {
             if let Some(outcome) = outcome.take() {

@@ -168,6 +168,7 @@ impl Pool {
             }
             let state = self.state.lock();
             if state.idle.is_empty() {
+                let _waiting = sys::waits::enter(sys::waits::Wait::Mutex);
                 drop(self.freed.wait_for(state, WAIT_STEP));
             }
         }

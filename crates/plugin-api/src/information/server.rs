@@ -66,6 +66,8 @@ pub struct ProcessView {
     pub account: String,
     /// Attributes that the client sent: names and values.
     pub attributes: Arc<[(String, String)]>,
+    /// Slot (`sys::waits`) of the thread that runs its statement, while one does.
+    pub thread: Option<u32>,
 }
 
 /// The number of calls of one kind to the operating system's files by duration.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::contract::{BLOCK_BYTES, BlockBuffer, Disk, File, OpenMode, SyncPolicy};
 use crate::clock::monotonic;
-use crate::io_times::{Call, IoTimes};
+use crate::io_times::{Call, FileClass, IoTimes};
 use crate::ring::WriteRing;
 use crate::simulation::{self, file_tree};
 use crate::sync::Mutex;
@@ -140,7 +140,8 @@ impl Disk for ReadOnlyDisk {
     fn open(&self, name: &str, _mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = std::fs::File::open(self.root.join(name))?;
         // There is nothing of its own to sync.
-        Ok(Arc::new(RealFile { file, policy: SyncPolicy::Never, times: self.times.clone() }))
+        let (class, times) = (FileClass::of(name), self.times.clone());
+        Ok(Arc::new(RealFile { file, class, policy: SyncPolicy::Never, times }))
     }
 
     fn remove(&self, _name: &str) -> io::Result<()> {
@@ -174,6 +175,7 @@ fn list_files(root: &Path) -> io::Result<Vec<String>> {
 
 struct RealFile {
     file: std::fs::File,
+    class: FileClass,
     policy: SyncPolicy,
     times: Arc<IoTimes>,
 }
@@ -185,7 +187,7 @@ impl File for RealFile {
         while done < buf.len() {
             let rest = &mut buf[done..];
             let read = || self.file.read_at(rest, offset + done as u64);
-            match self.times.time(Call::Pread, read) {
+            match self.times.transfer((self.class, Call::Pread), read) {
                 Ok(0) => break,
                 Ok(count) => {
                     done += count;
@@ -216,7 +218,7 @@ impl File for RealFile {
                 };
                 usize::try_from(count).map_err(|_| io::Error::last_os_error())
             };
-            match self.times.time(Call::Pread, read) {
+            match self.times.transfer((self.class, Call::Pread), read) {
                 Ok(0) => break,
                 Ok(count) => {
                     done += count;
@@ -233,12 +235,14 @@ impl File for RealFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.times.write_all(&self.file, buf, offset)
+        self.times.write_all(self.class, &self.file, buf, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
         match self.policy {
-            SyncPolicy::Device => self.times.time(Call::Fdatasync, || self.file.sync_data()),
+            SyncPolicy::Device => {
+                self.times.time((self.class, Call::Fdatasync), || self.file.sync_data())
+            }
             SyncPolicy::Never => Ok(()),
         }
     }
@@ -248,7 +252,7 @@ impl File for RealFile {
     }
 
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
-        self.times.time(Call::Ftruncate, || self.file.set_len(size_bytes))
+        self.times.time((self.class, Call::Ftruncate), || self.file.set_len(size_bytes))
     }
 }
 
@@ -278,13 +282,13 @@ const BOUNCE_BYTES: usize = 1 << 20;
 impl DirectFile {
     fn write_direct(&self, buf: &[u8], mut offset: u64) -> io::Result<()> {
         if buf.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
-            return self.cached.times.write_all(&self.direct, buf, offset);
+            return self.cached.times.write_all(self.cached.class, &self.direct, buf, offset);
         }
         let mut bounce = self.bounce.lock();
         for chunk in buf.chunks(BOUNCE_BYTES) {
             let aligned = bounce.reset(chunk.len());
             aligned.copy_from_slice(chunk);
-            self.cached.times.write_all(&self.direct, aligned, offset)?;
+            self.cached.times.write_all(self.cached.class, &self.direct, aligned, offset)?;
             offset += chunk.len() as u64;
         }
         Ok(())
@@ -369,7 +373,8 @@ impl File for PageFile {
         };
         match &self.ring {
             Some(ring) if parts.len() > 1 && parts.iter().all(is_direct) => {
-                ring.lock().write(&self.direct.file, parts, &self.direct.times)
+                let direct = &self.direct;
+                ring.lock().write((direct.class, &direct.file), parts, &direct.times)
             }
             _ => parts.iter().try_for_each(|(offset, bytes)| self.write_at(bytes, *offset)),
         }
@@ -396,7 +401,8 @@ impl RealDisk {
             .create(mode == OpenMode::OrCreate)
             .truncate(false)
             .open(self.root.join(name))?;
-        Ok(RealFile { file, policy: self.policy, times: self.times.clone() })
+        let (class, times) = (FileClass::of(name), self.times.clone());
+        Ok(RealFile { file, class, policy: self.policy, times })
     }
 }
 
@@ -428,13 +434,16 @@ impl Disk for RealDisk {
 
     fn open_pages(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         use std::os::unix::fs::OpenOptionsExt;
-        let cached = self.open_cached(name, mode)?;
+        let mut cached = self.open_cached(name, mode)?;
+        if cached.class == FileClass::Other {
+            cached.class = FileClass::Pages;
+        }
         let mut options = std::fs::OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_DIRECT);
         Ok(match options.open(self.root.join(name)) {
             Ok(file) => {
                 let (policy, times) = (self.policy, self.times.clone());
-                let direct = RealFile { file, policy, times };
+                let direct = RealFile { file, class: cached.class, policy, times };
                 let ring = self.uses_io_uring.then(Mutex::default);
                 Arc::new(PageFile { cached, direct, ring })
             }

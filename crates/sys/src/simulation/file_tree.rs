@@ -11,6 +11,7 @@ use super::scheduler::{Core, Here};
 use crate::disk::{Disk, File, OpenMode, SyncPolicy};
 use crate::file_kinds::{About, Existing};
 use crate::sim::SimDisk;
+use crate::waits::{self, Wait};
 
 /// The least duration of a call.
 const READ: Duration = Duration::from_micros(20);
@@ -142,11 +143,13 @@ impl OpenFile {
 
 impl File for OpenFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let _waiting = waits::enter(Wait::Read);
         self.machine.call(READ, None, 0, &[]);
         self.file.read_at(buf, offset)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let _waiting = waits::enter(Wait::Write);
         self.change("write", WRITE, offset, buf);
         self.file.write_at(buf, offset)
     }
@@ -155,6 +158,7 @@ impl File for OpenFile {
         if self.sync == SyncPolicy::Never {
             return Ok(());
         }
+        let _waiting = waits::enter(Wait::Sync);
         self.change("sync", SYNC, 0, &[]);
         self.file.sync()
     }

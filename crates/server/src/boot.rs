@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use error_log::ErrorLog;
 use plugin_api::{ListenerContext, Loading, Module, Registry, SessionFactory};
 use session::{PluginChoice, PluginHost, RootAccount, Server, ServerConfig, Wanted};
 use sys::clock::RealClock;
@@ -21,7 +22,7 @@ use crate::options::{HELP, Options, Request};
 use crate::recovery::RecoveryState;
 use crate::running::Running;
 use crate::stop::{Stop, obey_signals};
-use crate::{VERSION, log, options, plugins};
+use crate::{VERSION, options, plugins};
 
 pub(crate) type BootResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -53,13 +54,16 @@ fn run_server(options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if let Err(error) = log::start(options.log_error.as_deref(), options.verbosity) {
-        sys::process::print_error(&format!("squalld: log: {error}\n"));
-        return ExitCode::FAILURE;
-    }
+    let log = match ErrorLog::start(options.log_error.as_deref(), options.verbosity) {
+        Ok(log) => log,
+        Err(error) => {
+            sys::process::print_error(&format!("squalld: log: {error}\n"));
+            return ExitCode::FAILURE;
+        }
+    };
     let outcome = match &options.restore {
         Some(restore) => crate::restore::run(options, restore, &directory),
-        None => serve(options, &directory),
+        None => serve(options, &directory, &Stop::new(log)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -71,10 +75,9 @@ fn run_server(options: &Options) -> ExitCode {
 }
 
 /// From an open data directory to a clean stop.
-fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
+fn serve(options: &Options, directory: &DataDirectory, stop: &Stop) -> BootResult<()> {
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
-    let stop = Stop::default();
-    obey_signals(&stop)?;
+    obey_signals(stop)?;
     let state = Arc::new(RecoveryState::new());
     if options.unsafe_no_sync {
         warn!("################################################################");
@@ -82,15 +85,16 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
         warn!("# machine will lose commits and may destroy the data directory. #");
         warn!("################################################################");
     }
-    let Some((engines, early)) = open_engines(options, directory, &state, &stop)? else {
+    let Some((engines, early)) = open_engines(options, directory, &state, stop)? else {
         info!("stopped while recovering; recovery restarts at the next start");
         return Ok(());
     };
     if !engines.default.is_durable() {
         warn!("all data is kept in memory and is lost at shutdown");
     }
-    let registry = Registry::knowing(&plugins::known(&engines, &directory.io_times));
-    let server = open_server(options, directory, &engines, registry, &stop)?;
+    let registry =
+        Registry::knowing(&plugins::known(&engines, &directory.io_times, stop.error_log()));
+    let server = open_server(options, directory, &engines, registry, stop)?;
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
     let running = match early {
         Some((gate, running)) => {
@@ -109,7 +113,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     let running = Arc::new(running);
     let host: Arc<dyn PluginHost> = running.clone();
     server.run_plugins_by(&host);
-    send_logs_to(&server, &stop);
+    send_logs_to(&server, stop);
     let port = server.global_text("port");
     // Recovery and reading the dictionary needed more memory than normal operation.
     sys::mem::give_back_freed();
@@ -134,11 +138,11 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
 /// Log sinks of plugins get the lines of the error log, and are told to open their files again.
 fn send_logs_to(server: &Arc<Server>, stop: &Stop) {
     let sinks = Arc::downgrade(server);
-    log::copy_to(Box::new(move |severity, line| {
+    stop.error_log().copy_to(move |severity, line| {
         if let Some(server) = sinks.upgrade() {
             server.log_line(severity, line);
         }
-    }));
+    });
     let files = Arc::downgrade(server);
     stop.on_flush(Box::new(move || files.upgrade().map_or(Ok(()), |server| server.reopen_logs())));
 }
@@ -222,7 +226,7 @@ fn waiting_server(
     waiting: &Engines,
     stop: &Stop,
 ) -> BootResult<Arc<Server>> {
-    let known = Registry::knowing(&plugins::known(waiting, &directory.io_times));
+    let known = Registry::knowing(&plugins::known(waiting, &directory.io_times, stop.error_log()));
     let others = known.modules().iter().filter(|module| module.info.loading != Loading::Always);
     let without = |module: &Module| PluginChoice {
         name: module.info.name.to_string(),

@@ -6,7 +6,6 @@ mod boot;
 mod data_directory;
 mod engines;
 mod gate;
-mod log;
 mod options;
 mod plugins;
 mod recovery;

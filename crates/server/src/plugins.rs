@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use error_log::{ErrorLog, ErrorLogPlugin};
 use plugin_api::Plugin;
 use sys::io_times::IoTimes;
 
 use crate::engines::Engines;
 
 /// All of them; `io_times` counts file operations.
-pub(crate) fn known(engines: &Engines, io_times: &Arc<IoTimes>) -> Vec<Box<dyn Plugin>> {
+pub(crate) fn known(
+    engines: &Engines,
+    io_times: &Arc<IoTimes>,
+    error_log: &Arc<ErrorLog>,
+) -> Vec<Box<dyn Plugin>> {
     vec![
         mysql_protocol::plugin(io_times.clone()),
         authentication::plugin(),
@@ -23,6 +28,7 @@ pub(crate) fn known(engines: &Engines, io_times: &Arc<IoTimes>) -> Vec<Box<dyn P
         Box::new(information_schema::InformationSchema),
         Box::new(show::ShowStatements),
         Box::new(execute::Execute),
+        Box::new(ErrorLogPlugin(error_log.clone())),
         Box::new(query_log::QueryLogs),
         Box::new(query_log::LoggingQuery),
         Box::new(audit::Audit),

@@ -3,18 +3,17 @@
 use std::io;
 use std::sync::Arc;
 
+use error_log::ErrorLog;
 use sys::signals::Signal;
 use sys::sync::{Condvar, Mutex};
 use tracing::{error, info};
 
-use crate::log;
-
 /// A stop request that one thread waits for. Clones share it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Stop(Arc<Inner>);
 
-#[derive(Default)]
 struct Inner {
+    error_log: Arc<ErrorLog>,
     reason: Mutex<Option<&'static str>>,
     asked: Condvar,
     /// Opens the files of plugins' logs again.
@@ -25,6 +24,17 @@ struct Inner {
 type Reopen = Box<dyn Fn() -> errors::Result<()> + Send>;
 
 impl Stop {
+    /// Nothing is requested yet. Signals open `error_log` again.
+    pub(crate) fn new(error_log: Arc<ErrorLog>) -> Stop {
+        let (reason, asked, reopen) = Default::default();
+        Stop(Arc::new(Inner { error_log, reason, asked, reopen }))
+    }
+
+    /// The process's log.
+    pub(crate) fn error_log(&self) -> &Arc<ErrorLog> {
+        &self.0.error_log
+    }
+
     /// Requests shutdown; the first reason counts.
     pub(crate) fn ask(&self, reason: &'static str) {
         self.0.reason.lock().get_or_insert(reason);
@@ -37,7 +47,7 @@ impl Stop {
     }
 
     fn flush(&self, signal: &'static str) {
-        match log::reopen() {
+        match self.0.error_log.open_again() {
             Ok(()) => info!(signal, "logs flushed"),
             // The old file is still written.
             Err(error) => error!(signal, "the error log cannot be reopened: {error}"),

@@ -143,6 +143,17 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Gives a file another name in the same directory; a file of that name is replaced.
+///
+/// # Errors
+/// `NotFound`, I/O.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match current() {
+        Some(here) => file_tree::rename(&here, from, to),
+        None => fs::rename(from, to),
+    }
+}
+
 /// Makes a directory that does not exist yet.
 ///
 /// # Errors

@@ -1,111 +1,116 @@
-//! A log file: opened when the first line comes, again after a rotation, and under another name when the name changes.
+//! Where logs of statements go: files in the data directory, written by a thread of their own and rotated as `log_rotate_*` say.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use errors::{Error, Result};
-use plugin_api::{BackgroundJob, RunningJob, SessionFactory};
-use sys::files::{Existing, File};
+use plugin_api::{BackgroundJob, GlobalValue, RunningJob, SessionFactory};
+use sys::log_file::{LogFile, LogFiles, Owner, Rotation, Target, Writer};
 use sys::sync::Mutex;
 use tracing::error;
 
 /// Only the server's own account reads logs: they hold texts of statements.
 const FILE_MODE: u32 = 0o640;
 
-/// Where relative names of files begin: the data directory, known when the server has started.
-#[derive(Debug, Default)]
-pub(crate) struct DataDirectory(Mutex<PathBuf>);
+/// The server, known once it has started.
+#[derive(Clone, Default)]
+struct Settings(Arc<Mutex<Option<Arc<dyn SessionFactory>>>>);
 
-impl DataDirectory {
+impl Settings {
+    fn server(&self) -> Option<Arc<dyn SessionFactory>> {
+        self.0.lock().clone()
+    }
+
+    fn rotation(&self) -> Rotation {
+        let Some(server) = self.server() else { return Rotation::default() };
+        let keep = server.global_integer("log_rotate_keep");
+        Rotation {
+            size_bytes: server.global_integer("log_rotate_size"),
+            age: Duration::from_secs(server.global_integer("log_rotate_interval")),
+            keep: usize::try_from(keep).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Relative names begin at the data directory.
     fn path_of(&self, name: &str) -> PathBuf {
-        self.0.lock().join(name)
+        let directory = self.server().map(|server| server.global_text("datadir"));
+        PathBuf::from(directory.unwrap_or_default()).join(name)
     }
 }
 
-impl BackgroundJob for DataDirectory {
+/// What a file needs to know.
+struct FileOwner {
+    settings: Settings,
+    name: GlobalValue,
+    header: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Owner for FileOwner {
+    fn target(&self) -> Target {
+        Target {
+            path: self.settings.path_of(&self.name.text()),
+            mode: FILE_MODE,
+            header: (self.header)(),
+            rotation: self.settings.rotation(),
+        }
+    }
+
+    fn failed(&self, path: &Path, error: &io::Error) {
+        error!(file = %path.display(), "a log cannot be written, its entries are lost: {error}");
+    }
+}
+
+/// The files of a plugin's logs.
+#[derive(Default)]
+pub(crate) struct Files {
+    settings: Settings,
+    files: LogFiles,
+}
+
+impl Files {
+    /// Adds a file whose name is a variable; `header` begins it.
+    pub(crate) fn add(
+        &mut self,
+        name: &GlobalValue,
+        header: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Arc<LogFile> {
+        let (settings, name) = (self.settings.clone(), name.clone());
+        self.files.add(Box::new(FileOwner { settings, name, header: Box::new(header) }))
+    }
+}
+
+/// Writes the files.
+impl BackgroundJob for Files {
     fn name(&self) -> &'static str {
-        "query log directory"
+        "query logs"
     }
 
     fn start(&self, sessions: Arc<dyn SessionFactory>) -> Result<Box<dyn RunningJob>> {
-        *self.0.lock() = PathBuf::from(sessions.global_text("datadir"));
-        Ok(Box::new(Nothing))
+        *self.settings.0.lock() = Some(sessions);
+        let writer = self.files.start("query log");
+        let writer = writer.map_err(|error| Error::internal(format!("query logs: {error}")))?;
+        Ok(Box::new(Writing { writer, settings: self.settings.clone() }))
     }
 }
 
-/// Nothing runs.
-struct Nothing;
-
-impl RunningJob for Nothing {
-    fn stop(self: Box<Self>) {}
+struct Writing {
+    writer: Writer,
+    settings: Settings,
 }
 
-/// A log's file.
-pub(crate) struct LogFile {
-    directory: Arc<DataDirectory>,
-    state: Mutex<State>,
+impl RunningJob for Writing {
+    fn stop(self: Box<Self>) {
+        self.writer.stop();
+        *self.settings.0.lock() = None;
+    }
 }
 
-#[derive(Default)]
-struct State {
-    open: Option<(String, File)>,
-    /// The last line could not be written: the error log knows.
-    has_failed: bool,
-}
-
-impl LogFile {
-    pub(crate) fn new(directory: Arc<DataDirectory>) -> LogFile {
-        LogFile { directory, state: Mutex::default() }
-    }
-
-    /// Appends to the file called `name`; `header` begins each file that is opened.
-    pub(crate) fn append(&self, name: &str, header: &str, line: &[u8]) {
-        let mut state = self.state.lock();
-        let written = self.write(&mut state, name, header, line);
-        match written {
-            Ok(()) => state.has_failed = false,
-            Err(error) if !state.has_failed => {
-                state.has_failed = true;
-                // A line for each statement would fill the error log.
-                error!(file = name, "a log cannot be written: {error}");
-            }
-            Err(_) => {}
-        }
-    }
-
-    fn write(
-        &self,
-        state: &mut State,
-        name: &str,
-        header: &str,
-        line: &[u8],
-    ) -> std::io::Result<()> {
-        if state.open.as_ref().is_none_or(|(open, _)| open != name) {
-            let path = self.directory.path_of(name);
-            let mut file = File::create(&path, FILE_MODE, Existing::Append)?;
-            file.write_all(header.as_bytes())?;
-            state.open = Some((name.to_owned(), file));
-        }
-        match &mut state.open {
-            Some((_, file)) => file.write_all(line),
-            None => Ok(()),
-        }
-    }
-
-    /// Opens the file again with the next line, in case it was renamed.
-    ///
-    /// # Errors
-    /// It cannot be opened.
-    pub(crate) fn reopen(&self, name: &str, header: &str) -> Result<()> {
-        let mut state = self.state.lock();
-        if state.open.is_none() {
-            return Ok(());
-        }
-        let before = state.open.take();
-        self.write(&mut state, name, header, b"").map_err(|error| {
-            state.open = before;
-            Error::internal(format!("log file '{name}': {error}"))
-        })
-    }
+/// Opens a file again by its name.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn reopen(file: &LogFile) -> Result<()> {
+    file.reopen().map_err(|error| Error::internal(format!("a log file: {error}")))
 }

@@ -2,20 +2,22 @@
 //!
 //! Knows statements only as observers see them: passwords are gone from their texts.
 
+mod entry;
 mod file;
 mod format;
 mod logging_query;
+mod sampling;
 mod server_logs;
 mod tables;
 
 use std::sync::Arc;
 
 use plugin_api::variable::Definition;
-use plugin_api::{Plugin, PluginInfo, Registrar};
+use plugin_api::{GlobalValue, Plugin, PluginInfo, Registrar};
 
 pub use logging_query::LoggingQuery;
 
-use file::DataDirectory;
+use file::Files;
 use server_logs::{LogVariables, ServerLogs};
 use tables::LogTable;
 
@@ -29,9 +31,10 @@ impl Plugin for QueryLogs {
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
-        let directory = Arc::new(DataDirectory::default());
         let variables = LogVariables::default();
-        let declared: [(&'static Definition, _); 8] = [
+        // Read by their names where files are written.
+        let rotation: [GlobalValue; 3] = Default::default();
+        let declared: [(&'static Definition, _); 14] = [
             (&server_logs::GENERAL_LOG, &variables.general),
             (&server_logs::GENERAL_LOG_FILE, &variables.general_file),
             (&server_logs::SLOW_QUERY_LOG, &variables.slow),
@@ -40,6 +43,12 @@ impl Plugin for QueryLogs {
             (&server_logs::LOG_QUERIES_NOT_USING_INDEXES, &variables.without_index),
             (&server_logs::LOG_SLOW_ADMIN_STATEMENTS, &variables.admin),
             (&server_logs::LOG_SLOW_EXTRA, &variables.extra),
+            (&server_logs::QUERY_LOG_FORMAT, &variables.format),
+            (&server_logs::LOG_SLOW_RATE_LIMIT, &variables.rate_limit),
+            (&server_logs::LOG_SLOW_RATE_TYPE, &variables.rate_type),
+            (&server_logs::LOG_ROTATE_SIZE, &rotation[0]),
+            (&server_logs::LOG_ROTATE_INTERVAL, &rotation[1]),
+            (&server_logs::LOG_ROTATE_KEEP, &rotation[2]),
         ];
         for (definition, value) in declared {
             registrar.variable(definition, value);
@@ -48,10 +57,12 @@ impl Plugin for QueryLogs {
         let slow_table = Arc::new(LogTable::slow());
         registrar.information_table(general_table.clone());
         registrar.information_table(slow_table.clone());
-        let logs = ServerLogs::new(variables, directory.clone(), general_table, slow_table);
-        let logs = Arc::new(logs);
+        let mut files = Files::default();
+        let logs = Arc::new(ServerLogs::new(variables, &mut files, general_table, slow_table));
+        let counted = logs.clone();
+        registrar.status("Query_log_entries_lost", move || counted.lost().to_string());
         registrar.observer(logs.clone());
         registrar.log_sink(logs);
-        registrar.job(directory);
+        registrar.job(Arc::new(files));
     }
 }

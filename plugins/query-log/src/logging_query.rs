@@ -10,10 +10,11 @@ use plugin_api::{
 };
 use regex::bytes::Regex;
 use serde_json::json;
+use sys::log_file::LogFile;
 use sys::sync::Mutex;
 use types::Value;
 
-use crate::file::{DataDirectory, LogFile};
+use crate::file::{self, Files};
 use crate::format::{csv_field, timestamp};
 
 static ENABLE: Definition =
@@ -66,8 +67,8 @@ impl Plugin for LoggingQuery {
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
-        let directory = Arc::new(DataDirectory::default());
-        let log = QueryLog::new(directory.clone());
+        let mut files = Files::default();
+        let log = QueryLog::new(&mut files);
         registrar.variable(&ENABLE, &log.enable);
         registrar.variable(&FILENAME, &log.filename);
         registrar.variable(&FORMAT, &log.format);
@@ -78,7 +79,7 @@ impl Plugin for LoggingQuery {
         let log = Arc::new(log);
         registrar.observer(log.clone());
         registrar.log_sink(log);
-        registrar.job(directory);
+        registrar.job(Arc::new(files));
     }
 }
 
@@ -109,21 +110,22 @@ struct QueryLog {
     pattern: GlobalValue,
     /// The pattern that was compiled last.
     matcher: Mutex<(String, Option<Regex>)>,
-    file: LogFile,
+    file: Arc<LogFile>,
 }
 
 impl QueryLog {
-    fn new(directory: Arc<DataDirectory>) -> QueryLog {
+    fn new(files: &mut Files) -> QueryLog {
+        let filename = GlobalValue::default();
         QueryLog {
             enable: GlobalValue::default(),
-            filename: GlobalValue::default(),
             format: GlobalValue::default(),
             slow_micros: GlobalValue::default(),
             big_result: GlobalValue::default(),
             big_examined: GlobalValue::default(),
             pattern: GlobalValue::default(),
             matcher: Mutex::default(),
-            file: LogFile::new(directory),
+            file: files.add(&filename, String::new),
+            filename,
         }
     }
 
@@ -169,7 +171,7 @@ impl Observer for QueryLog {
         let is_csv = self.format.text().eq_ignore_ascii_case("CSV");
         let mut line = if is_csv { csv_line(event, end) } else { json_line(event, end) };
         line.push('\n');
-        self.file.append(&self.filename.text(), "", line.as_bytes());
+        self.file.append(event.started_micros, line.as_bytes());
     }
 }
 
@@ -179,7 +181,7 @@ impl LogSink for QueryLog {
     }
 
     fn reopen(&self) -> Result<()> {
-        self.file.reopen(&self.filename.text(), "")
+        file::reopen(&self.file)
     }
 }
 
@@ -236,7 +238,7 @@ mod tests {
     fn a_pattern_is_checked_and_compiled_once() {
         assert!(check_pattern(&Value::text("(")).is_err());
         assert!(check_pattern(&Value::text("^select")).is_ok());
-        let log = QueryLog::new(Arc::default());
+        let log = QueryLog::new(&mut Files::default());
         log.pattern.store(Value::text("(?i)^select"));
         assert!(log.matches(b"SELECT 1") && !log.matches(b"UPDATE t SET a = 1"));
         log.pattern.store(Value::text(""));

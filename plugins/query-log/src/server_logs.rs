@@ -1,18 +1,19 @@
 //! The general log and the slow query log, to files in the reference's formats or to tables of `mysql`.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use errors::Result;
-use plugin_api::variable::{Definition, Kind, as_u64};
+use plugin_api::variable::{Definition, Kind, as_u64, uint};
 use plugin_api::{
     ConnectionEvent, EventSet, GlobalValue, LogSink, LoginFailure, Observer, SessionServices,
     StatementEnd, StatementEvent,
 };
-use types::{Time, Value};
+use sys::log_file::LogFile;
+use types::Value;
 
-use crate::file::{DataDirectory, LogFile};
-use crate::format::{timestamp, utc};
+use crate::entry::{GeneralEntry, SlowEntry, header, user_host};
+use crate::file::{self, Files};
+use crate::sampling::Sampling;
 use crate::tables::LogTable;
 
 pub(crate) static GENERAL_LOG: Definition =
@@ -59,6 +60,42 @@ pub(crate) static LOG_SLOW_EXTRA: Definition = Definition::global(
     "OFF",
     "Whether entries of the slow query log in files have further fields",
 );
+pub(crate) static QUERY_LOG_FORMAT: Definition = Definition::global(
+    "query_log_format",
+    Kind::Enum(&["TEXT", "JSON"]),
+    "TEXT",
+    "TEXT: the files of both logs have the reference's format. JSON: an object a line",
+);
+pub(crate) static LOG_SLOW_RATE_LIMIT: Definition = Definition::global(
+    "log_slow_rate_limit",
+    uint(1, 1_000_000),
+    "1",
+    "The slow query log takes one in so many sessions or statements, as log_slow_rate_type says",
+);
+pub(crate) static LOG_SLOW_RATE_TYPE: Definition = Definition::global(
+    "log_slow_rate_type",
+    Kind::Enum(&["session", "query"]),
+    "session",
+    "What log_slow_rate_limit counts",
+);
+pub(crate) static LOG_ROTATE_SIZE: Definition = Definition::global(
+    "log_rotate_size",
+    uint(0, u64::MAX),
+    "0",
+    "Bytes of a log file before it is renamed and a new one begins; 0 for no limit",
+);
+pub(crate) static LOG_ROTATE_INTERVAL: Definition = Definition::global(
+    "log_rotate_interval",
+    uint(0, 365 * 24 * 3600),
+    "0",
+    "Seconds after which a log file is renamed and a new one begins; 0 for never",
+);
+pub(crate) static LOG_ROTATE_KEEP: Definition = Definition::global(
+    "log_rotate_keep",
+    uint(0, 1000),
+    "10",
+    "Renamed files of a log that are kept: NAME.1 is the newest",
+);
 
 /// The variables of both logs.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +108,9 @@ pub(crate) struct LogVariables {
     pub(crate) without_index: GlobalValue,
     pub(crate) admin: GlobalValue,
     pub(crate) extra: GlobalValue,
+    pub(crate) format: GlobalValue,
+    pub(crate) rate_limit: GlobalValue,
+    pub(crate) rate_type: GlobalValue,
 }
 
 /// Where `log_output` sends entries.
@@ -93,90 +133,63 @@ impl Output {
     }
 }
 
+fn is_json(format: &GlobalValue) -> bool {
+    format.text().eq_ignore_ascii_case("JSON")
+}
+
 /// Both logs.
 pub(crate) struct ServerLogs {
     variables: LogVariables,
-    general_file: LogFile,
-    slow_file: LogFile,
+    general_file: Arc<LogFile>,
+    slow_file: Arc<LogFile>,
     general_table: Arc<LogTable>,
     slow_table: Arc<LogTable>,
+    sampling: Sampling,
 }
 
 impl ServerLogs {
     pub(crate) fn new(
         variables: LogVariables,
-        directory: Arc<DataDirectory>,
+        files: &mut Files,
         general_table: Arc<LogTable>,
         slow_table: Arc<LogTable>,
     ) -> ServerLogs {
+        let format = variables.format.clone();
+        // Lines of JSON need no header.
+        let header = move || if is_json(&format) { String::new() } else { header() };
         ServerLogs {
+            general_file: files.add(&variables.general_file, header.clone()),
+            slow_file: files.add(&variables.slow_file, header),
             variables,
-            general_file: LogFile::new(directory.clone()),
-            slow_file: LogFile::new(directory),
             general_table,
             slow_table,
+            sampling: Sampling::default(),
         }
+    }
+
+    /// Entries that could not be written.
+    pub(crate) fn lost(&self) -> u64 {
+        self.general_file.lost() + self.slow_file.lost()
     }
 
     fn output(&self) -> Output {
         Output::of(&self.variables.output.text())
     }
 
+    fn is_json(&self) -> bool {
+        is_json(&self.variables.format)
+    }
+
     fn log_general(&self, entry: &GeneralEntry<'_>) {
         let output = self.output();
         if output.file {
-            let name = self.variables.general_file.text();
-            self.general_file.append(&name, &header(), &entry.line());
+            let line = if self.is_json() { entry.json_line() } else { entry.line() };
+            self.general_file.append(entry.at_micros, &line);
         }
         if output.table {
             self.general_table.push(entry.row());
         }
     }
-}
-
-/// An entry of the general log.
-struct GeneralEntry<'a> {
-    at_micros: i64,
-    connection: u64,
-    user_host: &'a str,
-    command: &'a str,
-    argument: &'a [u8],
-}
-
-impl GeneralEntry<'_> {
-    fn line(&self) -> Vec<u8> {
-        let start =
-            format!("{}\t{:5} {}\t", timestamp(self.at_micros), self.connection, self.command);
-        let mut line = start.into_bytes();
-        line.extend_from_slice(self.argument);
-        line.push(b'\n');
-        line
-    }
-
-    fn row(&self) -> Vec<Value> {
-        vec![
-            Value::DateTime(utc(self.at_micros)),
-            Value::text(self.user_host),
-            Value::UInt(self.connection),
-            Value::UInt(0),
-            Value::text(self.command),
-            Value::Bytes(self.argument.into()),
-        ]
-    }
-}
-
-/// The first lines of a log file.
-fn header() -> String {
-    format!(
-        "squalld, Version: {}. started with:\nTime                 Id Command    Argument\n",
-        env!("CARGO_PKG_VERSION")
-    )
-}
-
-/// `user[user] @ host []`.
-fn user_host(user: &str, account: &str, host: &str) -> String {
-    let account_user = account.rsplit_once('@').map_or(account, |(user, _)| user);
-    format!("{account_user}[{user}] @ {host} []")
 }
 
 impl Observer for ServerLogs {
@@ -224,13 +237,13 @@ impl Observer for ServerLogs {
             return;
         }
         let output = self.output();
+        let entry = SlowEntry { event, end, has_extra: self.variables.extra.is_on() };
         if output.file {
-            let name = self.variables.slow_file.text();
-            let entry = slow_entry(event, end, self.variables.extra.is_on());
-            self.slow_file.append(&name, &header(), &entry);
+            let text = if self.is_json() { entry.json_line() } else { entry.text() };
+            self.slow_file.append(entry.ended_micros(), &text);
         }
         if output.table {
-            self.slow_table.push(slow_row(event, end));
+            self.slow_table.push(entry.row());
         }
     }
 
@@ -280,8 +293,8 @@ impl LogSink for ServerLogs {
     }
 
     fn reopen(&self) -> Result<()> {
-        let general = self.general_file.reopen(&self.variables.general_file.text(), &header());
-        let slow = self.slow_file.reopen(&self.variables.slow_file.text(), &header());
+        let general = file::reopen(&self.general_file);
+        let slow = file::reopen(&self.slow_file);
         general.and(slow)
     }
 }
@@ -308,67 +321,15 @@ impl ServerLogs {
         if (end.rows_examined as f64) < number(event.services, "min_examined_row_limit") {
             return false;
         }
-        self.variables.admin.is_on() || !ADMIN.contains(&event.verb().as_str())
+        if !self.variables.admin.is_on() && ADMIN.contains(&event.verb().as_str()) {
+            return false;
+        }
+        let one_in = self.variables.rate_limit.number();
+        match self.variables.rate_type.text().eq_ignore_ascii_case("query") {
+            true => self.sampling.takes_next(one_in),
+            false => Sampling::takes_session(event.session.connection_id, one_in),
+        }
     }
-}
-
-/// An entry of the slow log's file.
-fn slow_entry(event: &StatementEvent<'_>, end: &StatementEnd<'_>, extra: bool) -> Vec<u8> {
-    let session = &event.session;
-    let ended = event.started_micros + end.elapsed_micros as i64;
-    let mut text = format!("# Time: {}\n# User@Host: ", timestamp(ended));
-    text.push_str(&user_host(session.user, session.account, session.host));
-    let _ = write!(
-        text,
-        "  Id: {:5}\n# Query_time: {:.6}  Lock_time: 0.000000 Rows_sent: {}  Rows_examined: {}",
-        session.connection_id,
-        end.elapsed_micros as f64 / 1e6,
-        end.rows_sent,
-        end.rows_examined
-    );
-    if extra {
-        let code = end.error.map_or(0, |error| error.code().0);
-        let start = timestamp(event.started_micros);
-        let _ = write!(
-            text,
-            " Thread_id: {} Errno: {code} Rows_affected: {} Start: {start} End: {}",
-            session.connection_id,
-            end.rows_affected,
-            timestamp(ended)
-        );
-    }
-    text.push('\n');
-    if let Some(schema) = session.schema {
-        let _ = writeln!(text, "use {schema};");
-    }
-    let _ = writeln!(text, "SET timestamp={};", event.started_micros.div_euclid(1_000_000));
-    let mut entry = text.into_bytes();
-    match event.command {
-        "Query" | "Execute" => entry.extend_from_slice(event.text),
-        other => entry.extend_from_slice(format!("# administrator command: {other}").as_bytes()),
-    }
-    entry.extend_from_slice(b";\n");
-    entry
-}
-
-/// A row of `mysql.slow_log`.
-fn slow_row(event: &StatementEvent<'_>, end: &StatementEnd<'_>) -> Vec<Value> {
-    let session = &event.session;
-    let elapsed = i64::try_from(end.elapsed_micros).unwrap_or(i64::MAX);
-    vec![
-        Value::DateTime(utc(event.started_micros)),
-        Value::text(&user_host(session.user, session.account, session.host)),
-        Value::Time(Time::from_micros_clamped(elapsed)),
-        Value::Time(Time::from_micros_clamped(0)),
-        Value::Int(i64::try_from(end.rows_sent).unwrap_or(i64::MAX)),
-        Value::Int(i64::try_from(end.rows_examined).unwrap_or(i64::MAX)),
-        Value::text(session.schema.unwrap_or_default()),
-        Value::Int(i64::try_from(end.last_insert_id).unwrap_or(i64::MAX)),
-        Value::Int(0),
-        Value::UInt(0),
-        Value::Bytes(event.text.into()),
-        Value::UInt(session.connection_id),
-    ]
 }
 
 #[cfg(test)]
@@ -380,18 +341,5 @@ mod tests {
         assert!(Output::of("NONE,FILE").is_none());
         assert!(Output::of("").is_none());
         assert_eq!(Output::of("FILE,TABLE"), Output { file: true, table: true });
-    }
-
-    #[test]
-    fn a_general_entry_is_a_line_as_in_the_reference() {
-        let entry = GeneralEntry {
-            at_micros: 1_000_000,
-            connection: 8,
-            user_host: "root[root] @ localhost []",
-            command: "Query",
-            argument: b"SELECT 1",
-        };
-        let expected = b"1970-01-01T00:00:01.000000Z\t    8 Query\tSELECT 1\n";
-        assert_eq!(entry.line(), expected);
     }
 }

@@ -319,6 +319,11 @@ pub(crate) fn remove(here: &Here, path: &Path) -> io::Result<()> {
     disk_at(here, parent, SyncPolicy::Device)?.remove(&name)
 }
 
+pub(crate) fn rename(here: &Here, from: &Path, to: &Path) -> io::Result<()> {
+    let ((parent, from), (_, to)) = (split(from)?, split(to)?);
+    disk_at(here, parent, SyncPolicy::Device)?.rename(&from, &to)
+}
+
 pub(crate) fn create_directory(here: &Here, path: &Path) -> io::Result<()> {
     let path = absolute(path);
     let parent = path.parent().unwrap_or(Path::new("/")).to_owned();

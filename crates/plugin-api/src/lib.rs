@@ -1,4 +1,4 @@
-//! Every plugin slot except storage: functions, aggregates, languages of stored programs, authentication, listeners, information tables,
+//! Every plugin slot except storage: functions, aggregates, languages of stored programs, authentication, listeners, HTTP routes, information tables,
 //! statement rewriters, time zones, background jobs, variables, and the registry of the known and the loaded plugins.
 //!
 //! Invariant: a plugin sees the server only through the types here; none of them leads to a session, a plan or the catalog.
@@ -7,6 +7,7 @@ mod authentication;
 mod authorization;
 mod forward;
 mod function;
+mod http;
 mod information;
 mod job;
 pub mod kit;
@@ -37,6 +38,9 @@ pub use function::{
     BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel,
     MadeBinding, NullRule, ScalarFunction, SessionServices, StatementKernel, TableFunction,
     TruthArguments,
+};
+pub use http::{
+    ConsolePage, HttpAccess, HttpReply, HttpRequest, HttpRoute, HttpRoutes, HttpServer,
 };
 pub use information::{
     AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,

@@ -11,6 +11,7 @@ use types::{AggregateRole, FunctionRole, Value, ZoneRules};
 use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
 use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
+use crate::http::{ConsolePage, HttpRoutes};
 use crate::information::InformationTable;
 use crate::job::BackgroundJob;
 use crate::language::ProgramLanguage;
@@ -50,6 +51,8 @@ pub struct Registry {
     observers: Vec<Arc<dyn Observer>>,
     authorizers: Vec<Arc<dyn Authorizer>>,
     log_sinks: Vec<Arc<dyn LogSink>>,
+    http_routes: Vec<Arc<dyn HttpRoutes>>,
+    console_pages: Vec<ConsolePage>,
     states: HashMap<&'static str, SharedState>,
 }
 
@@ -121,6 +124,8 @@ impl Registry {
             observers,
             authorizers,
             log_sinks,
+            http_routes,
+            console_pages,
             states,
         } = part;
         self.functions.extend(functions.iter().map(|(name, function)| (*name, function.clone())));
@@ -146,6 +151,8 @@ impl Registry {
         self.observers.extend_from_slice(observers);
         self.authorizers.extend_from_slice(authorizers);
         self.log_sinks.extend_from_slice(log_sinks);
+        self.http_routes.extend_from_slice(http_routes);
+        self.console_pages.extend_from_slice(console_pages);
         self.states.extend(states.iter().map(|(name, state)| (*name, state.clone())));
     }
 
@@ -264,6 +271,16 @@ impl Registry {
     /// All log sinks.
     pub fn log_sinks(&self) -> &[Arc<dyn LogSink>] {
         &self.log_sinks
+    }
+
+    /// The calls over HTTP.
+    pub fn http_routes(&self) -> &[Arc<dyn HttpRoutes>] {
+        &self.http_routes
+    }
+
+    /// The pages of the web console.
+    pub fn console_pages(&self) -> &[ConsolePage] {
+        &self.console_pages
     }
 
     /// The scalar function called `name` (upper case).
@@ -520,5 +537,17 @@ impl Registrar<'_> {
     pub fn log_sink(&mut self, sink: Arc<dyn LogSink>) {
         self.items.push(("LOG SINK", sink.name().to_owned()));
         self.registry.log_sinks.push(sink);
+    }
+
+    /// Adds calls over HTTP.
+    pub fn http_routes(&mut self, routes: Arc<dyn HttpRoutes>) {
+        self.items.push(("HTTP ROUTES", routes.name().to_owned()));
+        self.registry.http_routes.push(routes);
+    }
+
+    /// Adds a page of the web console.
+    pub fn console_page(&mut self, page: ConsolePage) {
+        self.items.push(("CONSOLE PAGE", page.name.to_owned()));
+        self.registry.console_pages.push(page);
     }
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine_api::CancelToken;
-use errors::{Error, Result};
+use errors::{Error, Result, bail};
 use types::Value;
 
 use crate::authentication::{AccountSecret, Authenticator};
+use crate::http::{ConsolePage, HttpRoutes};
+use crate::information::InfoColumn;
 use crate::result::{ColumnMeta, OkInfo, ResultSink};
 
 /// The origin of a connection.
@@ -127,6 +129,26 @@ pub trait SessionFactory: Send + Sync {
     /// Status variables of the server as a whole, as SHOW GLOBAL STATUS has them, in order of name. Adds up all sessions: for callers who
     /// ask once a second, not once a statement.
     fn status(&self) -> Vec<(String, String)>;
+    /// The calls over HTTP of the plugins that are loaded now.
+    fn http_routes(&self) -> Vec<Arc<dyn HttpRoutes>> {
+        Vec::new()
+    }
+    /// The console pages of the plugins that are loaded now.
+    fn console_pages(&self) -> Vec<ConsolePage> {
+        Vec::new()
+    }
+    /// Reads an information table as the server itself, which has every privilege: gives the columns and the values of each row.
+    ///
+    /// # Errors
+    /// 1109 for an unknown table; what `emit` returns.
+    fn read_information(
+        &self,
+        schema: &str,
+        table: &str,
+        _emit: &mut dyn FnMut(&[InfoColumn], &[Value]) -> Result<()>,
+    ) -> Result<()> {
+        bail!(UNKNOWN_TABLE, table, schema)
+    }
     /// Adds to a status counter (`Connections`, `Aborted_connects`, `Bytes_sent`...). Called rarely, not per statement.
     fn count_status(&self, name: &'static str, amount: u64);
 }
@@ -252,6 +274,10 @@ pub trait SessionHandle: Send {
     fn integer_variable(&self, name: &str) -> u64;
     /// Character set id that results and messages are sent in; utf8mb4 unless the client asked otherwise. 63 for "as stored".
     fn result_collation(&self) -> u16;
+    /// Whether the account has a global or dynamic privilege, given in capitals.
+    fn has_privilege(&self, _name: &str) -> bool {
+        false
+    }
     /// Flags for an OK that the protocol sends itself (COM_PING).
     fn state(&self) -> OkInfo;
 }

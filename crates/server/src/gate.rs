@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
-    ConnectionKind, ExecuteRequest, ForwardingSink, OkInfo, PreparedInfo, QueryAttribute,
-    ResultSink, SessionFactory, SessionHandle,
+    ConnectionKind, ConsolePage, ExecuteRequest, ForwardingSink, HttpRoutes, InfoColumn, OkInfo,
+    PreparedInfo, QueryAttribute, ResultSink, SessionFactory, SessionHandle,
 };
 use session::Server;
+use types::Value;
 
 use crate::recovery::RecoveryState;
 
@@ -119,6 +120,23 @@ impl SessionFactory for Entrance {
 
     fn status(&self) -> Vec<(String, String)> {
         self.0.server().status()
+    }
+
+    fn http_routes(&self) -> Vec<Arc<dyn HttpRoutes>> {
+        self.0.server().http_routes()
+    }
+
+    fn console_pages(&self) -> Vec<ConsolePage> {
+        self.0.server().console_pages()
+    }
+
+    fn read_information(
+        &self,
+        schema: &str,
+        table: &str,
+        emit: &mut dyn FnMut(&[InfoColumn], &[Value]) -> Result<()>,
+    ) -> Result<()> {
+        self.0.server().read_information(schema, table, emit)
     }
 
     fn count_status(&self, name: &'static str, amount: u64) {
@@ -254,6 +272,10 @@ impl SessionHandle for WaitingSession {
 
     fn result_collation(&self) -> u16 {
         self.inner.result_collation()
+    }
+
+    fn has_privilege(&self, name: &str) -> bool {
+        self.inner.has_privilege(name)
     }
 
     fn state(&self) -> OkInfo {

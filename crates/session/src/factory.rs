@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ::accounts::{DEFAULT_METHOD, is_insecure};
 use errors::{Error, Result, bail};
 use plugin_api::{
-    AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, SessionFactory,
-    SessionHandle,
+    AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, ConsolePage,
+    HttpRoutes, InfoColumn, SessionFactory, SessionHandle,
 };
 use types::Value;
 use variables::{Scope, as_text, as_u64};
@@ -74,6 +74,23 @@ impl SessionFactory for Server {
 
     fn status(&self) -> Vec<(String, String)> {
         describe::global_status(self)
+    }
+
+    fn http_routes(&self) -> Vec<Arc<dyn HttpRoutes>> {
+        self.registry().http_routes().to_vec()
+    }
+
+    fn console_pages(&self) -> Vec<ConsolePage> {
+        self.registry().console_pages().to_vec()
+    }
+
+    fn read_information(
+        &self,
+        schema: &str,
+        table: &str,
+        emit: &mut dyn FnMut(&[InfoColumn], &[Value]) -> Result<()>,
+    ) -> Result<()> {
+        self.read_as_itself(schema, table, emit)
     }
 
     fn count_status(&self, name: &'static str, amount: u64) {

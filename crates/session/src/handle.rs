@@ -1,5 +1,6 @@
 //! A session as a protocol sees it: the commands of clients.
 
+use catalog::PrivilegeSet;
 use errors::Result;
 use plugin_api::{
     AuthRequest, ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute,
@@ -132,6 +133,14 @@ impl SessionHandle for Handle {
             Some(charset) => {
                 self.session.client.results_collation.unwrap_or(charset.default_collation.0)
             }
+        }
+    }
+
+    fn has_privilege(&self, name: &str) -> bool {
+        let privileges = &self.session.privileges;
+        match PrivilegeSet::named(name) {
+            Some(needed) => privileges.global().contains(needed),
+            None => privileges.has_dynamic(name),
         }
     }
 

@@ -29,6 +29,7 @@ mod lock_tables;
 mod maintenance;
 mod observed;
 mod outfile;
+mod own_facts;
 mod placeholders;
 mod plan_cache;
 mod plan_privileges;

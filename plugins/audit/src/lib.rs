@@ -5,6 +5,7 @@
 
 mod filter;
 mod log;
+mod page;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use plugin_api::{Plugin, PluginInfo, Registrar};
 
 use crate::filter::Filter;
 use crate::log::{AuditJob, AuditLog};
+use crate::page::{AuditRoutes, PAGE};
 
 /// The plugin.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ impl Plugin for Audit {
         registrar.status("Audit_log_write_errors", move || failed.counts.failed().to_string());
         registrar.observer(log.clone());
         registrar.log_sink(log.clone());
+        registrar.http_routes(Arc::new(AuditRoutes(log.clone())));
+        registrar.console_page(PAGE);
         registrar.job(Arc::new(AuditJob(log)));
     }
 }

@@ -44,6 +44,9 @@ const FILE_MODE: u32 = 0o640;
 /// Lines that may wait for the writer, and their bytes.
 const LINES_MAX: usize = 65_536;
 const BYTES_MAX: usize = 64 << 20;
+/// Lines that are kept to be shown, and their bytes.
+const RECENT_LINES_MAX: usize = 200;
+const RECENT_BYTES_MAX: usize = 1 << 20;
 /// How long the writer sleeps when nobody wakes it.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -69,6 +72,26 @@ impl Counts {
     }
 }
 
+/// The lines that were written last.
+#[derive(Debug, Default)]
+struct Recent {
+    lines: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn push(&mut self, line: &str) {
+        if line.len() > RECENT_BYTES_MAX {
+            return;
+        }
+        self.bytes += line.len();
+        self.lines.push_back(line.to_owned());
+        while self.lines.len() > RECENT_LINES_MAX || self.bytes > RECENT_BYTES_MAX {
+            self.bytes -= self.lines.pop_front().map_or(0, |line| line.len());
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Queue {
     lines: VecDeque<String>,
@@ -89,6 +112,7 @@ pub(crate) struct AuditLog {
     queue: Mutex<Queue>,
     has_lines: Condvar,
     file: Mutex<Option<(String, File)>>,
+    recent: Mutex<Recent>,
 }
 
 fn timestamp(micros: i64) -> String {
@@ -148,13 +172,22 @@ impl AuditLog {
         self.has_lines.notify_one();
     }
 
+    /// The lines that were written last, the newest at the end.
+    pub(crate) fn recent(&self) -> Vec<String> {
+        self.recent.lock().lines.iter().cloned().collect()
+    }
+
     /// Writes lines to the file.
     fn write(&self, lines: &[String]) {
         let text: String = lines.concat();
         let mut file = self.file.lock();
         match self.write_to(&mut file, text.as_bytes()) {
             Ok(()) => {
+                drop(file);
                 self.counts.written.fetch_add(lines.len() as u64, Ordering::Relaxed);
+                let mut recent = self.recent.lock();
+                let newest = &lines[lines.len().saturating_sub(RECENT_LINES_MAX)..];
+                newest.iter().for_each(|line| recent.push(line));
             }
             Err(error) => {
                 *file = None;
@@ -336,6 +369,19 @@ impl RunningJob for Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lines_to_be_shown_are_bounded() {
+        let mut recent = Recent::default();
+        (0..500).for_each(|number| recent.push(&number.to_string()));
+        assert_eq!(recent.lines.len(), RECENT_LINES_MAX);
+        assert_eq!(recent.lines.back().map(String::as_str), Some("499"));
+        let large = "x".repeat(RECENT_BYTES_MAX - 1);
+        recent.push(&large);
+        recent.push(&format!("{large}yy"));
+        assert_eq!(recent.lines.len(), 1);
+        assert_eq!(recent.bytes, large.len());
+    }
 
     #[test]
     fn a_full_queue_counts_what_it_cannot_take() {

@@ -18,6 +18,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub fn file(request: &Incoming) -> Option<Reply> {
     let path = if request.path == "/" { "/index.html" } else { request.path.as_str() };
     let (_, bytes) = FILES.iter().find(|(name, _)| *name == path)?;
+    Some(reply(request, path, bytes))
+}
+
+/// A file with its type, its tag and the policy of the console's pages.
+pub fn reply(request: &Incoming, path: &str, bytes: &[u8]) -> Reply {
     let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(&digest(&SHA256, bytes).as_ref()[..12]));
     let is_known = request.header(header::IF_NONE_MATCH).is_some_and(|known| known == tag);
     let (status, body) = match is_known {
@@ -25,12 +30,10 @@ pub fn file(request: &Incoming) -> Option<Reply> {
         false => (StatusCode::OK, bytes.to_vec()),
     };
     let reply = Reply { status, content_type: content_type(path), headers: Vec::new(), body };
-    Some(
-        reply
-            .with("etag", tag)
-            .with("cache-control", "no-cache")
-            .with("content-security-policy", POLICY),
-    )
+    reply
+        .with("etag", tag)
+        .with("cache-control", "no-cache")
+        .with("content-security-policy", POLICY)
 }
 
 fn content_type(path: &str) -> &'static str {

@@ -1,4 +1,5 @@
-//! SQL over HTTP on port 8086: version 0.3 of Drizzle's JSON server, the `/1.0` interface, and the web console's files.
+//! SQL over HTTP on port 8086: version 0.3 of Drizzle's JSON server, the `/1.0` interface, the web console's files, and the calls and
+//! console pages of other plugins.
 //!
 //! The only user of an asynchronous runtime: it reads and writes sockets on its own threads, and statements run on a bounded number
 //! of blocking threads beside them. It sees the server through `plugin_api::SessionFactory` alone. docs/json-server.md describes the calls.
@@ -16,6 +17,7 @@ mod json;
 mod lines;
 mod listener;
 mod live;
+mod mounted;
 mod outlet;
 mod pipe;
 mod reply;

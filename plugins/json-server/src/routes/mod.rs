@@ -6,6 +6,7 @@ mod legacy;
 mod live;
 mod login;
 mod many;
+mod pages;
 mod sql;
 mod transactions;
 
@@ -17,16 +18,17 @@ use crate::finish::{self, Origin};
 use crate::gateway::Gateway;
 use crate::reply::Reply;
 pub use crate::route::{Handler, Names, Route, decoded, login, public};
-use crate::{documents, tables};
+use crate::{documents, mounted, tables};
 
 /// The routes of all modules.
-pub const ROUTES: [&[Route]; 9] = [
+pub const ROUTES: [&[Route]; 10] = [
     sql::ROUTES,
     login::ROUTES,
     transactions::ROUTES,
     cursors::ROUTES,
     live::ROUTES,
     description::ROUTES,
+    pages::ROUTES,
     documents::ROUTES,
     tables::ROUTES,
     legacy::ROUTES,
@@ -56,8 +58,7 @@ fn route(gateway: &Gateway, request: &Incoming) -> Reply {
             continue;
         }
         if origin == Origin::Foreign {
-            let message = "json_server_allowed_origins does not name the page's origin";
-            return Reply::failure(StatusCode::FORBIDDEN, message);
+            return foreign();
         }
         return match route.handler {
             Handler::Public(handler) => handler(gateway, request),
@@ -67,13 +68,24 @@ fn route(gateway: &Gateway, request: &Incoming) -> Reply {
             },
         };
     }
+    match mounted::find(gateway, request, matches, |known| is_method(known, &request.method)) {
+        Ok(_) if origin == Origin::Foreign => return foreign(),
+        Ok(found) => return mounted::answer(gateway, request, &found),
+        Err(more) => others.extend(more),
+    }
     if !others.is_empty() {
         let message = "the method is not allowed for this path";
         return Reply::failure(StatusCode::METHOD_NOT_ALLOWED, message)
             .with("allow", others.join(", "));
     }
-    let file = is_method("GET", &request.method).then(|| assets::file(request)).flatten();
+    let file = || assets::file(request).or_else(|| mounted::file(gateway, request));
+    let file = is_method("GET", &request.method).then(file).flatten();
     file.unwrap_or_else(|| Reply::failure(StatusCode::NOT_FOUND, "no such path"))
+}
+
+fn foreign() -> Reply {
+    let message = "json_server_allowed_origins does not name the page's origin";
+    Reply::failure(StatusCode::FORBIDDEN, message)
 }
 
 fn is_method(known: &str, given: &Method) -> bool {

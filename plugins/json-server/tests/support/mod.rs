@@ -35,8 +35,13 @@ pub struct Machine {
 
 impl Machine {
     pub fn start() -> Machine {
+        Machine::with(Vec::new())
+    }
+
+    /// A server with more plugins.
+    pub fn with(more: Vec<Box<dyn Plugin>>) -> Machine {
         let engine = Arc::new(MemoryEngine::new());
-        let plugins: Vec<Box<dyn Plugin>> = vec![
+        let mut plugins: Vec<Box<dyn Plugin>> = vec![
             Box::new(MemoryOnly(engine.clone())),
             Box::new(functions_numeric::NumericFunctions),
             Box::new(functions_string::StringFunctions),
@@ -50,6 +55,7 @@ impl Machine {
             authentication::plugin(),
             json_server::plugin(),
         ];
+        plugins.extend(more);
         let registry = Registry::build(&plugins);
         let listener = registry.listeners()[0].clone();
         let server = Server::open(ServerConfig {

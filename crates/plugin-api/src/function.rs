@@ -509,7 +509,7 @@ pub trait SessionServices {
         Err(errors::Error::not_supported("sequences"))
     }
     /// What the function's plugin keeps under this name.
-    fn shared_state(&self, _name: &str) -> Option<crate::registry::SharedState> {
+    fn shared_state(&self, _name: &str) -> Option<crate::shared_state::SharedState> {
         None
     }
     /// Server version string.

@@ -8,6 +8,7 @@ mod authorization;
 mod forward;
 mod function;
 mod http;
+mod identity;
 mod information;
 mod job;
 pub mod kit;
@@ -21,6 +22,7 @@ mod result;
 mod rewrite;
 mod secrets;
 mod session;
+mod shared_state;
 mod statements;
 #[doc(hidden)]
 pub mod test_support;
@@ -42,6 +44,7 @@ pub use function::{
 pub use http::{
     ConsolePage, HttpAccess, HttpReply, HttpRequest, HttpRoute, HttpRoutes, HttpServer,
 };
+pub use identity::{Loading, PluginInfo};
 pub use information::{
     AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,
     ConstraintKind, ConstraintView, DynamicPrivilegeView, EarlierPasswordView, EngineInformation,
@@ -64,8 +67,8 @@ pub use observer::{
     ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,
     SessionFacts, StatementEnd, StatementEvent, first_word,
 };
-pub use plugin::{Loading, Module, Plugin, PluginInfo, PluginLoader};
-pub use registry::{Registrar, Registry, SharedState};
+pub use plugin::{Module, Plugin, PluginLoader};
+pub use registry::{Registrar, Registry};
 pub use result::{
     ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,
     StateChange, ValueRow,
@@ -76,6 +79,7 @@ pub use session::{
     AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PreparedInfo,
     QueryAttribute, SessionFactory, SessionHandle, Traffic,
 };
+pub use shared_state::SharedState;
 pub use statements::{StatementResult, Statements};
 pub use text_runner::{StopsWith, TextPlace, TextRequest, TextResults, TextRunner, TextSession};
 pub use time_zone::TimeZones;

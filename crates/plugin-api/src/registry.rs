@@ -12,14 +12,16 @@ use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
 use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
 use crate::http::{ConsolePage, HttpRoutes};
+use crate::identity::Loading;
 use crate::information::InformationTable;
 use crate::job::BackgroundJob;
 use crate::language::ProgramLanguage;
 use crate::listener::Listener;
 use crate::log_sink::LogSink;
 use crate::observer::Observer;
-use crate::plugin::{Loading, Module, Plugin, PluginLoader};
+use crate::plugin::{Module, Plugin, PluginLoader};
 use crate::rewrite::StatementRewriter;
+use crate::shared_state::SharedState;
 use crate::text_runner::TextRunner;
 use crate::time_zone::TimeZones;
 use crate::variable::{Definition, GlobalValue, PluginVariable, StatusVariable, VariableCheck};
@@ -55,9 +57,6 @@ pub struct Registry {
     console_pages: Vec<ConsolePage>,
     states: HashMap<&'static str, SharedState>,
 }
-
-/// Something that a plugin keeps for its functions.
-pub type SharedState = Arc<dyn std::any::Any + Send + Sync>;
 
 /// Lets one plugin add its contributions.
 pub struct Registrar<'a> {

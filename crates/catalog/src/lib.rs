@@ -11,6 +11,7 @@ mod event;
 mod fields;
 mod histogram;
 mod metadata_lock;
+mod metadata_turn;
 mod model;
 mod partitions;
 mod password;
@@ -34,6 +35,7 @@ pub use edit::Edit;
 pub use event::{Event, EventSchedule, EventStatus, EventStep};
 pub use histogram::{Histogram, HistogramBucket};
 pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage};
+pub use metadata_turn::{DdlWaitPolicy, LockWait};
 pub use model::*;
 pub use partitions::{
     PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod, PartitionValue, Partitioning,

@@ -3,6 +3,8 @@
 //! Statements write only to their own session's slot. A session that changes a definition announces it, then scans the slots and
 //! waits until none holds the table; a statement that enters its table in its slot looks for announcements afterwards. Both
 //! orders are covered because each side first writes its own mark and then, after a full fence, reads the other's.
+//!
+//! A session that waits may let others pass (`metadata_turn`): statements do not look at its announcement then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,8 @@ use hashbrown::HashMap;
 use sys::model::breaks;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+
+use crate::metadata_turn::{Door, Holder, LockWait, Turn};
 
 /// How a statement uses a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +30,8 @@ pub enum Usage {
 /// The uses that an announcement forbids to all other sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
+    /// Locks of all tables: some definition is about to change.
+    Intent,
     /// Other changes of the definition: long work during which others may use the table.
     Definition,
     /// Writing: LOCK TABLES ... READ, FLUSH TABLES WITH READ LOCK.
@@ -40,22 +46,31 @@ impl LockMode {
         self == LockMode::Exclusive
             || other == LockMode::Exclusive
             || self == LockMode::Definition && other == LockMode::Definition
+            || self == LockMode::Intent && other == LockMode::NoWrite
+            || self == LockMode::NoWrite && other == LockMode::Intent
     }
 
     fn forbids(self, usage: Usage) -> bool {
         match self {
             LockMode::Exclusive => true,
             LockMode::NoWrite => usage == Usage::Write,
-            LockMode::Definition => false,
+            LockMode::Definition | LockMode::Intent => false,
         }
     }
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    tables: Vec<(TableId, Usage)>,
+    /// How often all were released: tells one transaction of the session from the next.
+    releases: u32,
 }
 
 /// The tables that a session's statement or transaction uses, or a prepared transaction. Its mutex is contended only by DDL.
 #[derive(Debug)]
 pub struct MetadataSlot {
     owner: u64,
-    held: Mutex<Vec<(TableId, Usage)>>,
+    held: Mutex<Held>,
     /// Whether its transaction is between two statements, or is a prepared one that no session decides now: a lock of all tables does
     /// not wait for it; instead it waits for that lock before it writes or commits.
     rests: AtomicBool,
@@ -66,18 +81,20 @@ impl MetadataSlot {
     pub fn holds(&self, tables: &[(TableId, Usage)]) -> bool {
         let held = self.held.lock();
         tables.iter().all(|(table, usage)| {
-            held.iter().any(|(known, before)| known == table && before >= usage)
+            held.tables.iter().any(|(known, before)| known == table && before >= usage)
         })
     }
 
     /// The number of entries: a position for `release_to`.
     pub fn mark(&self) -> usize {
-        self.held.lock().len()
+        self.held.lock().tables.len()
     }
 
     /// Releases everything entered since `mark`; 0 releases all.
     pub fn release_to(&self, mark: usize) {
-        self.held.lock().truncate(mark);
+        let mut held = self.held.lock();
+        held.tables.truncate(mark);
+        held.releases = held.releases.wrapping_add(u32::from(mark == 0));
     }
 
     /// Adds the tables that a statement uses; returns the position before them.
@@ -86,8 +103,8 @@ impl MetadataSlot {
             self.rests.store(false, Ordering::Relaxed);
         }
         let mut held = self.held.lock();
-        let mark = held.len();
-        held.extend_from_slice(tables);
+        let mark = held.tables.len();
+        held.tables.extend_from_slice(tables);
         mark
     }
 
@@ -96,36 +113,75 @@ impl MetadataSlot {
         self.rests.store(true, Ordering::Relaxed);
     }
 
-    fn blocks(&self, table: Option<TableId>, mode: LockMode) -> bool {
-        if table.is_none() && self.rests.load(Ordering::Relaxed) {
-            return false;
-        }
-        self.held
-            .lock()
-            .iter()
-            .any(|(held, usage)| table.is_none_or(|table| table == *held) && mode.forbids(*usage))
+    /// The slot as a holder that blocks one of these locks.
+    fn blocks(&self, wanted: &[(Option<TableId>, LockMode)]) -> Option<Holder> {
+        let held = self.held.lock();
+        let rests = self.rests.load(Ordering::Relaxed);
+        let blocks = |(table, mode): &(Option<TableId>, LockMode)| {
+            let is_used = |(used, usage): &(TableId, Usage)| {
+                table.is_none_or(|table| table == *used) && mode.forbids(*usage)
+            };
+            (table.is_some() || !rests) && held.tables.iter().any(is_used)
+        };
+        let holder = Holder { owner: self.owner, releases: held.releases };
+        wanted.iter().any(blocks).then_some(holder)
     }
+}
+
+/// What an announcement means to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Its session waits, and lets new uses of the table pass.
+    Passing,
+    /// Its session waits, and new uses wait for it, but not for long: then it lets them pass again.
+    Briefly,
+    /// Its session waits, and new uses wait for it.
+    Queueing,
+    /// No forbidden use is left.
+    Held,
 }
 
 #[derive(Debug)]
 struct Announcement {
+    /// The request that it belongs to.
+    ticket: u64,
     owner: u64,
     /// `None` for all tables.
     table: Option<TableId>,
     mode: LockMode,
-    /// Still waiting for other sessions to release the table.
-    waiting: bool,
+    state: State,
+}
+
+impl Announcement {
+    fn is_waiting(&self) -> bool {
+        self.state != State::Held
+    }
+
+    /// Whether statements have to look at it.
+    fn concerns_statements(&self) -> bool {
+        self.state != State::Passing
+            && match self.mode {
+                LockMode::Definition | LockMode::Intent => false,
+                LockMode::NoWrite | LockMode::Exclusive => true,
+            }
+    }
+
+    fn forbids(&self, usage: Usage) -> bool {
+        self.state != State::Passing && self.mode.forbids(usage)
+    }
 }
 
 /// The server's metadata locks.
 #[derive(Debug, Default)]
 pub struct MetadataLocks {
-    /// Number of announcements: the only shared value that a statement reads.
+    /// Number of announcements that concern statements: the only shared value that a statement reads.
     announced: AtomicU64,
     announcements: Mutex<Vec<Announcement>>,
     slots: Mutex<HashMap<u64, Arc<MetadataSlot>>>,
     /// Slots of prepared transactions so far.
     resting: AtomicU64,
+    /// Requests for locks so far.
+    tickets: AtomicU64,
 }
 
 /// How often a waiter checks again.
@@ -139,7 +195,7 @@ impl MetadataLocks {
 
     /// A slot for session `owner`.
     pub fn register(&self, owner: u64) -> Arc<MetadataSlot> {
-        let (held, rests) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+        let (held, rests) = (Mutex::default(), AtomicBool::new(false));
         let slot = Arc::new(MetadataSlot { owner, held, rests });
         self.slots.lock().insert(owner, slot.clone());
         slot
@@ -154,7 +210,7 @@ impl MetadataLocks {
     pub fn detach(&self, from: &MetadataSlot) -> Arc<MetadataSlot> {
         // A scan of the slots sees the tables in one of the two.
         let mut slots = self.slots.lock();
-        let tables = std::mem::take(&mut *from.held.lock());
+        let tables = std::mem::take(&mut from.held.lock().tables);
         self.put_prepared(&mut slots, tables)
     }
 
@@ -166,7 +222,8 @@ impl MetadataLocks {
         /// Above the numbers of sessions.
         const FIRST: u64 = 1 << 63;
         let owner = FIRST + self.resting.fetch_add(1, Ordering::Relaxed);
-        let (held, rests) = (Mutex::new(tables), AtomicBool::new(true));
+        let held = Mutex::new(Held { tables, releases: 0 });
+        let rests = AtomicBool::new(true);
         let slot = Arc::new(MetadataSlot { owner, held, rests });
         slots.insert(owner, slot.clone());
         slot
@@ -193,7 +250,7 @@ impl MetadataLocks {
             let is_locked = announcements.iter().any(|other| {
                 other.owner != owner
                     && other.table.is_none()
-                    && !other.waiting
+                    && !other.is_waiting()
                     && other.mode.forbids(Usage::Write)
             });
             drop(announcements);
@@ -252,7 +309,7 @@ impl MetadataLocks {
             let Some((circular, wait)) = self.conflict(slot, tables) else {
                 return Ok(had_to_wait);
             };
-            slot.held.lock().truncate(mark);
+            slot.held.lock().tables.truncate(mark);
             slot.rest();
             if circular {
                 bail!(LOCK_DEADLOCK);
@@ -273,27 +330,31 @@ impl MetadataLocks {
     fn conflict(&self, slot: &MetadataSlot, tables: &[(TableId, Usage)]) -> Option<(bool, Wait)> {
         let announcements = self.announcements.lock();
         let held = slot.held.lock();
+        let held = &held.tables;
         let earlier = &held[..held.len().saturating_sub(tables.len())];
         // The announcer waits for a table that this transaction has used before: using it again changes nothing.
         let is_new = |table: &TableId, usage: &Usage| {
             !earlier.iter().any(|(known, before)| known == table && before >= usage)
         };
         // A lock of all tables is taken while this transaction rests.
-        let is_global =
-            |announcement: &Announcement| announcement.table.is_none() && !announcement.waiting;
+        let is_global = |announcement: &Announcement| {
+            announcement.table.is_none() && !announcement.is_waiting()
+        };
         let hit = announcements.iter().find(|announcement| {
             announcement.owner != slot.owner
                 && tables.iter().any(|(table, usage)| {
                     announcement.table.is_none_or(|locked| locked == *table)
-                        && announcement.mode.forbids(*usage)
+                        && announcement.forbids(*usage)
                         && (is_global(announcement) || is_new(table, usage))
                 })
         })?;
         let owner = hit.owner;
         // A session that wants all tables waits for statements only.
+        let gives_way = hit.state == State::Briefly;
         let circular = announcements.iter().any(|announcement| {
-            announcement.owner == owner
-                && announcement.waiting
+            !gives_way
+                && announcement.owner == owner
+                && announcement.is_waiting()
                 && earlier.iter().any(|(table, usage)| {
                     announcement.table == Some(*table) && announcement.mode.forbids(*usage)
                 })
@@ -304,15 +365,16 @@ impl MetadataLocks {
     /// Locks tables (`None`: all tables) for session `owner` and waits until no other session uses them.
     ///
     /// # Errors
-    /// 1205 after `timeout`, cancelled.
+    /// 1205 after the wait's timeout, cancelled.
     pub fn lock(
         self: &Arc<Self>,
         owner: u64,
         tables: &[(Option<TableId>, LockMode)],
-        timeout: Duration,
+        wait: impl Into<LockWait>,
         cancel: &CancelToken,
     ) -> Result<MetadataGuard> {
-        sys::blocking::blocking(|| self.lock_slowly(owner, tables, timeout, cancel))
+        let wait = wait.into();
+        sys::blocking::blocking(|| self.lock_slowly(owner, tables, wait, cancel))
     }
 
     /// Before session `owner` changes definitions of any kind: waits while another locks all tables, and keeps others from doing so.
@@ -327,44 +389,80 @@ impl MetadataLocks {
     ) -> Result<MetadataGuard> {
         // Of no table: it conflicts only with locks of all tables.
         let nothing = TableId(u64::MAX - owner);
-        self.lock(owner, &[(Some(nothing), LockMode::Exclusive)], timeout, cancel)
+        self.lock(owner, &[(Some(nothing), LockMode::Intent)], timeout, cancel)
     }
 
     fn lock_slowly(
         self: &Arc<Self>,
         owner: u64,
         tables: &[(Option<TableId>, LockMode)],
-        timeout: Duration,
+        wait: LockWait,
         cancel: &CancelToken,
     ) -> Result<MetadataGuard> {
-        let guard = self.announce(owner, tables, timeout, cancel)?;
+        let guard = self.announce(owner, tables, wait.timeout, cancel)?;
         let is_global = tables.iter().any(|(table, _)| table.is_none());
-        let wait = if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock };
+        let kind = if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock };
+        let mut turn = Turn::new(wait.policy);
         let mut waited = Duration::ZERO;
         loop {
-            if !self.is_blocked(owner, tables) {
-                self.set_waiting(owner, false);
+            if self.take_turn(&guard, tables, &mut turn, waited) {
+                self.set(&guard, tables, State::Held);
                 // A session that rested may have continued before it could see that: one of the two gives way. Pairs with the fence in `wake`.
-                fence(Ordering::SeqCst);
                 let looks = is_global && !breaks("look again behind the lock");
-                if !looks || !self.is_blocked(owner, tables) {
+                if !looks || self.holders(owner, tables).is_empty() {
                     return Ok(guard);
                 }
-                self.set_waiting(owner, true);
+                self.set(&guard, tables, State::Queueing);
             }
-            if waited >= timeout {
+            if waited >= wait.timeout {
                 bail!(LOCK_WAIT_TIMEOUT);
             }
             cancel.check()?;
-            poll(cancel, wait);
+            poll(cancel, kind);
             waited += POLL;
         }
     }
 
-    fn set_waiting(&self, owner: u64, waiting: bool) {
-        for own in self.announcements.lock().iter_mut().filter(|own| own.owner == owner) {
-            own.waiting = waiting;
+    /// Whether no forbidden use is left. New ones pass or queue until the next call, as `turn` decides.
+    fn take_turn(
+        &self,
+        guard: &MetadataGuard,
+        tables: &[(Option<TableId>, LockMode)],
+        turn: &mut Turn,
+        waited: Duration,
+    ) -> bool {
+        match turn.door(|| self.holders(guard.owner, tables), waited) {
+            Door::Open => {
+                self.set(guard, tables, State::Passing);
+                false
+            }
+            Door::Closed => {
+                self.set(
+                    guard,
+                    tables,
+                    if turn.passes() { State::Briefly } else { State::Queueing },
+                );
+                self.holders(guard.owner, tables).is_empty()
+            }
         }
+    }
+
+    /// Sets the state of a request for some of its tables.
+    fn set(&self, guard: &MetadataGuard, tables: &[(Option<TableId>, LockMode)], state: State) {
+        let mut announcements = self.announcements.lock();
+        let is_meant = |own: &&mut Announcement| {
+            own.ticket == guard.ticket && tables.iter().any(|(table, _)| *table == own.table)
+        };
+        announcements.iter_mut().filter(is_meant).for_each(|own| own.state = state);
+        self.tell_statements(&announcements);
+    }
+
+    /// Call after every change of the announcements. Afterwards a statement sees the change, or its tables are seen in its slot.
+    fn tell_statements(&self, announcements: &[Announcement]) {
+        let concern = announcements.iter().filter(|own| own.concerns_statements()).count();
+        self.announced.store(concern as u64, Ordering::Relaxed);
+        // Pairs with the fence in `use_tables`.
+        fence(Ordering::SeqCst);
     }
 
     /// Makes the announcement once no other announcement is in its way.
@@ -382,17 +480,16 @@ impl MetadataLocks {
                 clash(&announcements, owner, *table, *mode).map(|other| wait_for(*table, other))
             });
             let Some(wait) = clash else {
+                let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
                 announcements.extend(tables.iter().map(|(table, mode)| Announcement {
+                    ticket,
                     owner,
                     table: *table,
                     mode: *mode,
-                    waiting: true,
+                    state: State::Passing,
                 }));
-                self.announced.fetch_add(tables.len() as u64, Ordering::Relaxed);
-                drop(announcements);
-                // Pairs with the fence in `use_tables`.
-                fence(Ordering::SeqCst);
-                return Ok(MetadataGuard { locks: self.clone(), owner, tables: tables.to_vec() });
+                let tables = tables.iter().map(|(table, _)| *table).collect();
+                return Ok(MetadataGuard { locks: self.clone(), owner, ticket, tables });
             };
             drop(announcements);
             if waited >= timeout {
@@ -407,39 +504,36 @@ impl MetadataLocks {
     /// Makes this session's announcement exclusive and waits until no other session uses its table.
     fn upgrade(
         &self,
-        owner: u64,
+        guard: &MetadataGuard,
         table: Option<TableId>,
-        timeout: Duration,
+        wait: LockWait,
         cancel: &CancelToken,
     ) -> Result<()> {
         let wanted = [(table, LockMode::Exclusive)];
         let (mut waited, mut announced) = (Duration::ZERO, false);
+        let mut turn = Turn::new(wait.policy);
         loop {
             if !announced {
                 let mut announcements = self.announcements.lock();
-                if clash(&announcements, owner, table, LockMode::Exclusive).is_none() {
-                    change(&mut announcements, owner, table, (LockMode::Exclusive, true));
-                    self.announced.fetch_add(1, Ordering::Relaxed);
+                if clash(&announcements, guard.owner, table, LockMode::Exclusive).is_none() {
+                    let exclusive = (LockMode::Exclusive, State::Passing);
+                    change(&mut announcements, guard.ticket, table, exclusive);
                     announced = true;
                 }
-                drop(announcements);
-                // Pairs with the fence in `use_tables`.
-                fence(Ordering::SeqCst);
             }
-            if announced && !self.is_blocked(owner, &wanted) {
-                change(&mut self.announcements.lock(), owner, table, (LockMode::Exclusive, false));
+            if announced && self.take_turn(guard, &wanted, &mut turn, waited) {
+                self.set(guard, &wanted, State::Held);
                 return Ok(());
             }
-            let given_up = match waited >= timeout {
+            let given_up = match waited >= wait.timeout {
                 true => Err(err!(LOCK_WAIT_TIMEOUT)),
                 false => cancel.check(),
             };
             if given_up.is_err() {
-                if announced {
-                    let back = (LockMode::Definition, false);
-                    change(&mut self.announcements.lock(), owner, table, back);
-                    self.announced.fetch_sub(1, Ordering::Relaxed);
-                }
+                let mut announcements = self.announcements.lock();
+                let back = (LockMode::Definition, State::Held);
+                change(&mut announcements, guard.ticket, table, back);
+                self.tell_statements(&announcements);
                 return given_up;
             }
             poll(cancel, wait_for(table, table));
@@ -447,11 +541,11 @@ impl MetadataLocks {
         }
     }
 
-    fn is_blocked(&self, owner: u64, tables: &[(Option<TableId>, LockMode)]) -> bool {
+    /// The slots of other sessions with uses that these locks forbid.
+    fn holders(&self, owner: u64, tables: &[(Option<TableId>, LockMode)]) -> Vec<Holder> {
         let slots = self.slots.lock();
-        slots.values().any(|slot| {
-            slot.owner != owner && tables.iter().any(|(table, mode)| slot.blocks(*table, *mode))
-        })
+        let others = slots.values().filter(|slot| slot.owner != owner);
+        others.filter_map(|slot| slot.blocks(tables)).collect()
     }
 }
 
@@ -485,15 +579,15 @@ fn clash(
     excluding.map(|other| other.table)
 }
 
-/// Changes the mode of this session's announcement, and whether it waits.
+/// Changes the mode and the state of a request's announcement.
 fn change(
     announcements: &mut [Announcement],
-    owner: u64,
+    ticket: u64,
     table: Option<TableId>,
-    (mode, waiting): (LockMode, bool),
+    (mode, state): (LockMode, State),
 ) {
-    for own in announcements.iter_mut().filter(|own| own.owner == owner && own.table == table) {
-        (own.mode, own.waiting) = (mode, waiting);
+    for own in announcements.iter_mut().filter(|own| own.ticket == ticket && own.table == table) {
+        (own.mode, own.state) = (mode, state);
     }
 }
 
@@ -501,30 +595,21 @@ impl MetadataGuard {
     /// Lets others use the tables again; no other session can change their definitions.
     pub fn downgrade(&mut self) {
         let mut announcements = self.locks.announcements.lock();
-        for (table, mode) in &mut self.tables {
-            change(&mut announcements, self.owner, *table, (LockMode::Definition, false));
-            // Statements need not check announcements that forbid them nothing.
-            if *mode != LockMode::Definition {
-                self.locks.announced.fetch_sub(1, Ordering::Relaxed);
-            }
-            *mode = LockMode::Definition;
+        for table in &self.tables {
+            let downgraded = (LockMode::Definition, State::Held);
+            change(&mut announcements, self.ticket, *table, downgraded);
         }
+        self.locks.tell_statements(&announcements);
     }
 
-    /// Excludes all other sessions again, and waits until none uses the tables. After a failure nobody is excluded.
+    /// Excludes all other sessions again, and waits until none uses the tables. After a failure the tables locked so far stay locked.
     ///
     /// # Errors
-    /// 1205 after `timeout`, cancelled.
-    pub fn upgrade(&mut self, timeout: Duration, cancel: &CancelToken) -> Result<()> {
-        for at in 0..self.tables.len() {
-            let table = self.tables[at].0;
-            let locks = &self.locks;
-            let upgraded =
-                sys::blocking::blocking(|| locks.upgrade(self.owner, table, timeout, cancel));
-            upgraded?;
-            self.tables[at].1 = LockMode::Exclusive;
-        }
-        Ok(())
+    /// 1205 after the wait's timeout, cancelled.
+    pub fn upgrade(&mut self, wait: impl Into<LockWait>, cancel: &CancelToken) -> Result<()> {
+        let wait = wait.into();
+        let upgrade = |table| self.locks.upgrade(self, table, wait, cancel);
+        sys::blocking::blocking(|| self.tables.iter().try_for_each(|table| upgrade(*table)))
     }
 }
 
@@ -534,24 +619,14 @@ impl MetadataGuard {
 pub struct MetadataGuard {
     locks: Arc<MetadataLocks>,
     owner: u64,
-    tables: Vec<(Option<TableId>, LockMode)>,
+    ticket: u64,
+    tables: Vec<Option<TableId>>,
 }
 
 impl Drop for MetadataGuard {
     fn drop(&mut self) {
         let mut announcements = self.locks.announcements.lock();
-        for (table, mode) in &self.tables {
-            let position = announcements.iter().position(|announcement| {
-                announcement.owner == self.owner
-                    && announcement.table == *table
-                    && announcement.mode == *mode
-            });
-            if let Some(position) = position {
-                announcements.swap_remove(position);
-                if *mode != LockMode::Definition {
-                    self.locks.announced.fetch_sub(1, Ordering::Relaxed);
-                }
-            }
-        }
+        announcements.retain(|own| own.ticket != self.ticket);
+        self.locks.tell_statements(&announcements);
     }
 }

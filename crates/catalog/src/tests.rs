@@ -180,6 +180,9 @@ fn privileges_add_up_over_levels_and_roles() {
     assert!(with_role.sees_schema("app_1"));
 }
 
+/// Longer than any test runs.
+const FOREVER: Duration = Duration::from_secs(60);
+
 #[test]
 fn ddl_waits_for_users_and_users_for_ddl() {
     let locks = Arc::new(MetadataLocks::new());
@@ -229,6 +232,66 @@ fn a_transaction_continues_with_its_tables_while_ddl_waits() {
     assert!(!again.expect("its own table"));
     one.release_to(0);
     waiter.join().expect("no panic").expect("granted");
+}
+
+#[test]
+fn new_statements_pass_a_change_that_waits_for_a_transaction() {
+    let locks = Arc::new(MetadataLocks::new());
+    let (long, reader) = (locks.register(1), locks.register(2));
+    let cancel = CancelToken::new();
+    let (table, soon) = (TableId(9), Duration::from_millis(1));
+    let (read, write) = ([(table, Usage::Read)], [(table, Usage::Write)]);
+    locks.use_tables(&long, &read, soon, &cancel).expect("free");
+    let waiter = {
+        let (locks, cancel) = (locks.clone(), cancel.clone());
+        let wait = LockWait { timeout: FOREVER, policy: DdlWaitPolicy::SkipAhead };
+        std::thread::spawn(move || {
+            let wanted = [(Some(table), LockMode::Exclusive)];
+            let mut guard = locks.lock(3, &wanted, wait, &cancel)?;
+            guard.downgrade();
+            guard.upgrade(wait, &cancel).map(|()| guard)
+        })
+    };
+    for _ in 0..200 {
+        let waited = locks.use_tables(&reader, &write, soon, &cancel).expect("it passes");
+        assert!(!waited);
+        reader.release_to(0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!waiter.is_finished());
+    long.release_to(0);
+    let guard = waiter.join().expect("no panic").expect("granted");
+    assert!(locks.use_tables(&reader, &read, soon, &cancel).is_err());
+    drop(guard);
+    assert!(!locks.use_tables(&reader, &read, soon, &cancel).expect("free again"));
+}
+
+#[test]
+fn a_change_gets_its_turn_among_short_statements_that_overlap() {
+    let locks = Arc::new(MetadataLocks::new());
+    let (cancel, table) = (CancelToken::new(), TableId(9));
+    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let readers: Vec<_> = (1..5)
+        .map(|session| {
+            let (locks, cancel, done) = (locks.clone(), cancel.clone(), done.clone());
+            std::thread::spawn(move || {
+                let slot = locks.register(session);
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let read = [(table, Usage::Read)];
+                    locks.use_tables(&slot, &read, FOREVER, &cancel).expect("it ends");
+                    std::thread::sleep(Duration::from_millis(3));
+                    slot.release_to(0);
+                }
+            })
+        })
+        .collect();
+    let wait = LockWait { timeout: FOREVER, policy: DdlWaitPolicy::SkipAhead };
+    for _ in 0..5 {
+        let wanted = [(Some(table), LockMode::Exclusive)];
+        drop(locks.lock(9, &wanted, wait, &cancel).expect("granted"));
+    }
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    readers.into_iter().for_each(|reader| reader.join().expect("no panic"));
 }
 
 #[test]

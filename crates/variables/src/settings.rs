@@ -65,6 +65,8 @@ pub struct Settings {
     pub foreign_key_checks: bool,
     /// Foreign keys must refer to a whole unique key.
     pub restricts_foreign_keys: bool,
+    /// `ddl_wait_policy`: new statements on a table do not wait for a change of its definition that waits itself.
+    pub ddl_skips_ahead: bool,
     /// `lock_wait_timeout`: for metadata locks.
     pub lock_wait_timeout: Duration,
     /// `innodb_lock_wait_timeout`: for row locks.
@@ -146,6 +148,7 @@ impl Settings {
             sql_safe_updates: read.flag("sql_safe_updates"),
             foreign_key_checks: read.flag("foreign_key_checks"),
             restricts_foreign_keys: read.flag("restrict_fk_on_non_standard_key"),
+            ddl_skips_ahead: read.text("ddl_wait_policy") == "skip_ahead",
             lock_wait_timeout: Duration::from_secs(read.number("lock_wait_timeout")),
             row_lock_timeout: Duration::from_secs(read.number("innodb_lock_wait_timeout")),
             isolation: isolation(&read.text("transaction_isolation")),

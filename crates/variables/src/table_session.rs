@@ -37,6 +37,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("default_collation_for_utf8mb4", Kind::Collation, "utf8mb4_0900_ai_ci", "Collation that utf8mb4 stands for"),
     Definition::both("default_storage_engine", Kind::Text, "Squall", "Engine of tables that name none; every name means the server's engine"),
     Definition::both("default_table_encryption", Kind::Bool, "OFF", "Accepted; tables are not encrypted"),
+    Definition::both("ddl_wait_policy", Kind::Enum(&["skip_ahead", "queue"]), "skip_ahead", "Whether statements on a table wait for an ALTER TABLE and the like that waits for it itself"),
     Definition::both("default_tmp_storage_engine", Kind::Text, "MEMORY", "Engine of temporary tables"),
     Definition::both("default_week_format", uint(0, 7), "0", "Mode of WEEK() without a mode"),
     Definition::both("div_precision_increment", uint(0, 30), "4", "Digits that / adds to the scale"),

@@ -14,7 +14,7 @@ mod view;
 
 use std::sync::Arc;
 
-use catalog::{Edit, LockMode, MetadataGuard, Table};
+use catalog::{DdlWaitPolicy, Edit, LockMode, LockWait, MetadataGuard, Table};
 use engine_api::{CommitHandle, TableId};
 use errors::{Result, err};
 use exec::TransactionSource;
@@ -56,8 +56,17 @@ impl Session {
     pub(crate) fn lock_for_ddl(&self, tables: &[TableId]) -> Result<MetadataGuard> {
         let wanted: Vec<_> =
             tables.iter().map(|table| (Some(*table), LockMode::Exclusive)).collect();
-        let timeout = self.settings.lock_wait_timeout;
-        self.server.metadata_locks.lock(self.shared.id, &wanted, timeout, &self.shared.cancel)
+        let wait = self.ddl_wait();
+        self.server.metadata_locks.lock(self.shared.id, &wanted, wait, &self.shared.cancel)
+    }
+
+    /// How a change of a definition waits for the statements that use it.
+    pub(crate) fn ddl_wait(&self) -> LockWait {
+        let policy = match self.settings.ddl_skips_ahead {
+            true => DdlWaitPolicy::SkipAhead,
+            false => DdlWaitPolicy::Queue,
+        };
+        LockWait { timeout: self.settings.lock_wait_timeout, policy }
     }
 
     /// Commits the running transaction of the default engine together with `edits`.

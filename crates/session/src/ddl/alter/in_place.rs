@@ -63,8 +63,7 @@ pub(super) fn alter_in_place(
         guard.downgrade();
         let txn = session.transactions.transaction(engine.name())?;
         sys::blocking::blocking(|| txn.fill_indexes(table.id))?;
-        let timeout = session.settings.lock_wait_timeout;
-        guard.upgrade(timeout, &session.shared.cancel).map_err(EngineError::Other)?;
+        guard.upgrade(session.ddl_wait(), &session.shared.cancel).map_err(EngineError::Other)?;
         session.transactions.transaction(engine.name())?.finish_indexes(table.id)?;
         left = &[];
     }

@@ -206,6 +206,11 @@ pub trait Engine: Send + Sync {
     /// Whether an acknowledged commit survives the process.
     fn is_durable(&self) -> bool;
 
+    /// Whether `Transaction::begin_noting` succeeds.
+    fn notes_rows(&self) -> bool {
+        false
+    }
+
     /// A transaction object in state "not started"; a session keeps one for its life.
     fn new_transaction(&self) -> Box<dyn Transaction>;
 
@@ -327,6 +332,15 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// I/O.
     fn shutdown(&self) -> EngineResult<()>;
+}
+
+/// What the rows that `Transaction::next_noted` returns are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotedPass {
+    /// Their old versions are removed from the copy.
+    Remove,
+    /// Their new versions are put into it.
+    Put,
 }
 
 /// A transaction. One thread uses it at a time. `start` begins, `commit` or `rollback` ends, then it can start again.
@@ -613,6 +627,51 @@ pub trait Transaction: Send {
     fn finish_indexes(&mut self, table: TableId) -> EngineResult<()> {
         let _ = table;
         Ok(())
+    }
+
+    /// Begins to note which rows of a table others change, until this transaction ends: for a copy of the rows that others need not wait for. The
+    /// caller keeps all other transactions away from the table during this call. False if the engine cannot do this.
+    ///
+    /// # Errors
+    /// I/O.
+    fn begin_noting(&mut self, table: TableId) -> EngineResult<bool> {
+        let _ = table;
+        Ok(false)
+    }
+
+    /// Collects the rows noted so far, each once, and returns how many. A row whose newest version the snapshot of this transaction does not see
+    /// stays noted too. So what another transaction of this kind saw, once these rows are replaced by what this one sees, is what this one sees.
+    ///
+    /// # Errors
+    /// `Cancelled`, I/O, also of a writer's note.
+    fn collect_noted(&mut self, table: TableId) -> EngineResult<u64> {
+        let _ = table;
+        Ok(0)
+    }
+
+    /// Replaces `out` with some of the collected rows, in the order of their keys: locators and empty records. If it stays empty, all have been returned;
+    /// they are returned once for each `pass`.
+    ///
+    /// # Errors
+    /// I/O.
+    fn next_noted(
+        &mut self,
+        table: TableId,
+        pass: NotedPass,
+        out: &mut RowBatch,
+    ) -> EngineResult<()> {
+        let _ = (table, pass);
+        out.clear();
+        Ok(())
+    }
+
+    /// Deletes the row whose clustered key is that of `record`.
+    ///
+    /// # Errors
+    /// As `delete`; the table has no such key.
+    fn delete_equal(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
+        let _ = (table, record);
+        Err(errors::Error::not_supported("deleting a row by its record").into())
     }
 
     /// Drops a secondary index at commit.

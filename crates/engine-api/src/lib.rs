@@ -21,8 +21,8 @@ pub use commit::{CommitHandle, CommitWait};
 pub use definition::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 pub use engine::{
     CursorId, Direction, Engine, EngineIndex, EngineStat, GetOutcome, IsolationLevel, KeyBound,
-    KeyContent, KeyRange, PreparedTransaction, RangeEstimate, RowLock, Savepoint, ScanSpec,
-    TableStats, Transaction, TxnOptions, WaitPolicy,
+    KeyContent, KeyRange, NotedPass, PreparedTransaction, RangeEstimate, RowLock, Savepoint,
+    ScanSpec, TableStats, Transaction, TxnOptions, WaitPolicy,
 };
 pub use error::{EngineError, EngineResult};
 pub use locks::{DeadlockView, LockKind, LockReport, LockView, TransactionView};

@@ -141,7 +141,8 @@ impl Txn {
     /// See `Transaction::expect_rows`.
     pub(crate) fn expect_rows_in(&mut self, table: &Arc<Table>) -> EngineResult<()> {
         self.end_bulk()?;
-        if table.indexes.iter().any(|index| index.def.unique) || !table.builds.is_empty() {
+        let is_noted = !table.builds.is_empty() || table.notes.is_some();
+        if table.indexes.iter().any(|index| index.def.unique) || is_noted {
             return Ok(());
         }
         for stored in table.trees() {

@@ -299,9 +299,10 @@ impl Dictionary {
             .values()
             .filter(|slot| with_used || !slot.is_used.swap(false, Ordering::Relaxed));
         let idle = idle.filter_map(|slot| slot.table.as_ref()).filter(|table| {
-            // A table whose indexes are being built stays: writers find the builds through it.
+            // A table whose indexes are being built stays: writers find the builds through it, and likewise the notes of rows.
             Arc::strong_count(table) == 1
                 && table.builds.is_empty()
+                && table.notes.is_none()
                 && table.counters.committed.load(Ordering::Acquire)
         });
         idle.cloned().collect()

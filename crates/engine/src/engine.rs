@@ -253,6 +253,10 @@ impl Engine for DurableEngine {
         true
     }
 
+    fn notes_rows(&self) -> bool {
+        true
+    }
+
     fn new_transaction(&self) -> Box<dyn Transaction> {
         Box::new(Txn::new(self.shared.clone()))
     }

@@ -37,6 +37,7 @@ mod prepared;
 mod purge;
 mod read;
 mod row;
+mod row_notes;
 mod shared;
 mod side_log;
 mod snapshot_reader;

@@ -70,13 +70,24 @@ impl SideLog {
     /// # Errors
     /// I/O: the change is lost.
     pub fn note(&self, change: Change, entry: &Entry) -> io::Result<()> {
+        self.append([change.code(), u8::from(entry.has_null)], entry.sql, &entry.key)
+    }
+
+    /// Notes that the row with this key has changed.
+    ///
+    /// # Errors
+    /// As `note`.
+    pub fn note_key(&self, key: &[u8]) -> io::Result<()> {
+        self.append([Change::Put.code(), 0], 0, key)
+    }
+
+    fn append(&self, codes: [u8; 2], sql: usize, key: &[u8]) -> io::Result<()> {
         let mut noted = self.noted.lock();
         let before = noted.memory.len();
-        noted.memory.push(change.code());
-        noted.memory.push(u8::from(entry.has_null));
-        noted.memory.extend_from_slice(&(entry.sql as u16).to_le_bytes());
-        noted.memory.extend_from_slice(&(entry.key.len() as u16).to_le_bytes());
-        noted.memory.extend_from_slice(&entry.key);
+        noted.memory.extend_from_slice(&codes);
+        noted.memory.extend_from_slice(&(sql as u16).to_le_bytes());
+        noted.memory.extend_from_slice(&(key.len() as u16).to_le_bytes());
+        noted.memory.extend_from_slice(key);
         noted.total += (noted.memory.len() - before) as u64;
         match noted.memory.len() >= MEMORY_BYTES_MAX {
             true => self.spill(&mut noted),

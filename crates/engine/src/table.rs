@@ -9,6 +9,7 @@ use sys::sync::Mutex;
 
 use crate::index_build::IndexBuild;
 use crate::keys::IndexKeys;
+use crate::row_notes::RowNotes;
 
 /// A tree as stored in the dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub(crate) struct Table {
     pub indexes: Vec<Index>,
     /// Indexes that are being built: changes of rows are noted for them.
     pub builds: Vec<Arc<IndexBuild>>,
+    /// Where changed rows are noted while others are copied.
+    pub notes: Option<Arc<RowNotes>>,
     pub counters: Arc<TableCounters>,
 }
 
@@ -94,7 +97,7 @@ impl Table {
         let indexes = indexes.collect::<EngineResult<Vec<_>>>()?;
         let clustered = tree_of(IndexId::CLUSTERED)?;
         let (id, def, builds) = (def.id, Arc::new(def), Vec::new());
-        Ok(Table { id, clustered, primary, indexes, builds, counters, def })
+        Ok(Table { id, clustered, primary, indexes, builds, notes: None, counters, def })
     }
 
     /// The same table with other indexes being built.
@@ -102,6 +105,11 @@ impl Table {
         let counters = self.counters.clone();
         let same = Table::new(TableDef::clone(&self.def), &self.trees(), counters)?;
         Ok(Table { builds, ..same })
+    }
+
+    /// The same table, whose changed rows are noted.
+    pub fn with_notes(&self, notes: Arc<RowNotes>) -> EngineResult<Table> {
+        Ok(Table { notes: Some(notes), ..self.with_builds(Vec::new())? })
     }
 
     /// Bytes of memory, about.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use btree::{LeafPlace, NearLeaf};
 use engine_api::{
     CancelToken, CommitHandle, CommitWait, CursorId, EngineError, EngineResult, GetOutcome,
-    IndexDef, IndexId, IsolationLevel, KeyContent, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec,
-    SnapshotReader, TableDef, TableId, Transaction, TxnOptions, WaitPolicy,
+    IndexDef, IndexId, IsolationLevel, KeyContent, NotedPass, RowBatch, RowBuf, RowLock, Savepoint,
+    ScanSpec, SnapshotReader, TableDef, TableId, Transaction, TxnOptions, WaitPolicy,
 };
 use errors::{Error, ErrorCode};
 use locks::{Mode, Owner, OwnerNumbers, lock_name};
@@ -72,7 +72,7 @@ pub(crate) struct Txn {
     pub(crate) expected: Expected,
     /// Deferred changes of entries (E20).
     pub(crate) deferred: DeferredEntries,
-    /// The table whose indexes this transaction builds.
+    /// The table whose indexes this transaction builds, or whose changed rows are noted for it.
     pub(crate) building: Option<TableId>,
     /// It made an index public that older snapshots cannot use: the commit is durable, and seen, before it returns.
     pub(crate) made_public: bool,
@@ -864,6 +864,33 @@ impl Transaction for Txn {
 
     fn finish_indexes(&mut self, table: TableId) -> EngineResult<()> {
         self.finish_builds(table)
+    }
+
+    fn begin_noting(&mut self, table: TableId) -> EngineResult<bool> {
+        self.check_writable()?;
+        self.end_bulk()?;
+        self.begin_notes(table).map(|()| true)
+    }
+
+    fn collect_noted(&mut self, table: TableId) -> EngineResult<u64> {
+        self.collect_notes(table)
+    }
+
+    fn next_noted(
+        &mut self,
+        table: TableId,
+        pass: NotedPass,
+        out: &mut RowBatch,
+    ) -> EngineResult<()> {
+        self.notes_of(table)?.next(pass, out)
+    }
+
+    fn delete_equal(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
+        self.check_writable()?;
+        self.end_bulk_of(table)?;
+        let found = self.table(table)?;
+        let outcome = self.delete_row_equal(&found, record);
+        outcome.map_err(|error| self.name_table(table, error))
     }
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> EngineResult<()> {

@@ -186,6 +186,9 @@ impl Txn {
         let (place, body) = self.store_record(locator.len(), record)?;
         self.write_new_row(table, locator, place, &body, mode)?;
         table.builds.iter().for_each(|build| build.note_row(None, Some(record), locator));
+        if let Some(notes) = &table.notes {
+            notes.note(locator);
+        }
         for (index, entry) in table.indexes.iter().zip(&entries) {
             self.put_entry_of(index, entry)?;
         }
@@ -459,6 +462,9 @@ impl Txn {
             append_record(pool, &self.before, &mut self.payload).map_err(io_error)?;
             let before = Some(&self.payload[..]);
             table.builds.iter().for_each(|build| build.note_row(before, record, locator));
+        }
+        if let Some(notes) = &table.notes {
+            notes.note(locator);
         }
         self.change_entries(table, &entries)?;
         if record.is_none() {

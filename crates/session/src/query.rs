@@ -9,6 +9,7 @@ use plugin_api::{FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement};
 use types::{DataType, Value};
 
+use crate::ddl::Copier;
 use crate::outfile;
 use crate::planned::{Planned, PlannedKind};
 use crate::program_host::ProgramSession;
@@ -212,9 +213,19 @@ impl Session {
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
         if planned.estimated_rows > LONG_PLAN_ROWS {
-            return sys::blocking::blocking(|| self.run_program_here(planned, parameters, rows));
+            return sys::blocking::blocking(|| {
+                self.run_program_here(planned, parameters, rows, None)
+            });
         }
-        self.run_program_here(planned, parameters, rows)
+        self.run_program_here(planned, parameters, rows, None)
+    }
+
+    /// Runs the program that copies a table's rows, which `copier` reads and writes.
+    pub(crate) fn run_copy(&mut self, planned: &Planned, copier: &mut Copier) -> Result<Outcome> {
+        if !planned.programs.is_empty() {
+            return Err(Error::internal("a copy of rows calls no programs"));
+        }
+        self.run_program_here(planned, &[], &mut NoRows, Some(copier))
     }
 
     fn run_program_here(
@@ -222,6 +233,7 @@ impl Session {
         planned: &Planned,
         parameters: &[Value],
         rows: &mut dyn RowSink,
+        copier: Option<&mut Copier>,
     ) -> Result<Outcome> {
         if !self.statement.runs_prepared {
             planned.raise_notices(&mut self.working);
@@ -270,8 +282,16 @@ impl Session {
             diagnostics: &mut self.working,
             session: &mut self.services,
         };
+        let mut around;
+        let host: &mut dyn exec::Host = match copier {
+            None => &mut self.transactions,
+            Some(copier) => {
+                around = copier.around(&mut self.transactions)?;
+                &mut around
+            }
+        };
         let mut ctx = ExecContext {
-            host: &mut self.transactions,
+            host,
             env: Environment {
                 registry: &planned.registry,
                 information: &information,

@@ -87,6 +87,8 @@ pub struct Choice {
     pub algorithm: Algorithm,
     /// The reference copies: it reports the number of rows, and checks their values.
     pub counts_rows: bool,
+    /// Rows that are copied may be used by others in the meantime.
+    pub copies_online: bool,
 }
 
 /// Facts for the decision besides the definitions.
@@ -96,6 +98,8 @@ pub struct Facts {
     pub most_rows_go: bool,
     /// `foreign_key_checks`.
     pub checks_foreign_keys: bool,
+    /// The engine can note which rows are changed during a copy.
+    pub engine_notes_rows: bool,
 }
 
 /// Chooses the algorithm, and gives new columns their instant default where it needs no copy.
@@ -125,10 +129,19 @@ pub fn choose(
     if must_copy && is_instant && !request.rebuild {
         return Err(not_instant());
     }
-    check_demands(request, needs_copy, copies)?;
+    check_demands(request, needs_copy)?;
+    let obstacle = copies.then(|| obstacle_to_others(old, altered, request, facts)).flatten();
+    if request.lock == LockClause::None
+        && let Some(reason) = obstacle
+    {
+        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
+    }
+    let copies_online = obstacle.is_none() && request.lock != LockClause::Exclusive;
     let changes = match in_place {
         Some(changes) if !copies => changes,
-        Some(_) | None => return Ok(Choice { algorithm: Algorithm::Copy, counts_rows }),
+        Some(_) | None => {
+            return Ok(Choice { algorithm: Algorithm::Copy, counts_rows, copies_online });
+        }
     };
     if is_instant && !changes.added.is_empty() {
         return Err(not_instant());
@@ -137,7 +150,9 @@ pub fn choose(
         let reason = "indexes over columns added by the same statement are built with a lock";
         bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
     }
-    Ok(Choice { algorithm: Algorithm::InPlace(changes), counts_rows })
+    // Where the engine refuses, the rows are copied under the lock that was taken for the change in place.
+    let copies_online = false;
+    Ok(Choice { algorithm: Algorithm::InPlace(changes), counts_rows, copies_online })
 }
 
 /// 1845 of ALGORITHM=INSTANT.
@@ -259,7 +274,7 @@ pub fn builds_online(old: &Table, new: &Table, changes: &IndexChanges) -> bool {
 }
 
 /// 1221, 1845, 1846 where ALGORITHM and LOCK do not permit the chosen way.
-fn check_demands(request: &Request, needs_copy: bool, copies: bool) -> Result<()> {
+fn check_demands(request: &Request, needs_copy: bool) -> Result<()> {
     const TYPE: &str = "Cannot change column type INPLACE";
     if request.algorithm == AlgorithmClause::Instant && request.lock != LockClause::Default {
         bail!(WRONG_USAGE, "ALGORITHM=INSTANT", "LOCK=NONE/SHARED/EXCLUSIVE");
@@ -267,15 +282,43 @@ fn check_demands(request: &Request, needs_copy: bool, copies: bool) -> Result<()
     if request.algorithm == AlgorithmClause::Inplace && needs_copy {
         bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "ALGORITHM=INPLACE", TYPE, "ALGORITHM=COPY");
     }
-    if request.lock == LockClause::None && copies {
-        let reason = match (request.algorithm, needs_copy) {
-            (AlgorithmClause::Copy, _) => "COPY algorithm requires a lock",
-            (_, true) => TYPE,
-            (_, false) => "rows are rewritten under a lock",
-        };
-        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
-    }
     Ok(())
+}
+
+/// Why others cannot use the table while its rows are copied, if they cannot. Rows that they change are removed from the copy and copied again, so a
+/// row must have the same key in the copy each time.
+fn obstacle_to_others(
+    old: &Table,
+    altered: &Altered,
+    request: &Request,
+    facts: Facts,
+) -> Option<&'static str> {
+    const AUTO_INCREMENT: &str = "Adding an auto-increment column requires a lock";
+    let new = &altered.table;
+    if old.temporary || !facts.engine_notes_rows {
+        return Some("the engine copies rows under a lock");
+    }
+    if request.kept.is_some() || !request.gone.is_empty() {
+        return Some("rows of partitions are deleted under a lock");
+    }
+    if altered.adds_foreign_keys && facts.checks_foreign_keys {
+        return Some("Adding foreign keys needs foreign_key_checks=OFF");
+    }
+    let Some(primary) = new.definition.primary() else {
+        return Some("rows without a primary key are copied under a lock");
+    };
+    for (column, origin) in new.columns.iter().zip(&altered.origins) {
+        let was = origin.and_then(|origin| old.columns.get(origin));
+        if column.auto_increment && !was.is_some_and(|was| was.auto_increment) {
+            return Some(AUTO_INCREMENT);
+        }
+        let in_key = primary.parts.iter().any(|part| Some(part.column) == column.stored);
+        let varies = matches!(column.default, ColumnDefault::Now(_) | ColumnDefault::Expression(_));
+        if in_key && was.is_none() && column.generated.is_none() && varies {
+            return Some("a new column of the primary key has a default that is not constant");
+        }
+    }
+    None
 }
 
 /// Whether the reference makes a copy for the change, and so reports the rows; other rebuilds report none.

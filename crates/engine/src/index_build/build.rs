@@ -27,7 +27,7 @@ impl Txn {
     pub(crate) fn begin_builds(&mut self, id: TableId, indexes: &[IndexDef]) -> EngineResult<()> {
         self.wait_for_losers(id)?;
         let table = self.table(id)?;
-        if !table.builds.is_empty() {
+        if !table.builds.is_empty() || table.notes.is_some() {
             return Err(Error::internal("indexes of this table are being built").into());
         }
         // Purge leaves everything alone that is changed from here on: it would not know the new entries.
@@ -58,7 +58,7 @@ impl Txn {
     pub(crate) fn stop_builds(&mut self) -> EngineResult<()> {
         let Some(id) = self.building.take() else { return Ok(()) };
         let Ok(table) = self.shared.dictionary.get(id) else { return Ok(()) };
-        if !table.builds.is_empty() {
+        if !table.builds.is_empty() || table.notes.is_some() {
             self.shared.dictionary.put(Arc::new(table.with_builds(Vec::new())?));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::Table;
+use catalog::{MetadataGuard, Table};
 use definitions::alter::copy::{copy_statement, fills_dates, was_auto_increment};
 use engine_api::{CommitHandle, IsolationLevel};
 use errors::{Error, ErrorCode, Result};
@@ -12,6 +12,7 @@ use types::SqlMode;
 
 use super::alter::publish_altered;
 use super::create::{draw_ids, run_on_new_table, set_next_auto_increment};
+use super::online_copy::copy_beside_others;
 use crate::session::Session;
 use programs::{Origin, Running};
 
@@ -25,6 +26,8 @@ pub(crate) struct Copied<'a> {
     pub partitions: Option<&'a [ast::Ident]>,
     /// Dates that the SQL mode forbids are errors even where they do not change.
     pub checks_dates: bool,
+    /// Others may use the table in the meantime.
+    pub online: bool,
 }
 
 /// Copies rows of `old` into a table defined as `new`.
@@ -33,8 +36,9 @@ pub(crate) fn alter_by_copy(
     old: &Arc<Table>,
     mut new: Table,
     what: &Copied<'_>,
+    guard: &mut MetadataGuard,
 ) -> Result<(u64, Option<CommitHandle>)> {
-    let Copied { origins, next, partitions, checks_dates } = *what;
+    let Copied { origins, next, partitions, checks_dates, online } = *what;
     draw_ids(session, &mut new)?;
     for column in &mut new.definition.columns {
         column.instant_default = None;
@@ -48,6 +52,7 @@ pub(crate) fn alter_by_copy(
     // Commits of other sessions before the lock was granted must be in the copy's snapshot.
     sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
     let txn = session.transactions.transaction(engine)?;
+    let online = online && txn.begin_noting(old.id).map_err(|error| error.into_error(&cancel))?;
     for part in new.engine_tables() {
         txn.create_table(&part).map_err(|error| error.into_error(&cancel))?;
     }
@@ -62,8 +67,10 @@ pub(crate) fn alter_by_copy(
         let kept = mode.0 & !(SqlMode::NO_ZERO_DATE.0 | SqlMode::NO_ZERO_IN_DATE.0);
         session.settings.sql_mode = SqlMode(kept | SqlMode::ALLOW_INVALID_DATES.0);
     }
-    let copied =
-        sys::blocking::blocking(|| copy_rows(session, old, &copy, origins, partitions, &[]));
+    let copied = sys::blocking::blocking(|| match online {
+        true => copy_beside_others(session, old, &copy, origins, guard),
+        false => copy_rows(session, old, &copy, origins, partitions, &[]),
+    });
     session.settings.sql_mode = mode;
     let copied = match copied {
         Ok(count) => count,
@@ -110,7 +117,23 @@ pub(crate) fn copy_rows(
         return Ok(0);
     }
     let statement = copy_statement(old, copy, origins, partitions, into)?;
-    let running = Running { source: b"", parameters: &[], origin: Origin::Text, kept: None };
+    as_copy(session, old, copy, origins, |session| {
+        run_on_new_table(session, copy, &statement, &RUNNING).map(|(rows, _)| rows)
+    })
+}
+
+/// A statement without a text.
+pub(super) const RUNNING: Running<'static> =
+    Running { source: b"", parameters: &[], origin: Origin::Text, kept: None };
+
+/// Runs `body` with the settings and privileges of a copy.
+pub(super) fn as_copy<T>(
+    session: &mut Session,
+    old: &Table,
+    copy: &Table,
+    origins: &[Option<usize>],
+    body: impl FnOnce(&mut Session) -> Result<T>,
+) -> Result<T> {
     // A stored 0 in an AUTO_INCREMENT column stays 0; in a column that becomes AUTO_INCREMENT it requests a value.
     let mode = session.settings.sql_mode;
     if was_auto_increment(old, copy, origins) {
@@ -124,17 +147,17 @@ pub(crate) fn copy_rows(
     // No other session can change the old table now: its rows need no locks, which reads of an INSERT take above this level.
     let own_level = &mut session.transactions.characteristics.isolation;
     let isolation = std::mem::replace(own_level, IsolationLevel::ReadCommitted);
-    let result = run_on_new_table(session, copy, &statement, &running);
+    let result = body(session);
     session.transactions.characteristics.isolation = isolation;
     session.settings.sql_select_limit = limit;
     session.privileges = privileges;
     session.settings.sql_mode = mode;
-    result.map(|(rows, _)| rows)
+    result
 }
 
 /// Errors of the copy name the table that the user knows.
 fn word_copy_error(error: &Error, copy: &Table, old: &Table) -> Error {
-    if error.code() == ErrorCode::BAD_NULL_ERROR_NOT_IGNORED {
+    if [ErrorCode::BAD_NULL_ERROR_NOT_IGNORED, ErrorCode::BAD_NULL_ERROR].contains(&error.code()) {
         return Error::with(ErrorCode::INVALID_USE_OF_NULL, &[]);
     }
     let message = error.message().replace(&*copy.name, &old.name);

@@ -14,6 +14,7 @@ use syntax::ast::{self, CreateTable};
 
 use super::definer::Definer;
 use super::drop::{drop_tables, drop_temporary, in_own_temporary_transaction};
+use crate::planned::Planned;
 use crate::session::Session;
 use crate::sink::NoRows;
 use programs::Running;
@@ -286,6 +287,18 @@ pub(crate) fn run_on_new_table(
     statement: &Statement,
     running: &Running<'_>,
 ) -> Result<(u64, String)> {
+    let planned = plan_on_new_table(session, table, statement, running)?;
+    let outcome = session.run_program(&planned, running.parameters, &mut NoRows)?;
+    Ok((outcome.affected, outcome.info))
+}
+
+/// Plans a statement in a view of the catalog that has `table` in it, and locks the other tables that it uses.
+pub(crate) fn plan_on_new_table(
+    session: &mut Session,
+    table: &Arc<Table>,
+    statement: &Statement,
+    running: &Running<'_>,
+) -> Result<Arc<Planned>> {
     let mut view = session.view();
     let key = (table.schema.clone(), table.name.clone());
     Arc::make_mut(&mut view.temporary).insert(key, table.clone());
@@ -297,8 +310,7 @@ pub(crate) fn run_on_new_table(
         planned.uses.iter().filter(|(id, _)| *id != table.id).copied().collect();
     let locks = session.server.metadata_locks.clone();
     locks.use_tables(&session.transactions.slot, &uses, timeout, &session.shared.cancel)?;
-    let outcome = session.run_program(&planned, running.parameters, &mut NoRows)?;
-    Ok((outcome.affected, outcome.info))
+    Ok(planned)
 }
 
 /// Result columns of a query.

@@ -10,6 +10,7 @@ use definitions::alter::{
 };
 use engine_api::{CommitHandle, EngineError};
 use errors::{ErrorCode, Result, bail};
+use exec::TransactionSource;
 
 use super::in_place::{alter_in_place, next_beyond_rows, shown_entry};
 use super::partition_rows::{empty_partitions, most_rows_go};
@@ -33,6 +34,7 @@ pub(super) fn carry_out(
     let facts = Facts {
         most_rows_go: most_rows_go(session, table, &request.gone)?,
         checks_foreign_keys: session.settings.foreign_key_checks,
+        engine_notes_rows: session.transactions.engine(&table.engine)?.notes_rows(),
     };
     let choice = choose(table, &mut altered, request, facts)?;
     let commit = match choice.algorithm {
@@ -50,8 +52,9 @@ pub(super) fn carry_out(
         next: altered.next,
         partitions: request.kept.as_deref(),
         checks_dates: choice.counts_rows,
+        online: choice.copies_online,
     };
-    let (rows, commit) = alter_by_copy(session, table, altered.table, &copied)?;
+    let (rows, commit) = alter_by_copy(session, table, altered.table, &copied, guard)?;
     Ok((if choice.counts_rows { rows } else { 0 }, commit))
 }
 

@@ -61,7 +61,7 @@ pub use language::{
     CompiledProgram, ParameterMode, ProgramCall, ProgramLanguage, ProgramLibrary, ProgramOutcome,
     ProgramParameter, ProgramText, TypedValue,
 };
-pub use listener::{Listener, ListenerContext, RunningListener};
+pub use listener::{Listener, ListenerContext, RunningListener, cannot_listen};
 pub use log_sink::{LogSink, Severity};
 pub use observer::{
     ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use errors::Result;
+use errors::{Error, ErrorCode, Result};
 
 use crate::session::SessionFactory;
 
@@ -27,6 +27,31 @@ pub struct ListenerContext {
     pub tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
     /// `require_secure_transport` is checked by the session factory; this switches TLS off altogether.
     pub tls_disabled: bool,
+}
+
+/// Error 1081 with the address, what the system said, and what helps.
+///
+/// `variable` names the system variable of the port.
+pub fn cannot_listen(
+    name: &str,
+    address: &dyn std::fmt::Display,
+    variable: &str,
+    error: &std::io::Error,
+) -> Error {
+    use std::io::ErrorKind;
+    let number = error.raw_os_error().map_or_else(|| "-".to_owned(), |number| number.to_string());
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => {
+            format!("stop the process that uses it, or set {variable} to another")
+        }
+        ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
+        ErrorKind::PermissionDenied => {
+            format!("the system does not allow it: set {variable} to another")
+        }
+        _ => format!("see {variable}"),
+    };
+    let text = format!("{name} cannot listen on {address} (errno: {number} - {error}): {advice}");
+    Error::new(ErrorCode::IPSOCK_ERROR, text)
 }
 
 /// A protocol that accepts connections.

@@ -268,6 +268,13 @@ pub trait SessionHandle: Send {
     /// # Errors
     /// As `SessionFactory::open`.
     fn change_user(&mut self, request: &AuthRequest) -> Result<OkInfo>;
+    /// Notes the session's state for `renew`: call it right after the log-in, and again after `change_user`.
+    fn remember_login(&mut self) {}
+    /// Makes the session as it was when `remember_login` was called, for the next request of the same account. False when that takes a log-in:
+    /// something is open in it, one of its variables has changed, or so has an account, a definition or a global variable.
+    fn renew(&mut self) -> bool {
+        false
+    }
     /// COM_SET_OPTION: multi statements on or off.
     fn set_multi_statements(&mut self, on: bool);
     /// Session value of an integer variable that the protocol needs (`wait_timeout`, `net_write_timeout`, `max_allowed_packet`).

@@ -8,16 +8,19 @@ use plugin_api::{
 };
 use variables::as_u64;
 
+use crate::renew::LoggedIn;
 use crate::session::Session;
 
 /// An open session as a protocol uses it.
 pub(crate) struct Handle {
     session: Session,
+    /// Its log-in, for a protocol that asks for it.
+    logged_in: Option<Box<LoggedIn>>,
 }
 
 impl Handle {
     pub(crate) fn new(session: Session) -> Handle {
-        Handle { session }
+        Handle { session, logged_in: None }
     }
 
     /// COM_FIELD_LIST.
@@ -109,6 +112,7 @@ impl SessionHandle for Handle {
     }
 
     fn change_user(&mut self, request: &AuthRequest) -> Result<OkInfo> {
+        self.logged_in = None;
         // The old login's work is rolled back whether or not the new one succeeds.
         let _ = self.session.reset();
         self.session.set_database(None, self.session.settings.collation_server);
@@ -117,6 +121,14 @@ impl SessionHandle for Handle {
         self.session.log_in(request)?;
         self.session.tell_connected();
         Ok(self.session.flags())
+    }
+
+    fn remember_login(&mut self) {
+        self.logged_in = LoggedIn::of(&self.session).map(Box::new);
+    }
+
+    fn renew(&mut self) -> bool {
+        self.logged_in.as_ref().is_some_and(|login| login.renew(&mut self.session))
     }
 
     fn set_multi_statements(&mut self, on: bool) {

@@ -43,6 +43,7 @@ mod process;
 mod program_host;
 mod query;
 mod reading;
+mod renew;
 mod restricted;
 mod result_counts;
 mod rewritten;

@@ -130,6 +130,11 @@ impl PreparedStatements {
         open.chain(named).for_each(|text| server.forget_prepared(text));
     }
 
+    /// No statement has a name, and no cursor is open.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.by_name.is_empty() && self.slots.iter().all(|slot| slot.cursor.is_none())
+    }
+
     fn hot(&self, id: u32) -> Option<&HotPlan> {
         let (at, _) = place_of(id);
         self.hot.get(at % HOT_PLANS)?.as_deref().filter(|hot| hot.id == id)

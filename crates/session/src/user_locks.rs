@@ -131,6 +131,11 @@ impl UserLocks {
         count
     }
 
+    /// Whether a session holds a lock.
+    pub(crate) fn holds_any(&self, session: u64) -> bool {
+        self.state.lock().held.values().any(|held| held.session == session)
+    }
+
     /// The session that holds a lock.
     pub(crate) fn holder(&self, name: &str) -> Option<u64> {
         let key = key(name).ok()?;

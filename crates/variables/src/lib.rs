@@ -441,6 +441,11 @@ impl SessionValues {
         SessionValues { base: globals.load(), changed: Vec::new() }
     }
 
+    /// Whether no global value has changed since.
+    pub fn is_of(&self, globals: &Globals) -> bool {
+        Arc::ptr_eq(&self.base, &globals.current.load())
+    }
+
     /// The session's value.
     pub fn get(&self, id: VariableId) -> &Value {
         match self.changed.binary_search_by_key(&id, |(changed, _)| *changed) {

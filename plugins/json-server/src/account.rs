@@ -1,25 +1,18 @@
 //! Who calls: passwords against the server's accounts, with failures slowed down.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use errors::{Error, Result, err};
 use plugin_api::{AccountSecret, AuthRequest, Authenticator, ConnectionKind, SessionFactory};
 use sys::sync::Mutex;
 
+use crate::failures::Failures;
+
 /// Passwords that were verified lately and need no slow hash again.
 const VERIFIED_MAX: usize = 1024;
-/// Failed log-ins of an address within `FAILURE_WINDOW` before it has to wait.
-const FAILURES_MAX: u32 = 20;
-/// The same of an account from any address: more, so that a stranger cannot easily keep its owner out.
-const ACCOUNT_FAILURES_MAX: u32 = 100;
-const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Addresses that failures are remembered of.
-const ADDRESSES_MAX: usize = 4096;
-
 /// A person or program whose password was right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -57,26 +50,6 @@ pub enum Refusal {
     TooMany,
 }
 
-/// What failures are counted for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Origin {
-    Address(IpAddr),
-    Account(String),
-}
-
-impl Origin {
-    fn failures_max(&self) -> u32 {
-        match self {
-            Origin::Address(_) => FAILURES_MAX,
-            Origin::Account(_) => ACCOUNT_FAILURES_MAX,
-        }
-    }
-
-    fn both(caller: &Caller) -> [Origin; 2] {
-        [Origin::Address(caller.address.ip()), Origin::Account(caller.user.clone())]
-    }
-}
-
 /// Checks passwords.
 pub struct Accounts {
     sessions: Arc<dyn SessionFactory>,
@@ -84,7 +57,7 @@ pub struct Accounts {
     salt: [u8; 32],
     /// Hash of name, address and password to the secret that they matched.
     verified: Mutex<HashMap<[u8; 32], AccountSecret>>,
-    failures: Mutex<HashMap<Origin, (Duration, u32)>>,
+    failures: Failures,
 }
 
 impl Accounts {
@@ -95,7 +68,7 @@ impl Accounts {
     pub fn new(sessions: Arc<dyn SessionFactory>) -> std::io::Result<Accounts> {
         let mut salt = [0; 32];
         sys::entropy::fill(&mut salt)?;
-        Ok(Accounts { sessions, salt, verified: Mutex::default(), failures: Mutex::default() })
+        Ok(Accounts { sessions, salt, verified: Mutex::default(), failures: Failures::default() })
     }
 
     /// Checks a password in clear. Slow for a password that was not seen lately.
@@ -103,22 +76,33 @@ impl Accounts {
     /// # Errors
     /// The caller is refused.
     pub fn check(&self, caller: &Caller, password: &str) -> std::result::Result<(), Refusal> {
-        if Origin::both(caller).iter().any(|origin| self.fails_often(origin)) {
-            return Err(Refusal::TooMany);
-        }
+        let (ip, user) = (caller.address.ip(), caller.user.as_str());
+        let now = sys::clock::monotonic();
         let found = self.find(caller);
-        let (method, secret) = found.map_err(Refusal::Denied)?;
         let key = self.key(caller, password);
-        if self.verified.lock().get(&key) == Some(&secret) {
+        // A password that is known needs no guess: the failures of others at its address do not count.
+        if let Ok((_, secret)) = &found
+            && self.verified.lock().get(&key) == Some(secret)
+        {
             return Ok(());
         }
+        if self.failures.are_many(ip, user, now) {
+            return Err(Refusal::TooMany);
+        }
+        let (method, secret) = found.map_err(Refusal::Denied)?;
         if opens(method.as_ref(), &secret, password.as_bytes()) {
             self.remember(key, secret);
             return Ok(());
         }
-        Origin::both(caller).into_iter().for_each(|origin| self.count_failure(origin));
+        self.failures.count(ip, user, now);
         let told = self.sessions.refused(&caller.request(None), &caller.kind());
         Err(Refusal::Denied(told.unwrap_or_else(|| denied(caller, password))))
+    }
+
+    /// Whether the password was verified lately and is still the account's.
+    pub fn is_verified(&self, caller: &Caller, password: &str) -> bool {
+        let Ok((_, secret)) = self.find(caller) else { return false };
+        self.verified.lock().get(&self.key(caller, password)) == Some(&secret)
     }
 
     /// The secret of the caller's account now.
@@ -154,30 +138,6 @@ impl Accounts {
             verified.clear();
         }
         verified.insert(key, secret);
-    }
-
-    fn fails_often(&self, origin: &Origin) -> bool {
-        let now = sys::clock::monotonic();
-        let failures = self.failures.lock();
-        failures.get(origin).is_some_and(|(since, count)| {
-            *count >= origin.failures_max() && now.saturating_sub(*since) < FAILURE_WINDOW
-        })
-    }
-
-    fn count_failure(&self, origin: Origin) {
-        let now = sys::clock::monotonic();
-        let mut failures = self.failures.lock();
-        if failures.len() >= ADDRESSES_MAX {
-            failures.retain(|_, (since, _)| now.saturating_sub(*since) < FAILURE_WINDOW);
-        }
-        if failures.len() >= ADDRESSES_MAX {
-            return;
-        }
-        let entry = failures.entry(origin).or_insert((now, 0));
-        if now.saturating_sub(entry.0) >= FAILURE_WINDOW {
-            *entry = (now, 0);
-        }
-        entry.1 += 1;
     }
 }
 

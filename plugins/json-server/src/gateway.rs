@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine_api::CancelToken;
-use errors::{Error, Result};
-use plugin_api::{ConnectInfo, ExecuteRequest, ResultSink, SessionFactory, SessionHandle, Traffic};
+use errors::Result;
+use plugin_api::{ConnectInfo, ResultSink, SessionFactory, SessionHandle, Traffic};
 use sys::sync::Mutex;
 use types::Value;
 
 use crate::account::{Accounts, Caller};
 use crate::held::Held;
+use crate::idle::{self, Idle, Key, Open};
 use crate::live::Live;
+use crate::quick::Quick;
 use crate::running::Running;
 use crate::settings::Settings;
 use crate::sink::Answer;
@@ -20,8 +22,6 @@ use crate::tokens::Tokens;
 
 /// Connection ids of this protocol: those of the MySQL protocol have 32 bits, and functions' sessions begin at 2^48.
 const FIRST_CONNECTION: u64 = 1 << 40;
-/// Idle sessions that are kept for the next request.
-const IDLE_MAX: usize = 64;
 /// Rows that a call may hold in memory to build its answer from.
 pub const ROWS_HELD_MAX: usize = 100_000;
 
@@ -39,25 +39,15 @@ pub struct Gateway {
     pub running: Running,
     /// Sessions that outlive their request.
     pub held: Held,
+    /// Statements that run where their request was read.
+    pub quick: Quick,
     /// Counters of the server over time.
     pub live: Live,
     /// What cancels the sessions that requests use, by connection id.
     active: Mutex<HashMap<u64, CancelToken>>,
     connections: AtomicU64,
-    idle: Mutex<HashMap<Key, Vec<Open>>>,
-}
-
-/// Sessions of one key are exchangeable.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    user: String,
-    address: std::net::IpAddr,
-}
-
-struct Open {
-    session: Box<dyn SessionHandle>,
-    cancel: CancelToken,
-    connection_id: u64,
+    /// Sessions for the next requests.
+    pub idle: Idle,
 }
 
 /// A session between two requests of the same caller, with everything that is open in it.
@@ -66,8 +56,9 @@ pub struct Kept(Open);
 /// A session that belongs to one request. It is used again by a later one when it is given back with nothing left open.
 pub struct Lease<'a> {
     gateway: &'a Gateway,
-    caller: Caller,
     open: Option<Open>,
+    /// Nothing has run in it for the request yet.
+    is_new: bool,
 }
 
 impl Gateway {
@@ -75,7 +66,11 @@ impl Gateway {
     ///
     /// # Errors
     /// The system gives no random bytes.
-    pub fn new(sessions: Arc<dyn SessionFactory>, settings: Settings) -> std::io::Result<Gateway> {
+    pub fn new(
+        sessions: Arc<dyn SessionFactory>,
+        settings: Settings,
+        quick_max: usize,
+    ) -> std::io::Result<Gateway> {
         Ok(Gateway {
             settings,
             accounts: Accounts::new(sessions.clone())?,
@@ -83,10 +78,11 @@ impl Gateway {
             tokens: Tokens::default(),
             running: Running::default(),
             held: Held::default(),
+            quick: Quick::new(quick_max),
             live: Live::default(),
             active: Mutex::default(),
             connections: AtomicU64::new(FIRST_CONNECTION),
-            idle: Mutex::default(),
+            idle: Idle::default(),
         })
     }
 
@@ -95,14 +91,11 @@ impl Gateway {
     /// # Errors
     /// 1049, 1044, 1226, 1040.
     pub fn session(&self, caller: &Caller, schema: Option<&str>) -> Result<Lease<'_>> {
-        let key = Key { user: caller.user.clone(), address: caller.address.ip() };
-        let kept = self.idle.lock().get_mut(&key).and_then(Vec::pop);
-        let request = caller.request(schema);
-        if let Some(mut open) = kept
-            && !open.cancel.is_connection_killed()
-        {
-            open.session.change_user(&request)?;
-            return Ok(self.lease(caller, Kept(open)));
+        if let Some(open) = self.idle.take(caller, schema) {
+            return Ok(self.new_lease(open));
+        }
+        if let Some(open) = self.idle.log_in_again(caller, schema)? {
+            return Ok(self.new_lease(open));
         }
         let info = ConnectInfo {
             connection_id: self.connections.fetch_add(1, Ordering::Relaxed),
@@ -111,39 +104,48 @@ impl Gateway {
             traffic: Traffic::default(),
         };
         let (cancel, connection_id) = (info.cancel.clone(), info.connection_id);
-        let session = self.sessions.open(info, &request)?;
-        Ok(self.lease(caller, Kept(Open { session, cancel, connection_id })))
+        let session = self.sessions.open(info, &caller.request(schema))?;
+        let key = Key::new(caller, schema);
+        Ok(self.new_lease(Open::new(session, cancel, connection_id, key)))
+    }
+
+    /// A session that waits for a short statement of the caller.
+    pub fn short_session(
+        &self,
+        caller: &Caller,
+        schema: Option<&str>,
+        sql: &str,
+    ) -> Option<Lease<'_>> {
+        let open = self.idle.take(caller, schema)?;
+        if open.is_short(sql) {
+            return Some(self.new_lease(open));
+        }
+        self.idle.put(open);
+        None
+    }
+
+    fn new_lease(&self, open: Open) -> Lease<'_> {
+        self.active.lock().insert(open.connection_id, open.cancel.clone());
+        Lease { gateway: self, open: Some(open), is_new: true }
     }
 
     /// A kept session for a request.
-    pub fn lease(&self, caller: &Caller, kept: Kept) -> Lease<'_> {
-        let Kept(open) = kept;
-        self.active.lock().insert(open.connection_id, open.cancel.clone());
-        Lease { gateway: self, caller: caller.clone(), open: Some(open) }
+    pub fn lease(&self, kept: Kept) -> Lease<'_> {
+        let mut lease = self.new_lease(kept.0);
+        lease.is_new = false;
+        lease
     }
 
     /// Ends the statements that run for requests.
     pub fn kill_active(&self) {
         self.active.lock().values().for_each(CancelToken::kill_connection);
     }
-
-    /// Ends the sessions that nobody uses.
-    pub fn close_idle(&self) {
-        self.idle.lock().clear();
-    }
-
-    fn keep(&self, caller: &Caller, open: Open) {
-        let key = Key { user: caller.user.clone(), address: caller.address.ip() };
-        let mut idle = self.idle.lock();
-        if idle.values().map(Vec::len).sum::<usize>() < IDLE_MAX {
-            idle.entry(key).or_default().push(open);
-        }
-    }
 }
 
 impl Lease<'_> {
     fn open(&mut self) -> Result<&mut Open> {
-        self.open.as_mut().ok_or_else(|| Error::internal("a session that was given back"))
+        self.is_new = false;
+        self.open.as_mut().ok_or_else(idle::given_back)
     }
 
     /// `CONNECTION_ID()`.
@@ -166,24 +168,16 @@ impl Lease<'_> {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let session = &mut self.open()?.session;
+        let is_new = self.is_new;
+        let open = self.open()?;
         if parameters.is_empty() {
-            session.query(sql.as_bytes(), &[], sink)?;
+            open.session.query(sql.as_bytes(), &[], sink)?;
             return Ok(());
         }
-        let prepared = match session.prepare(sql.as_bytes()) {
-            Ok(prepared) => prepared,
-            Err(error) => return sink.error(&error),
-        };
-        let statement_id = prepared.statement_id;
-        if prepared.parameters.len() != parameters.len() {
-            session.close_statement(statement_id);
-            return sink.error(&errors::err!(WRONG_ARGUMENTS, "EXECUTE"));
+        match is_new {
+            true => open.run_kept(sql, parameters, sink),
+            false => open.run_once(sql, parameters, sink),
         }
-        let request = ExecuteRequest { statement_id, parameters, attributes: &[], cursor: false };
-        session.execute(&request, sink)?;
-        session.close_statement(statement_id);
-        Ok(())
     }
 
     /// Runs one statement and keeps its values.
@@ -220,7 +214,7 @@ impl Lease<'_> {
     pub fn give_back(mut self) {
         if let Some(open) = self.open.take() {
             self.gateway.active.lock().remove(&open.connection_id);
-            self.gateway.keep(&self.caller, open);
+            self.gateway.idle.put(open);
         }
     }
 }

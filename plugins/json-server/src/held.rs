@@ -35,7 +35,7 @@ pub struct Cursor {
     /// Types of its columns.
     pub columns: Vec<(types::DataType, Form)>,
     /// The columns as the answer describes them.
-    pub described: serde_json::Value,
+    pub described: String,
 }
 
 /// A held session.

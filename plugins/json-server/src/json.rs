@@ -1,10 +1,12 @@
 //! SQL values as JSON and back: the rules of docs/json-server.md, "Values".
 
+use std::io::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use errors::{Result, bail};
 use plugin_api::{ColumnMeta, RowSource};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use types::{CollationId, DataType, ResultCell, TypeKind, Value};
 
 /// Largest integer that every reader of JSON keeps exactly: 2^53 - 1.
@@ -117,43 +119,69 @@ pub fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let text = String::from_utf8_lossy(bytes);
     out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+    let mut rest = text.as_bytes();
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    while let Some(at) = rest.iter().position(is_special) {
+        out.extend_from_slice(&rest[..at]);
+        match rest[at] {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 => {
+            byte @ 0..0x20 => {
                 let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
                 out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
             }
-            byte => out.push(byte),
+            byte => out.extend_from_slice(&[b'\\', byte]),
         }
+        rest = &rest[at + 1..];
     }
+    out.extend_from_slice(rest);
     out.push(b'"');
 }
 
-/// Describes a result column.
-pub fn column(column: &ColumnMeta) -> Json {
+/// Appends the descriptions of result columns, as a JSON array.
+pub fn write_columns(columns: &[ColumnMeta], out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (index, column) in columns.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_column(column, out);
+    }
+    out.push(b']');
+}
+
+/// The descriptions of result columns, as the text of a JSON array.
+pub fn columns(columns: &[ColumnMeta]) -> String {
+    let mut out = Vec::new();
+    write_columns(columns, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn write_column(column: &ColumnMeta, out: &mut Vec<u8>) {
     let ty = &column.ty;
-    let mut described = json!({
-        "name": &*column.name,
-        "type": type_name(ty.kind),
-        "schema": &*column.schema,
-        "table": &*column.org_table,
-        "nullable": ty.nullable,
-        "unsigned": ty.unsigned,
-        "length": ty.length,
-        "decimals": ty.decimals,
-    });
+    out.extend_from_slice(b"{\"name\":");
+    write_string(column.name.as_bytes(), out);
+    out.extend_from_slice(b",\"type\":\"");
+    out.extend_from_slice(type_name(ty.kind).as_bytes());
+    out.extend_from_slice(b"\",\"schema\":");
+    write_string(column.schema.as_bytes(), out);
+    out.extend_from_slice(b",\"table\":");
+    write_string(column.org_table.as_bytes(), out);
+    let DataType { nullable, unsigned, length, decimals, .. } = ty;
+    // Writing to memory does not fail.
+    let _ = write!(
+        out,
+        ",\"nullable\":{nullable},\"unsigned\":{unsigned},\"length\":{length},\"decimals\":{decimals}"
+    );
     if form_of(ty) == Form::Text && ty.collation != CollationId::BINARY {
-        let collation = charset::collation_or_binary(ty.collation);
-        described["collation"] = collation.name.into();
+        out.extend_from_slice(b",\"collation\":");
+        write_string(charset::collation_or_binary(ty.collation).name.as_bytes(), out);
     }
     if form_of(ty) == Form::Bytes {
-        described["encoding"] = "base64".into();
+        out.extend_from_slice(b",\"encoding\":\"base64\"");
     }
-    described
+    out.push(b'}');
 }
 
 fn type_name(kind: TypeKind) -> &'static str {

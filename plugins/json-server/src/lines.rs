@@ -61,8 +61,10 @@ impl ResultSink for LineSink<'_> {
         let form = |column: &ColumnMeta| (column.ty.clone(), json::form_of(&column.ty));
         self.columns = columns.iter().map(form).collect();
         self.rows = 0;
-        let described: Vec<Json> = columns.iter().map(json::column).collect();
-        self.line(&json!({ "columns": described }));
+        let out = &mut self.pipe.out;
+        out.extend_from_slice(b"{\"columns\":");
+        json::write_columns(columns, out);
+        out.extend_from_slice(b"}\n");
         Ok(())
     }
 

@@ -13,7 +13,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use plugin_api::{Listener, ListenerContext, RunningListener};
+use plugin_api::{Listener, ListenerContext, RunningListener, cannot_listen};
+use sys::threads::Thread;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
@@ -23,12 +24,13 @@ use crate::finish::{self, Origin};
 use crate::gateway::Gateway;
 use crate::held::IDLE_WITHIN;
 use crate::outlet::{Answered, ClientGuard, Started, Starter, Waiting};
+use crate::quick;
 use crate::reply::Reply;
 use crate::routes;
 use crate::settings::Settings;
 
-/// Threads that read and write sockets.
-const IO_THREADS: usize = 2;
+/// Threads that read and write sockets besides those that may run a statement meanwhile.
+const IO_THREADS: usize = 1;
 /// Stack of the threads that run statements: they recurse over expressions.
 const STATEMENT_STACK_BYTES: usize = 8 << 20;
 /// Connections at one time.
@@ -55,10 +57,11 @@ impl Listener for JsonServer {
     fn start(&self, ctx: ListenerContext) -> Result<Box<dyn RunningListener>> {
         let threads = self.settings.max_threads.number() as usize;
         let address = self.address()?;
+        let quick_max = sys::threads::processors();
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(IO_THREADS)
-            // One more, for upkeep.
-            .max_blocking_threads(threads + 1)
+            .worker_threads(IO_THREADS + quick_max)
+            // Others go on with the sockets for those that wait in a statement; one more is for upkeep.
+            .max_blocking_threads(threads + quick_max + 1)
             .thread_stack_size(STATEMENT_STACK_BYTES)
             .thread_name("json-server")
             .enable_io()
@@ -66,18 +69,21 @@ impl Listener for JsonServer {
             .build()
             .map_err(Error::internal)?;
         let bound = runtime.block_on(TcpListener::bind(address));
-        let listener = bound.map_err(|error| {
-            Error::internal(format_args!("json_server cannot listen on {address}: {error}"))
-        })?;
+        let listener = bound
+            .map_err(|error| cannot_listen("json_server", &address, "json_server_port", &error))?;
         let port = listener.local_addr().map_err(Error::internal)?.port();
-        let gateway = Gateway::new(ctx.sessions, self.settings.clone()).map_err(Error::internal)?;
+        let gateway = Gateway::new(ctx.sessions, self.settings.clone(), quick_max)
+            .map_err(Error::internal)?;
         let gateway = Arc::new(gateway);
         let (stop, stopped) = watch::channel(false);
         let (kept_up, until) = (gateway.clone(), stopped.clone());
         runtime.spawn_blocking(move || keep_up(&kept_up, until));
         runtime.spawn(accept(listener, gateway.clone(), stopped));
+        let (watched, handle) = (gateway.clone(), runtime.handle().clone());
+        let watch = move || watched.quick.watch(&handle);
+        let watch = sys::threads::spawn("json-watch", watch).map_err(Error::internal)?;
         tracing::info!(%address, "json_server listens");
-        Ok(Box::new(Running { runtime, gateway, stop, port }))
+        Ok(Box::new(Running { runtime, gateway, stop, port, watch }))
     }
 }
 
@@ -97,6 +103,7 @@ struct Running {
     gateway: Arc<Gateway>,
     stop: watch::Sender<bool>,
     port: u16,
+    watch: Thread,
 }
 
 impl RunningListener for Running {
@@ -112,9 +119,11 @@ impl RunningListener for Running {
         });
         // What still runs now ends by error 1053 or 1317.
         self.gateway.kill_active();
+        self.gateway.quick.stop();
+        self.watch.join();
         self.runtime.shutdown_timeout(Duration::from_secs(5));
         self.gateway.held.end_idle(Duration::ZERO);
-        self.gateway.close_idle();
+        self.gateway.idle.clear();
     }
 }
 
@@ -124,6 +133,7 @@ fn keep_up(gateway: &Gateway, mut stopped: watch::Receiver<bool>) {
     loop {
         gateway.live.sample(gateway.sessions.as_ref());
         gateway.held.end_idle(IDLE_WITHIN);
+        gateway.idle.end_old();
         let changed = async { tokio::time::timeout(second, stopped.changed()).await };
         if tokio::runtime::Handle::current().block_on(changed).is_ok() {
             return;
@@ -228,6 +238,9 @@ async fn respond_to(
         starter,
         waiting,
     };
+    if let Some(reply) = quick::answer(&gateway, &request) {
+        return response(finish::finish(&request, reply), is_head);
+    }
     let work = tokio::task::spawn_blocking(move || {
         let reply = routes::answer(&gateway, &request);
         finish::finish(&request, reply)
@@ -236,10 +249,7 @@ async fn respond_to(
     match started.await {
         Ok(started) => in_pieces(started, guard),
         Err(_) => {
-            let reply = work.await.unwrap_or_else(|_| {
-                let message = "the request ended by a fault of the server";
-                Reply::failure(StatusCode::INTERNAL_SERVER_ERROR, message)
-            });
+            let reply = work.await.unwrap_or_else(|_| quick::fault());
             drop(guard);
             response(reply, is_head)
         }

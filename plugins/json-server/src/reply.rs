@@ -68,6 +68,7 @@ pub fn status_of(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::ACCESS_DENIED_ERROR => StatusCode::UNAUTHORIZED,
         ErrorCode::DBACCESS_DENIED_ERROR
+        | ErrorCode::ACCOUNT_HAS_BEEN_LOCKED
         | ErrorCode::TABLEACCESS_DENIED_ERROR
         | ErrorCode::COLUMNACCESS_DENIED_ERROR
         | ErrorCode::SPECIFIC_ACCESS_DENIED_ERROR

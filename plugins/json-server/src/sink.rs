@@ -3,7 +3,7 @@
 use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, Result, bail};
 use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState};
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use types::{DataType, Value};
 
 use crate::json::{self, Form};
@@ -107,9 +107,8 @@ impl ResultSink for JsonSink {
             return Ok(());
         }
         self.separate();
-        let described: Vec<Json> = columns.iter().map(json::column).collect();
         self.out.extend_from_slice(b"{\"columns\":");
-        self.out.extend_from_slice(Json::from(described).to_string().as_bytes());
+        json::write_columns(columns, &mut self.out);
         self.out.extend_from_slice(b",\"rows\":[");
         Ok(())
     }

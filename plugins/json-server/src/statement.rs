@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
                 .map_err(|error| Reply::sql_error(&error))?,
             Some(id) => {
                 let held = call.gateway.held.take(&call.caller, Kind::Transaction, id)?;
-                call.gateway.lease(&call.caller, held.session)
+                call.gateway.lease(held.session)
             }
         };
         Ok(Session { lease, transaction, is_clean: true, is_rolled_back: false })

@@ -1,14 +1,14 @@
 //! The listener: binds, accepts, spreads connections over reactors, stops.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use errors::{Error, Result, err};
-use plugin_api::{Listener, ListenerContext, RunningListener};
+use plugin_api::{Listener, ListenerContext, RunningListener, cannot_listen};
 use sys::blocking::{Pool, PoolOptions};
 use sys::clock::monotonic;
 use sys::io_times::IoTimes;
@@ -76,22 +76,19 @@ fn bind(ctx: &ListenerContext) -> Result<Vec<sys::net::Listener>> {
     let mut listeners = Vec::new();
     let mut port = ctx.port;
     for address in &ctx.bind_addresses {
-        let listener = sys::net::Listener::tcp(SocketAddr::new(*address, port))
-            .map_err(|error| bind_error(*address, port, &error))?;
+        let address = SocketAddr::new(*address, port);
+        let listener = sys::net::Listener::tcp(address)
+            .map_err(|error| cannot_listen("mysql", &address, "port", &error))?;
         // With port 0 the first address picks the port, and the others use the same.
         port = listener.local_address().map_or(port, |bound| bound.port());
         listeners.push(listener);
     }
     if let Some(path) = &ctx.socket {
         let listener = sys::net::Listener::unix(path)
-            .map_err(|error| Error::internal(format!("socket {}: {error}", path.display())))?;
+            .map_err(|error| cannot_listen("mysql", &path.display(), "socket", &error))?;
         listeners.push(listener);
     }
     Ok(listeners)
-}
-
-fn bind_error(address: IpAddr, port: u16, error: &io::Error) -> Error {
-    Error::internal(format!("cannot bind {address} port {port}: {error}"))
 }
 
 type Reactors = (Pool<ConnectionReactor>, Vec<Arc<Inbox>>);

@@ -5,7 +5,6 @@ use hyper::StatusCode;
 use plugin_api::{
     ColumnMeta, ExecuteRequest, LocalFile, OkInfo, ResultSink, RowSource, SessionState,
 };
-use serde_json::json;
 use types::DataType;
 
 use super::{Names, Route, login, sql};
@@ -92,7 +91,8 @@ fn open_in(call: &Call<'_>) -> std::result::Result<Reply, Reply> {
     let held = HeldSession { session, purpose: Purpose::Cursor(cursor) };
     let id = call.gateway.held.hold(&call.caller, held)?;
     let expires_in = IDLE_WITHIN.as_secs();
-    Ok(Reply::document(&json!({ "id": id, "columns": described, "expires_in": expires_in })))
+    let body = format!("{{\"id\":\"{id}\",\"columns\":{described},\"expires_in\":{expires_in}}}");
+    Ok(Reply::json(StatusCode::OK, body.into_bytes()))
 }
 
 /// Runs a statement whose rows stay in the session.
@@ -120,7 +120,7 @@ fn open_cursor(lease: &mut Lease<'_>, statements: &sql::Statements) -> Result<Cu
     Ok(Cursor {
         statement_id: prepared.statement_id,
         columns: prepared.columns.iter().map(form).collect(),
-        described: prepared.columns.iter().map(json::column).collect(),
+        described: json::columns(&prepared.columns),
     })
 }
 
@@ -145,7 +145,7 @@ fn fetch_in(call: &Call<'_>, id: &str) -> std::result::Result<Reply, Reply> {
     let count = wanted(call)?;
     let held = &call.gateway.held;
     let HeldSession { session, purpose } = held.take(&call.caller, Kind::Cursor, id)?;
-    let mut lease = call.gateway.lease(&call.caller, session);
+    let mut lease = call.gateway.lease(session);
     let Purpose::Cursor(cursor) = purpose else {
         held.forget(id);
         return Err(Reply::sql_error(&Error::internal("a transaction as a cursor")));

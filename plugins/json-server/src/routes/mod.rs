@@ -20,6 +20,8 @@ use crate::reply::Reply;
 pub use crate::route::{Handler, Names, Route, decoded, login, public};
 use crate::{documents, mounted, tables};
 
+pub use sql::{PATH as SQL_PATH, run_short};
+
 /// The routes of all modules.
 pub const ROUTES: [&[Route]; 10] = [
     sql::ROUTES,

@@ -16,8 +16,11 @@ use crate::lines::{self, LineSink};
 use crate::reply::{Reply, error_json, status_of};
 use crate::sink::{JsonSink, Limits, text};
 
+/// Where statements are sent.
+pub const PATH: &str = "/1.0/sql";
+
 pub const ROUTES: &[Route] =
-    &[login("POST", "/1.0/sql", run), login("DELETE", "/1.0/statements/{id}", cancel)];
+    &[login("POST", PATH, run), login("DELETE", "/1.0/statements/{id}", cancel)];
 
 /// Rows of a result when the request names no number.
 const ROWS_DEFAULT: u64 = 100_000;
@@ -133,6 +136,26 @@ fn run(call: &Call<'_>, _: &Names) -> Reply {
         }
         // The session may be in the middle of a result: it ends.
         Err(reply) => reply,
+    }
+}
+
+/// Runs a statement that is expected to be short in a session that waits for it; `None` when there is none.
+pub fn run_short(call: &Call<'_>) -> Option<Reply> {
+    if form(call.request) != Form::Whole {
+        return None;
+    }
+    let statements = read(call).ok()?;
+    let schema = statements.schema.as_deref();
+    if statements.id.is_some() || statements.rows.is_some() || statements.parameters.is_empty() {
+        return None;
+    }
+    let mut lease = call.gateway.short_session(&call.caller, schema, &statements.sql)?;
+    match run_whole(&mut lease, &statements) {
+        Ok(reply) => {
+            lease.give_back();
+            Some(reply)
+        }
+        Err(error) => Some(Reply::sql_error(&error)),
     }
 }
 

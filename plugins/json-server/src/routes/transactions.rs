@@ -68,7 +68,7 @@ fn begin_in(call: &Call<'_>) -> Result<Reply, Reply> {
 
 fn take<'a>(call: &'a Call<'_>, id: &str) -> Result<Lease<'a>, Reply> {
     let held = call.gateway.held.take(&call.caller, Kind::Transaction, id)?;
-    Ok(call.gateway.lease(&call.caller, held.session))
+    Ok(call.gateway.lease(held.session))
 }
 
 fn run(call: &Call<'_>, names: &Names) -> Reply {

@@ -215,14 +215,11 @@ pub fn rows(call: &Call<'_>, names: &Names) -> Reply {
         let wanted = usize::try_from(query.limit).unwrap_or(usize::MAX);
         let kept = &answer.rows[..answer.rows.len().min(wanted)];
         let more = answer.rows.len() > wanted;
-        let columns: Vec<Json> = answer.columns.iter().take(count).map(json::column).collect();
+        let columns = json::columns(&answer.columns[..count.min(answer.columns.len())]);
         let key: Vec<&str> = table.key_columns().map(|column| column.name.text()).collect();
-        let mut body = format!(
-            "{{\"columns\":{},\"primary_key\":{},\"rows\":[",
-            Json::from(columns),
-            Json::from(key)
-        )
-        .into_bytes();
+        let mut body =
+            format!("{{\"columns\":{columns},\"primary_key\":{},\"rows\":[", Json::from(key))
+                .into_bytes();
         for (index, row) in kept.iter().enumerate() {
             if index > 0 {
                 body.push(b',');

@@ -75,7 +75,8 @@ impl Session {
         };
         let (draft, request) = edit(self, table, &alter)?;
         let mut altered = complete(self, table, draft, request.rename.as_ref())?;
-        let facts = Facts { most_rows_go: false, checks_foreign_keys: true };
+        let facts =
+            Facts { most_rows_go: false, checks_foreign_keys: true, engine_notes_rows: false };
         let choice = choose(table, &mut altered, &request, facts)?;
         Ok((altered.table, choice))
     }

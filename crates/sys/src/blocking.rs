@@ -414,7 +414,7 @@ thread_local! {
     /// Calls of [`blocking`] so far, to be compared before and after a task.
     static WAITS: Cell<u32> = const { Cell::new(0) };
     /// Of a thread that belongs to another scheduler.
-    static RELEASE: Cell<Option<Release>> = const { Cell::new(None) };
+    static HAND_OVER: Cell<Option<HandOver>> = const { Cell::new(None) };
     /// The reactor this thread leads. Not a session: it names a thread's role, nothing of a statement.
     static LEAD: RefCell<Option<Rc<dyn HandOff>>> = const { RefCell::new(None) };
 }
@@ -435,33 +435,33 @@ pub fn blocking<T>(body: impl FnOnce() -> T) -> T {
             lead.reclaim();
             result
         }
-        Some(_) | None => match RELEASE.with(Cell::get) {
+        Some(_) | None => match HAND_OVER.with(Cell::get) {
             None => body(),
-            Some(release) => run_released(release, body),
+            Some(hand_over) => run_handed_over(hand_over, body),
         },
     }
 }
 
 /// How a scheduler that is not this module's lets another of its threads take over while one runs a body that may block.
-pub type Release = fn(&mut dyn FnMut());
+pub type HandOver = fn(&mut dyn FnMut());
 
-/// Runs `body` on a thread of another scheduler: calls of [`blocking`] in it go through `release`.
-pub fn released_by<T>(release: Release, body: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Release>);
+/// Runs `body` on a thread of another scheduler: calls of [`blocking`] in it go through `hand_over`.
+pub fn released_by<T>(hand_over: HandOver, body: impl FnOnce() -> T) -> T {
+    struct Restore(Option<HandOver>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            RELEASE.with(|current| current.set(self.0));
+            HAND_OVER.with(|current| current.set(self.0));
         }
     }
-    let _restore = Restore(RELEASE.with(|current| current.replace(Some(release))));
+    let _restore = Restore(HAND_OVER.with(|current| current.replace(Some(hand_over))));
     body()
 }
 
-fn run_released<T>(release: Release, body: impl FnOnce() -> T) -> T {
+fn run_handed_over<T>(hand_over: HandOver, body: impl FnOnce() -> T) -> T {
     let mut body = Some(body);
     let mut result = None;
-    release(&mut || result = body.take().map(|body| body()));
-    result.expect("a release runs the body")
+    hand_over(&mut || result = body.take().map(|body| body()));
+    result.expect("a hand-over runs the body")
 }
 
 #[cfg(all(test, not(loom)))]

@@ -139,7 +139,8 @@ impl Fixture {
         let mut definer = Definer { fixture: self, source: sql };
         let (draft, request) = alter::edit(&mut definer, &old, alter)?;
         let mut altered = alter::complete(&mut definer, &old, draft, request.rename.as_ref())?;
-        let facts = Facts { most_rows_go: false, checks_foreign_keys: true };
+        let facts =
+            Facts { most_rows_go: false, checks_foreign_keys: true, engine_notes_rows: false };
         let choice = alter::choose(&old, &mut altered, &request, facts)?;
         let how = match choice.algorithm {
             Algorithm::Copy => "copy".to_owned(),

@@ -14,7 +14,7 @@ use crate::account::{Accounts, Caller};
 use crate::held::Held;
 use crate::idle::{self, Idle, Key, Open};
 use crate::live::Live;
-use crate::quick::Quick;
+use crate::quick_room::Quick;
 use crate::running::Running;
 use crate::settings::Settings;
 use crate::sink::Answer;

@@ -23,6 +23,7 @@ mod mounted;
 mod outlet;
 mod pipe;
 mod quick;
+mod quick_room;
 mod reply;
 mod route;
 mod routes;

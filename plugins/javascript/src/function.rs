@@ -12,6 +12,7 @@ use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Value as JsValue};
 use types::{DataType, JsonValue, TypeKind, Value, json};
 
+use crate::expression::{self, Expressions, without_end};
 use crate::failure::{Failure, SOURCE, to_error};
 use crate::guard::{self, Watch};
 use crate::pool::{Isolate, Pool};
@@ -39,6 +40,8 @@ pub(crate) fn js(pool: &Arc<Pool>) -> ScalarFunction {
 struct Parameters {
     types: Vec<DataType>,
     names: Vec<Option<String>>,
+    /// The parameters of an expression's function, when the names allow one.
+    listed: Option<Arc<str>>,
 }
 
 /// The last argument is the names of the others.
@@ -51,7 +54,9 @@ fn bind(pool: &Arc<Pool>, context: &BindContext, args: &[ArgInfo]) -> Result<Bou
         Some(Ok(_) | Err(_)) | None => Vec::new(),
     };
     let types = args.iter().skip(1).map(|arg| arg.ty.clone()).collect();
-    let parameters = Parameters { types, names };
+    let names: Vec<Option<String>> = names;
+    let listed = expression::parameters(&names);
+    let parameters = Parameters { types, names, listed };
     let of_argument = |arg: &ArgInfo| {
         if matches!(arg.ty.kind, TypeKind::Enum | TypeKind::Set) {
             Coercion::Text
@@ -93,8 +98,55 @@ fn call(
     Ok(if context.fits_packet("js", length) { value } else { Value::Null })
 }
 
-/// Runs a script with a global object of its own.
 fn evaluate(
+    isolate: &mut Isolate,
+    watch: &Arc<Watch>,
+    code: &str,
+    parameters: &Parameters,
+    args: &[Value],
+) -> Result<TypedValue> {
+    if let Some(names) = &parameters.listed
+        && let Some(value) = compute(isolate, watch, without_end(code), (names, parameters), args)?
+    {
+        return Ok(value);
+    }
+    run_alone(isolate, watch, code, parameters, args)
+}
+
+/// Computes an expression that changes nothing, in the global object that is kept for such; `None` for other scripts.
+fn compute(
+    isolate: &mut Isolate,
+    watch: &Arc<Watch>,
+    code: &str,
+    (names, parameters): (&Arc<str>, &Parameters),
+    args: &[Value],
+) -> Result<Option<TypedValue>> {
+    let known = isolate.expressions.as_ref().is_some_and(|kept| kept.knows(code, names));
+    if !known && !expression::is_harmless(code, &parameters.names) {
+        return Ok(None);
+    }
+    let mut kept = match isolate.expressions.take().filter(|kept| known || !kept.is_full()) {
+        Some(kept) => kept,
+        None => Expressions::new(new_context(isolate, watch)?),
+    };
+    let context = kept.context.clone();
+    let computed = context.with(|ctx| {
+        if !known && kept.add(&ctx, code, names).is_err() {
+            // The long way says what is wrong with it.
+            drop(ctx.catch());
+            return Ok(None);
+        }
+        let arguments = (args, &parameters.types[..], &parameters.names[..]);
+        let computed = kept.run(&ctx, watch, code, arguments);
+        let header = expression::header_characters(names);
+        computed.map_err(|failure| to_error(&ctx, failure, watch, header))
+    });
+    isolate.expressions = Some(kept);
+    computed
+}
+
+/// Runs a script with a global object of its own.
+fn run_alone(
     isolate: &mut Isolate,
     watch: &Arc<Watch>,
     code: &str,

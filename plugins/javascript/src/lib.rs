@@ -6,6 +6,7 @@
 
 mod bounded;
 mod database;
+mod expression;
 mod failure;
 mod function;
 mod guard;

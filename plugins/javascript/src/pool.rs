@@ -1,6 +1,7 @@
 //! The pool of isolates: QuickJS runtimes that statements borrow, one at a time each.
 //!
-//! A runtime is reused, a global object is not, except by the program of the one session that it was made for. A runtime in which
+//! A runtime is reused, a global object is not, except by the program of the one session that it was made for, and by expressions that change
+//! nothing (`expression`). A runtime in which
 //! something may be left over (a run that was stopped, jobs that never ran) is thrown away.
 
 use std::time::Duration;
@@ -11,6 +12,7 @@ use sys::blocking::blocking;
 use sys::clock::monotonic;
 use sys::sync::{Condvar, Mutex};
 
+use crate::expression::Expressions;
 use crate::failure::LANGUAGE;
 use crate::settings::{Limits, Settings};
 
@@ -23,6 +25,7 @@ pub(crate) struct ProgramId(pub u64);
 
 /// A runtime with at most one context that is kept.
 pub(crate) struct Isolate {
+    pub expressions: Option<Expressions>,
     pub kept: Option<(ProgramId, Context)>,
     pub runtime: Runtime,
 }
@@ -119,7 +122,7 @@ impl Pool {
         let mut lease = Lease { pool: self, isolate };
         if lease.isolate.is_none() {
             let runtime = Runtime::new().map_err(|_| err!(OUT_OF_RESOURCES))?;
-            lease.isolate = Some(Isolate { kept: None, runtime });
+            lease.isolate = Some(Isolate { expressions: None, kept: None, runtime });
         }
         Ok(lease)
     }

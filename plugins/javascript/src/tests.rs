@@ -324,6 +324,75 @@ fn nothing_leaks_from_one_call_to_the_next() {
     )]);
 }
 
+/// A comment makes a script one that is not kept compiled.
+#[test]
+fn expressions_have_the_same_value_both_ways() {
+    let pool = pool(10_000);
+    let text = |text: &str| (Value::text(text), DataType::varchar(40, CollationId::UTF8MB4_BIN));
+    let (json, word) = (text(r#"{"a":{"b":[7,8]},"n":null}"#), text("two words"));
+    let number = (Value::Int(5), DataType::bigint());
+    let args = [
+        (json.0, json.1, Some("document")),
+        (word.0, word.1, Some("word")),
+        (number.0, number.1, Some("number")),
+        (Value::Null, DataType::null(), None),
+    ];
+    for code in [
+        "JSON.parse(document).a.b[1] + number",
+        "JSON.parse(document).a.b",
+        "word.toUpperCase().split(' ').join('-')",
+        "arguments.length + ' ' + arguments[3]",
+        "Array.isArray(arguments)",
+        "number / 2 > 2 ? 'more' : 'less'",
+        "missing.a",
+        "JSON.parse(document).missing.a",
+        "\n\n  JSON.parse(word)",
+        "'x'.repeat(-1)",
+        "typeof missing",
+        "number;",
+        "'use strict'",
+        "null",
+        "1, 2",
+        "word.length === 9 && !number",
+    ] {
+        let long = format!("/**/{code}");
+        let wanted = run(&pool, &long, &args);
+        for _ in 0..3 {
+            let got = run(&pool, code, &args);
+            // The comment moves columns of the first line by its four characters.
+            let place = |shown: &str| shown.split(" (line").next().unwrap_or("").to_owned();
+            assert_eq!(place(&got), place(&wanted), "{code}");
+        }
+    }
+    assert_eq!(run(&pool, "\n number.a.b", &args), run(&pool, "/**/\n number.a.b", &args));
+}
+
+#[test]
+fn expressions_see_nothing_of_other_scripts() {
+    let pool = pool(10_000);
+    for code in [
+        "secret = 5; Array.prototype.join = () => 'x'; JSON.parse = () => 1; Math.max = () => 9; 1",
+        "globalThis.$expression$0$ = () => 'x'; Object.prototype.length = 77; 1",
+    ] {
+        for _ in 0..3 {
+            run(&pool, code, &[]);
+            assert_eq!(run(&pool, "Math.max(1, 2) + [1, 2].join('-')", &[]), "21-2");
+            assert_eq!(run(&pool, "JSON.parse('{\"a\":2}').a", &[]), "2");
+            assert_eq!(run(&pool, "typeof secret", &[]), run(&pool, "typeof other", &[]));
+        }
+    }
+    // More than are kept; one text with arguments of other names.
+    for number in 0..200 {
+        assert_eq!(run(&pool, &format!("{number} + 1"), &[]), (number + 1).to_string());
+        let name = if number % 2 == 0 { "a" } else { "b" };
+        let arg = [(Value::Int(number), DataType::bigint(), Some(name))];
+        let value = run(&pool, "arguments[0] + arguments.length", &arg);
+        assert_eq!(value, (number + 1).to_string());
+    }
+    let shown = run(&pool, "a", &[(Value::Int(1), DataType::bigint(), Some("b"))]);
+    assert!(shown.contains("a is not defined"), "{shown}");
+}
+
 #[test]
 fn harmful_scripts_end_within_their_limits() {
     let pool = pool(300);

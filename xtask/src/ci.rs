@@ -30,6 +30,8 @@ const STEPS: &[Step] = &[
     }),
     ("console", console::check),
     ("console in a browser", console::browser),
+    // A short soak; `tests/http/run --soak 300` is the long one.
+    ("HTTP", || run::command("bash", &["tests/http/run", "--soak", "12"])),
     ("BarCamp", || run::command("bash", &["examples/barcamp/run.sh"])),
     ("optimised server", instructions::build_server),
     ("instructions", || instructions::compare(&[])),

@@ -38,6 +38,7 @@ pub(crate) fn known(
         Box::new(http_functions::HttpFunctions),
         Box::new(javascript::JavaScript::default()),
         json_server::plugin(),
+        Box::new(metrics::MetricsPlugin::default()),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),
     ]

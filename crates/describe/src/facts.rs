@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::{AccountName, Catalog, EffectivePrivileges, Event};
 use engine_api::Engine;
 use errors::Result;
-use plugin_api::{IoBucket, Object, PlanCacheView, ProcessView, Registry};
+use plugin_api::{FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry};
 use types::ZoneRules;
 use variables::Globals;
 
@@ -61,6 +61,8 @@ pub trait ServerFacts {
     fn prepared_statements(&self) -> u64;
     /// Entries of the plan cache.
     fn plan_cache(&self) -> Vec<PlanCacheView>;
+    /// Operations on files by class of file.
+    fn file_operations(&self) -> Vec<FileOperations>;
     /// Counts of file operations by duration.
     fn io_times(&self) -> Vec<IoBucket>;
     /// Bytes of memory of the whole process.

@@ -3,8 +3,8 @@
 use catalog::CatalogSnapshot;
 use errors::Result;
 use plugin_api::{
-    FunctionView, IoBucket, Module, Object, PlanCacheView, PluginItemView, PluginView, ProcessView,
-    ServerInformation,
+    FileOperations, FunctionView, IoBucket, Module, Object, PlanCacheView, PluginItemView,
+    PluginView, ProcessView, ServerInformation,
 };
 
 use crate::information::Information;
@@ -18,6 +18,14 @@ impl ServerInformation for Information<'_> {
             view.account == own || all && !self.is_denied(&Object::Process(&view.user))
         };
         views.into_iter().filter(visible).collect()
+    }
+
+    fn sees_all_processes(&self) -> bool {
+        self.may_see_all()
+    }
+
+    fn file_operations(&self) -> Vec<FileOperations> {
+        self.server.file_operations()
     }
 
     fn catalog_bytes(&self) -> u64 {

@@ -48,13 +48,13 @@ pub use identity::{Loading, PluginInfo};
 pub use information::{
     AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,
     ConstraintKind, ConstraintView, DynamicPrivilegeView, EarlierPasswordView, EngineInformation,
-    EngineStatView, EngineView, EventView, FunctionView, GeneratedView, IndexPartView, IndexView,
-    InfoColumn, InfoFilter, InformationContext, InformationTable, IntervalView, IoBucket,
-    ParameterView, PartitionView, PlanCacheView, PluginItemView, PluginView, ProcessView,
-    ProgramInformation, ProxyView, ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView,
-    RoutineView, SchemaInformation, SchemaPrivilegesView, SchemaView, ServerInformation,
-    StatusInformation, StatusScope, TableDetail, TablePrivilegesView, TableView, TriggerView,
-    VariableView,
+    EngineStatView, EngineView, EventView, FileOperations, FunctionView, GeneratedView,
+    IndexPartView, IndexView, InfoColumn, InfoFilter, InformationContext, InformationTable,
+    IntervalView, IoBucket, ParameterView, PartitionView, PlanCacheView, PluginItemView,
+    PluginView, ProcessView, ProgramInformation, ProxyView, ReferencedView, RoleGrantView,
+    RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation, SchemaPrivilegesView,
+    SchemaView, ServerInformation, StatusInformation, StatusScope, TableDetail,
+    TablePrivilegesView, TableView, TriggerView, VariableView,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

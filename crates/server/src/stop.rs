@@ -75,7 +75,7 @@ impl Stop {
     }
 }
 
-/// From now on SIGTERM and SIGINT ask `stop`, SIGHUP and SIGUSR1 reopen the logs, and SIGUSR2 does nothing.
+/// From now on SIGTERM and SIGINT ask `stop`, SIGHUP and SIGUSR1 reopen the logs, and SIGUSR2 writes the stacks of all threads to the error log, each as one line that flame graph tools read.
 ///
 /// # Errors
 /// The handlers cannot be set.
@@ -84,6 +84,14 @@ pub(crate) fn obey_signals(stop: &Stop) -> io::Result<()> {
     sys::signals::on_signals(move |signal| match signal {
         Signal::Stop(name) => stop.ask(name),
         Signal::Flush(name) => stop.flush(name),
-        Signal::Unused(name) => info!(signal = name, "signal ignored"),
+        Signal::Stacks(name) => report_stacks(name),
     })
+}
+
+fn report_stacks(signal: &'static str) {
+    let stacks = sys::stacks::capture_all();
+    info!(signal, threads = stacks.len(), "stacks of all threads");
+    for line in sys::stacks::folded(&stacks).lines() {
+        info!("stack: {line}");
+    }
 }

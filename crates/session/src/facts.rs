@@ -6,9 +6,9 @@ use catalog::{AccountName, Catalog, EffectivePrivileges, Event};
 use describe::{ConnectionFacts, Connections, ServerFacts};
 use engine_api::Engine;
 use errors::Result;
-use plugin_api::{IoBucket, Object, PlanCacheView, ProcessView, Registry};
+use plugin_api::{FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry};
 use programs::EventHost;
-use sys::io_times::IoBucket as Counted;
+use sys::io_times::{FileStats, IoBucket as Counted};
 use sys::sync::atomic::Ordering;
 use types::ZoneRules;
 use variables::Globals;
@@ -103,6 +103,23 @@ impl ServerFacts for Server {
             total_micros,
         };
         self.io_times.buckets().into_iter().map(view).collect()
+    }
+
+    fn file_operations(&self) -> Vec<FileOperations> {
+        let view = |stats: FileStats| FileOperations {
+            class: stats.class.name(),
+            operation: stats.operation.name(),
+            requests: stats.requests,
+            bytes: stats.bytes,
+            errors: stats.errors,
+            aligned: stats.aligned,
+            total_micros: stats.total_micros,
+            p50_micros: stats.p50_micros,
+            p95_micros: stats.p95_micros,
+            p99_micros: stats.p99_micros,
+            max_micros: stats.max_micros,
+        };
+        self.io_times.files().into_iter().map(view).collect()
     }
 
     fn resident_bytes(&self) -> u64 {

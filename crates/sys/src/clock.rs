@@ -114,3 +114,32 @@ pub fn thread_cpu(thread_id: u32) -> Option<Duration> {
     let failed = unsafe { libc::clock_gettime(clock, &mut time) };
     (failed == 0).then(|| Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32))
 }
+
+/// Time that a thread of this process has waited for a processor while it could run. `None` when there is no such thread, or the kernel does not count it.
+pub fn thread_run_queue(thread_id: u32) -> Option<Duration> {
+    if simulation::current().is_some() {
+        return None;
+    }
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread_id}/schedstat")).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_time_is_that_of_the_scheduler() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let before = thread_cpu(own).unwrap();
+        while thread_cpu(own).unwrap() - before < Duration::from_millis(200) {
+            std::hint::black_box(before);
+        }
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        let scheduled: u64 = text.split_whitespace().next().unwrap().parse().unwrap();
+        let (scheduled, counted) = (scheduled as f64, thread_cpu(own).unwrap().as_nanos() as f64);
+        assert!((scheduled / counted - 1.0).abs() < 0.05, "{scheduled} {counted}");
+        assert!(thread_run_queue(own).is_some());
+        assert_eq!(thread_cpu(u32::MAX >> 4), None, "there is no such thread");
+    }
+}

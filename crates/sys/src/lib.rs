@@ -32,6 +32,7 @@ pub mod signals;
 pub mod sim;
 pub mod simulation;
 mod spin;
+pub mod stacks;
 pub mod sync;
 pub mod temporary;
 pub mod threads;

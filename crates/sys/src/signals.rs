@@ -12,8 +12,8 @@ pub enum Signal {
     Stop(&'static str),
     /// SIGHUP or SIGUSR1, by name: the process is asked to flush its logs.
     Flush(&'static str),
-    /// SIGUSR2, which has no meaning.
-    Unused(&'static str),
+    /// SIGUSR2, by name: the process is asked what its threads do.
+    Stacks(&'static str),
 }
 
 /// Calls `received` with each SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 that comes from now on, on a separate thread. They no longer end
@@ -34,7 +34,7 @@ pub fn on_signals(received: impl Fn(Signal) + Send + 'static) -> io::Result<()> 
                 SIGINT => Signal::Stop("SIGINT"),
                 SIGHUP => Signal::Flush("SIGHUP"),
                 SIGUSR1 => Signal::Flush("SIGUSR1"),
-                _ => Signal::Unused("SIGUSR2"),
+                _ => Signal::Stacks("SIGUSR2"),
             });
         }
     })?;

@@ -10,6 +10,7 @@ mod definition;
 mod dictionary;
 mod drizzle;
 mod extensions;
+mod files;
 mod locks;
 mod roles;
 mod routines;
@@ -18,6 +19,7 @@ mod server;
 mod spatial;
 mod statements;
 mod tables;
+mod threads;
 
 use std::sync::Arc;
 
@@ -178,6 +180,9 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "BACKUP_PROGRESS", dictionary::backup_progress),
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),
     ("data_dictionary", "IO_HISTOGRAM", dictionary::io_histogram),
+    ("data_dictionary", "IO_STATS", files::io_stats),
+    ("data_dictionary", "THREAD_STATES", threads::states),
+    ("data_dictionary", "THREAD_STACKS", threads::stacks),
     ("data_dictionary", "PRIVILEGE_NAMES", dictionary::privilege_names),
     ("data_dictionary", "INNODB_CONFIGURATION", drizzle::configuration),
     ("data_dictionary", "INNODB_STATUS", drizzle::status),

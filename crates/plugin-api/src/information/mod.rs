@@ -20,7 +20,7 @@ pub use programs::{
 };
 pub use schemas::{SchemaInformation, SchemaView};
 pub use server::{
-    FunctionView, IoBucket, PlanCacheView, PluginItemView, PluginView, ProcessView,
+    FileOperations, FunctionView, IoBucket, PlanCacheView, PluginItemView, PluginView, ProcessView,
     ServerInformation,
 };
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableView};

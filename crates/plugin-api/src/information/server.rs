@@ -10,6 +10,14 @@ use crate::PluginInfo;
 pub trait ServerInformation {
     /// Connections.
     fn processes(&self) -> Vec<ProcessView>;
+    /// Whether the asking account may see what all connections and threads do (the privilege PROCESS).
+    fn sees_all_processes(&self) -> bool {
+        false
+    }
+    /// The server's operations on files by class of file.
+    fn file_operations(&self) -> Vec<FileOperations> {
+        Vec::new()
+    }
     /// Approximate bytes of memory for unused definitions.
     fn catalog_bytes(&self) -> u64 {
         0
@@ -68,6 +76,33 @@ pub struct ProcessView {
     pub attributes: Arc<[(String, String)]>,
     /// Slot (`sys::waits`) of the thread that runs its statement, while one does.
     pub thread: Option<u32>,
+}
+
+/// Operations of one kind on the files of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileOperations {
+    /// What the files are for: `pages`, `redo log`, ...
+    pub class: &'static str,
+    /// `read`, `write` or `sync`.
+    pub operation: &'static str,
+    /// Requests to the device.
+    pub requests: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Writes of whole blocks of 4 kB at a multiple of 4 kB.
+    pub aligned: u64,
+    /// Time of all calls.
+    pub total_micros: u64,
+    /// Half of the calls took at most this.
+    pub p50_micros: u64,
+    /// As above for 95 of 100.
+    pub p95_micros: u64,
+    /// As above for 99 of 100.
+    pub p99_micros: u64,
+    /// The longest call.
+    pub max_micros: u64,
 }
 
 /// The number of calls of one kind to the operating system's files by duration.

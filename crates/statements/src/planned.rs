@@ -17,7 +17,7 @@ use crate::status::{Counter, access_counters};
 
 /// How the end of a statement is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlannedKind {
+pub enum PlannedKind {
     /// A result set.
     Query,
     /// INSERT, REPLACE.
@@ -31,44 +31,44 @@ pub(crate) enum PlannedKind {
 }
 
 /// A compiled statement with everything needed to run it.
-pub(crate) struct Planned {
-    pub(crate) program: Arc<Program>,
-    pub(crate) kind: PlannedKind,
-    pub(crate) counter: Counter,
+pub struct Planned {
+    pub program: Arc<Program>,
+    pub kind: PlannedKind,
+    pub counter: Counter,
     /// Select_scan and the like: how its tables are read.
-    pub(crate) access_counters: Vec<Counter>,
+    pub access_counters: Vec<Counter>,
     /// Tables as they were when it was bound.
-    pub(crate) tables: Vec<Arc<Table>>,
+    pub tables: Vec<Arc<Table>>,
     /// Tables whose metadata locks it needs.
-    pub(crate) uses: Vec<(TableId, Usage)>,
-    pub(crate) privileges: Vec<RequiredPrivilege>,
+    pub uses: Vec<(TableId, Usage)>,
+    pub privileges: Vec<RequiredPrivilege>,
     /// The union of `privileges`: an account that holds them globally needs no further check.
-    pub(crate) privilege_mask: PrivilegeSet,
-    pub(crate) parameters: Vec<DataType>,
-    pub(crate) version: CatalogVersion,
+    pub privilege_mask: PrivilegeSet,
+    pub parameters: Vec<DataType>,
+    pub version: CatalogVersion,
     /// The plugins that it was compiled with; it runs with them even when others are loaded by then.
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) cacheable: bool,
+    pub registry: Arc<Registry>,
+    pub cacheable: bool,
     /// With the values of its lifted literals another plan is better.
-    pub(crate) wants_literals: bool,
+    pub wants_literals: bool,
     /// Programs that run while it runs.
-    pub(crate) programs: Vec<binder::StoredProgram>,
+    pub programs: Vec<binder::StoredProgram>,
     /// Tables whose rows it changes directly.
-    pub(crate) targets: Vec<TableId>,
+    pub targets: Vec<TableId>,
     /// Warnings 1287 of each execution.
-    pub(crate) deprecations: Vec<&'static str>,
+    pub deprecations: Vec<&'static str>,
     /// Other warnings of each execution.
-    pub(crate) notices: Vec<binder::Notice>,
+    pub notices: Vec<binder::Notice>,
     /// Tables and views that the statement names.
-    pub(crate) references: Vec<binder::Reference>,
+    pub references: Vec<binder::Reference>,
     /// `MAX_EXECUTION_TIME` hint.
-    pub(crate) max_execution: Option<Duration>,
+    pub max_execution: Option<Duration>,
     /// `FOR UPDATE WAIT n`.
-    pub(crate) lock_wait: Option<Duration>,
+    pub lock_wait: Option<Duration>,
     /// Rows that the optimizer expects to touch.
-    pub(crate) estimated_rows: u64,
+    pub estimated_rows: u64,
     /// Size of the text it was made from.
-    pub(crate) text_bytes: usize,
+    pub text_bytes: usize,
 }
 
 /// Bytes that a small plan takes besides the part that depends on its text.
@@ -78,7 +78,8 @@ const PLAN_BYTES_PER_TEXT: usize = 24;
 
 impl Planned {
     /// Raises notices about a statement's text: with every execution, or when it is prepared.
-    pub(crate) fn raise_notices(&self, diagnostics: &mut Diagnostics) {
+    #[inline]
+    pub fn raise_notices(&self, diagnostics: &mut Diagnostics) {
         let deprecated = errors::ErrorCode::WARN_DEPRECATED_SYNTAX;
         let deprecations = self.deprecations.iter().map(|text| (deprecated, (*text).to_owned()));
         for (code, message) in deprecations.chain(self.notices.iter().cloned()) {
@@ -89,14 +90,15 @@ impl Planned {
     }
 
     /// Whether its tables and programs have not changed.
-    pub(crate) fn is_current(&self, snapshot: &CatalogSnapshot) -> bool {
+    #[inline]
+    pub fn is_current(&self, snapshot: &CatalogSnapshot) -> bool {
         snapshot.version == self.version
             || self.tables.iter().all(|table| table.temporary || snapshot.is_current(table))
                 && self.programs.iter().all(|program| is_program_current(program, snapshot))
     }
 
     /// Bytes that the cache counts.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         PLAN_BYTES_BASE
             + self.text_bytes * PLAN_BYTES_PER_TEXT
             + self.tables.len() * size_of::<usize>()
@@ -115,7 +117,7 @@ fn is_program_current(program: &binder::StoredProgram, snapshot: &CatalogSnapsho
 }
 
 /// The privilege that a kind of use needs.
-pub(crate) fn privilege_of(kind: PrivilegeKind) -> PrivilegeSet {
+pub fn privilege_of(kind: PrivilegeKind) -> PrivilegeSet {
     match kind {
         PrivilegeKind::Select => PrivilegeSet::SELECT,
         PrivilegeKind::Insert => PrivilegeSet::INSERT,
@@ -125,25 +127,25 @@ pub(crate) fn privilege_of(kind: PrivilegeKind) -> PrivilegeSet {
 }
 
 /// Results of binding besides the plan.
-pub(crate) struct BoundContext {
-    pub(crate) uncacheable: bool,
-    pub(crate) wants_literals: bool,
-    pub(crate) programs: Vec<binder::StoredProgram>,
-    pub(crate) tables: Vec<Arc<Table>>,
-    pub(crate) privileges: Vec<RequiredPrivilege>,
-    pub(crate) parameters: Vec<DataType>,
-    pub(crate) deprecations: Vec<&'static str>,
-    pub(crate) notices: Vec<binder::Notice>,
-    pub(crate) references: Vec<binder::Reference>,
-    pub(crate) max_execution: Option<Duration>,
-    pub(crate) lock_wait: Option<Duration>,
-    pub(crate) version: CatalogVersion,
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) text_bytes: usize,
+pub struct BoundContext {
+    pub uncacheable: bool,
+    pub wants_literals: bool,
+    pub programs: Vec<binder::StoredProgram>,
+    pub tables: Vec<Arc<Table>>,
+    pub privileges: Vec<RequiredPrivilege>,
+    pub parameters: Vec<DataType>,
+    pub deprecations: Vec<&'static str>,
+    pub notices: Vec<binder::Notice>,
+    pub references: Vec<binder::Reference>,
+    pub max_execution: Option<Duration>,
+    pub lock_wait: Option<Duration>,
+    pub version: CatalogVersion,
+    pub registry: Arc<Registry>,
+    pub text_bytes: usize,
 }
 
 /// Combines a compiled statement with its preconditions.
-pub(crate) fn planned(
+pub fn planned(
     statement: &Statement,
     plan: &Plan,
     flags: &PlanFlags,

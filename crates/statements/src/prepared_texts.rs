@@ -12,17 +12,17 @@ const SHARDS: usize = 64;
 
 /// The kept data of a prepared statement: everything else can be made from it.
 #[derive(Clone, Debug)]
-pub(crate) struct PreparedText {
-    pub(crate) source: Box<[u8]>,
+pub struct PreparedText {
+    pub source: Box<[u8]>,
     /// The bits of the SQL mode that decide how it is read.
-    pub(crate) mode: u64,
-    pub(crate) parameters: u32,
-    pub(crate) execution: PreparedExecution,
+    pub mode: u64,
+    pub parameters: u32,
+    pub execution: PreparedExecution,
 }
 
 /// How a prepared statement is run.
 #[derive(Clone, Debug)]
-pub(crate) enum PreparedExecution {
+pub enum PreparedExecution {
     /// By its plan.
     Planned,
     /// By its syntax tree, kept since PREPARE: BEGIN, COMMIT and ROLLBACK, which run often and are small.
@@ -32,19 +32,20 @@ pub(crate) enum PreparedExecution {
 }
 
 impl PreparedText {
-    pub(crate) fn is_planned(&self) -> bool {
+    #[inline]
+    pub fn is_planned(&self) -> bool {
         matches!(self.execution, PreparedExecution::Planned)
     }
 
     /// Digest for the plan cache, under the server's secret.
-    pub(crate) fn digest(&self, seed: u64) -> u128 {
+    pub fn digest(&self, seed: u64) -> u128 {
         let low = hash_of(&self.source, self.mode ^ seed);
         let high = stdx::hash_bytes(stdx::mix(low), &self.source);
         u128::from(high) << 64 | u128::from(low)
     }
 
     /// Bytes that it takes, including table slots and allocation overhead.
-    pub(crate) fn size_bytes(&self) -> usize {
+    pub fn size_bytes(&self) -> usize {
         // Two counts before the value, a slot in the table with room for growth, and the rounding of allocations.
         let kept = if matches!(self.execution, PreparedExecution::Kept(_)) {
             size_of::<Statement>()
@@ -64,20 +65,20 @@ fn hash_of(source: &[u8], seed: u64) -> u64 {
 }
 
 /// All texts that some session has prepared.
-pub(crate) struct PreparedTexts {
+pub struct PreparedTexts {
     shards: Vec<Mutex<HashTable<Arc<PreparedText>>>>,
     bytes: AtomicUsize,
     seed: u64,
 }
 
 impl PreparedTexts {
-    pub(crate) fn new(seed: u64) -> PreparedTexts {
+    pub fn new(seed: u64) -> PreparedTexts {
         let shards = (0..SHARDS).map(|_| Mutex::new(HashTable::new())).collect();
         PreparedTexts { shards, bytes: AtomicUsize::new(0), seed }
     }
 
     /// Bytes of all texts.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
@@ -91,14 +92,14 @@ impl PreparedTexts {
     }
 
     /// A text that is already stored.
-    pub(crate) fn find(&self, source: &[u8], mode: u64) -> Option<Arc<PreparedText>> {
+    pub fn find(&self, source: &[u8], mode: u64) -> Option<Arc<PreparedText>> {
         let hash = self.hash(source, mode);
         let shard = self.shard(hash).lock();
         shard.find(hash, |known| *known.source == *source && known.mode == mode).cloned()
     }
 
     /// Returns the stored text that equals `text`, or else stores this one.
-    pub(crate) fn share(&self, text: PreparedText) -> Arc<PreparedText> {
+    pub fn share(&self, text: PreparedText) -> Arc<PreparedText> {
         let hash = self.hash(&text.source, text.mode);
         let mut shard = self.shard(hash).lock();
         let same =
@@ -113,7 +114,7 @@ impl PreparedTexts {
     }
 
     /// Releases a reference; the last one removes the text.
-    pub(crate) fn release(&self, text: Arc<PreparedText>) {
+    pub fn release(&self, text: Arc<PreparedText>) {
         let hash = self.hash(&text.source, text.mode);
         let mut shard = self.shard(hash).lock();
         let Ok(entry) = shard.find_entry(hash, |known| Arc::ptr_eq(known, &text)) else { return };

@@ -7,16 +7,16 @@ use sys::sync::atomic::{AtomicU64, Ordering};
 
 /// A session's counter: its position in `NAMES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counter(pub(crate) usize);
+pub struct Counter(pub usize);
 
 macro_rules! counters {
     ($($constant:ident $name:literal),* $(,)?) => {
         /// Names of the session counters.
-        pub(crate) const NAMES: &[&str] = &[$($name),*];
+        pub const NAMES: &[&str] = &[$($name),*];
         counters!(@ 0usize; $($constant)*);
     };
     (@ $at:expr; $head:ident $($tail:ident)*) => {
-        impl Counter { pub(crate) const $head: Counter = Counter($at); }
+        impl Counter { pub const $head: Counter = Counter($at); }
         counters!(@ $at + 1usize; $($tail)*);
     };
     (@ $at:expr;) => {};
@@ -133,7 +133,7 @@ counters! {
 
 /// Counters of one session, or the sum of closed ones.
 #[derive(Debug)]
-pub(crate) struct SessionCounters(Box<[AtomicU64]>);
+pub struct SessionCounters(Box<[AtomicU64]>);
 
 impl Default for SessionCounters {
     fn default() -> Self {
@@ -143,14 +143,16 @@ impl Default for SessionCounters {
 
 impl SessionCounters {
     /// Adds; only the session's own thread does, so a load and a store suffice.
-    pub(crate) fn add(&self, counter: Counter, amount: u64) {
+    #[inline]
+    pub fn add(&self, counter: Counter, amount: u64) {
         if let Some(cell) = self.0.get(counter.0) {
             cell.store(cell.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
         }
     }
 
     /// Adds a statement's counts of row operations; counters whose count is zero are not written.
-    pub(crate) fn add_rows(&self, counts: &ExecCounts) {
+    #[inline]
+    pub fn add_rows(&self, counts: &ExecCounts) {
         let pairs = [
             (Counter::HANDLER_READ_KEY, counts.read_key),
             (Counter::HANDLER_READ_NEXT, counts.read_next),
@@ -176,21 +178,21 @@ impl SessionCounters {
     }
 
     /// Adds these counts to `sums`.
-    pub(crate) fn add_to(&self, sums: &mut [u64]) {
+    pub fn add_to(&self, sums: &mut [u64]) {
         for (sum, cell) in sums.iter_mut().zip(&self.0) {
             *sum += cell.load(Ordering::Relaxed);
         }
     }
 
     /// Adds the counts of a session that ends.
-    pub(crate) fn absorb(&self, closed: &SessionCounters) {
+    pub fn absorb(&self, closed: &SessionCounters) {
         for (cell, other) in self.0.iter().zip(&closed.0) {
             cell.fetch_add(other.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
     /// FLUSH STATUS.
-    pub(crate) fn reset(&self) {
+    pub fn reset(&self) {
         for cell in &self.0 {
             cell.store(0, Ordering::Relaxed);
         }
@@ -199,10 +201,10 @@ impl SessionCounters {
 
 /// Counters of the server as a whole, counted rarely.
 #[derive(Debug, Default)]
-pub(crate) struct ServerCounters(Mutex<Vec<(&'static str, u64)>>);
+pub struct ServerCounters(Mutex<Vec<(&'static str, u64)>>);
 
 impl ServerCounters {
-    pub(crate) fn add(&self, name: &'static str, amount: u64) {
+    pub fn add(&self, name: &'static str, amount: u64) {
         let mut counters = self.0.lock();
         match counters.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += amount,
@@ -210,13 +212,13 @@ impl ServerCounters {
         }
     }
 
-    pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
+    pub fn all(&self) -> Vec<(&'static str, u64)> {
         self.0.lock().clone()
     }
 }
 
 /// How a statement reads its tables: the counters that every execution adds one to.
-pub(crate) fn access_counters(plan: &Plan) -> Vec<Counter> {
+pub fn access_counters(plan: &Plan) -> Vec<Counter> {
     let mut counters = Vec::new();
     match plan {
         Plan::Query(query) => {

@@ -10,7 +10,7 @@ use crate::status::Counter;
 
 /// The effect of a statement on an open transaction before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
+pub enum Before {
     /// It stays open.
     Stays,
     /// It is committed.
@@ -21,12 +21,12 @@ pub(crate) enum Before {
 
 /// The dispatcher's facts about a statement by its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StatementKind {
+pub struct StatementKind {
     /// Its Com_ counter. `None` for statements with a plan, which are counted when that runs, and for those that the reference does not count.
-    pub(crate) counter: Option<Counter>,
-    pub(crate) before: Before,
+    pub counter: Option<Counter>,
+    pub before: Before,
     /// Its name in error 1235; `None` for supported statements.
-    pub(crate) unsupported: Option<&'static str>,
+    pub unsupported: Option<&'static str>,
 }
 
 impl StatementKind {
@@ -35,7 +35,8 @@ impl StatementKind {
     }
 
     /// Whether it ends the open transaction before it begins.
-    pub(crate) fn commits(self) -> bool {
+    #[inline]
+    pub fn commits(self) -> bool {
         self.before != Before::Stays
     }
 }
@@ -63,12 +64,12 @@ const fn unsupported(name: &'static str) -> StatementKind {
 }
 
 /// Whether a statement ends the open transaction before it begins. Those on temporary tables decide for themselves.
-pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
+pub fn commits_implicitly(statement: &Statement) -> bool {
     kind_of(statement).commits()
 }
 
 /// The kind of a statement.
-pub(crate) fn kind_of(statement: &Statement) -> StatementKind {
+pub fn kind_of(statement: &Statement) -> StatementKind {
     match statement {
         // Rows.
         Statement::Empty

@@ -27,38 +27,39 @@ const FRONT_HITS: u32 = 64;
 
 /// Everything that a plan depends on besides the catalog version, which is checked separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlanKey {
+pub struct PlanKey {
     /// Digest of the text, literals lifted, under the server's secret seed.
-    pub(crate) digest: u128,
+    pub digest: u128,
     /// Types of the lifted literals, hashed.
-    pub(crate) types: u64,
-    pub(crate) schema: Option<Arc<str>>,
+    pub types: u64,
+    pub schema: Option<Arc<str>>,
     /// Settings of the session that reach a plan.
-    pub(crate) settings: PlanSettings,
+    pub settings: PlanSettings,
 }
 
 /// Settings of a session that reach a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct PlanSettings {
-    pub(crate) sql_mode: u64,
-    pub(crate) collation: u16,
-    pub(crate) div_precision_increment: u8,
-    pub(crate) safe_updates: bool,
-    pub(crate) group_concat_max_len: u64,
-    pub(crate) max_allowed_packet: u64,
-    pub(crate) max_join_size: Option<u64>,
+pub struct PlanSettings {
+    pub sql_mode: u64,
+    pub collation: u16,
+    pub div_precision_increment: u8,
+    pub safe_updates: bool,
+    pub group_concat_max_len: u64,
+    pub max_allowed_packet: u64,
+    pub max_join_size: Option<u64>,
 }
 
 /// The context that a cached plan was made in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlanContext {
-    pub(crate) database: Option<Arc<str>>,
-    pub(crate) settings: PlanSettings,
+pub struct PlanContext {
+    pub database: Option<Arc<str>>,
+    pub settings: PlanSettings,
 }
 
 impl PlanSettings {
     /// Settings that plans depend on.
-    pub(crate) fn of(settings: &Settings) -> PlanSettings {
+    #[inline]
+    pub fn of(settings: &Settings) -> PlanSettings {
         PlanSettings {
             sql_mode: settings.sql_mode.0,
             collation: settings.collation_connection.id.0,
@@ -83,7 +84,7 @@ impl PlanKey {
 }
 
 /// A cached plan.
-pub(crate) struct Entry {
+pub struct Entry {
     key: PlanKey,
     /// One of the texts that it serves: digests may collide, so texts are compared before a plan is shared.
     text: Box<[u8]>,
@@ -96,9 +97,9 @@ pub(crate) struct Entry {
 }
 
 /// A text and the literals lifted out of it.
-pub(crate) struct LiftedText<'a> {
-    pub(crate) text: &'a [u8],
-    pub(crate) literals: &'a [LiteralSpan],
+pub struct LiftedText<'a> {
+    pub text: &'a [u8],
+    pub literals: &'a [LiteralSpan],
 }
 
 impl Entry {
@@ -110,7 +111,7 @@ impl Entry {
 type Shard = HashMap<u64, Arc<Entry>>;
 
 /// The shared cache.
-pub(crate) struct PlanCache {
+pub struct PlanCache {
     shards: Vec<ArcSwap<Shard>>,
     writer: Mutex<usize>,
     bytes: AtomicUsize,
@@ -118,7 +119,7 @@ pub(crate) struct PlanCache {
 }
 
 impl PlanCache {
-    pub(crate) fn new(limit_bytes: usize) -> PlanCache {
+    pub fn new(limit_bytes: usize) -> PlanCache {
         PlanCache {
             shards: (0..SHARDS).map(|_| ArcSwap::from_pointee(Shard::new())).collect(),
             writer: Mutex::new(0),
@@ -142,7 +143,7 @@ impl PlanCache {
     }
 
     /// Adds a plan, in place of an older one of the same text.
-    pub(crate) fn insert(&self, key: PlanKey, text: &LiftedText<'_>, planned: Arc<Planned>) {
+    pub fn insert(&self, key: PlanKey, text: &LiftedText<'_>, planned: Arc<Planned>) {
         let bytes = text.text.len() + size_of_val(text.literals) + planned.bytes();
         if bytes > self.limit_bytes.load(Ordering::Relaxed) / 4 {
             return;
@@ -189,39 +190,40 @@ impl PlanCache {
     }
 
     /// A plan, without a session's own slots.
-    pub(crate) fn get(&self, key: &PlanKey, text: &LiftedText<'_>) -> Option<Arc<Planned>> {
+    pub fn get(&self, key: &PlanKey, text: &LiftedText<'_>) -> Option<Arc<Planned>> {
         self.find(key.hash(), key, text).map(|entry| entry.planned.clone())
     }
 
     /// Whether plans must be evicted before new ones can be added.
-    pub(crate) fn is_crowded(&self) -> bool {
+    #[inline]
+    pub fn is_crowded(&self) -> bool {
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         self.bytes.load(Ordering::Relaxed) > limit / 8 * 7
     }
 
     /// Follows a limit that changes continuously, in large steps.
-    pub(crate) fn set_limit_if_far(&self, limit_bytes: usize) {
+    pub fn set_limit_if_far(&self, limit_bytes: usize) {
         let present = self.limit_bytes.load(Ordering::Relaxed);
         if present.abs_diff(limit_bytes) > LIMIT_STEP_BYTES {
             self.set_limit(limit_bytes);
         }
     }
 
-    pub(crate) fn set_limit(&self, limit_bytes: usize) {
+    pub fn set_limit(&self, limit_bytes: usize) {
         self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
         let mut hand = self.writer.lock();
         self.evict(&mut hand);
     }
 
     /// Drops every plan: none is of use after a change of the loaded plugins.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         let _hand = self.writer.lock();
         self.shards.iter().for_each(|shard| shard.store(Arc::default()));
         self.bytes.store(0, Ordering::Relaxed);
     }
 
     /// Each entry, as information tables see it.
-    pub(crate) fn view(&self) -> Vec<PlanCacheView> {
+    pub fn view(&self) -> Vec<PlanCacheView> {
         let mut rows = Vec::new();
         for shard in &self.shards {
             for entry in shard.load().values() {
@@ -239,7 +241,7 @@ impl PlanCache {
 }
 
 /// A plan as a session uses it. The outer count is the session's own, so that using a plan writes nothing shared.
-pub(crate) type LocalPlan = stdx::LocalArc<Planned>;
+pub type LocalPlan = stdx::LocalArc<Planned>;
 
 struct FrontSlot {
     hash: u64,
@@ -250,13 +252,14 @@ struct FrontSlot {
 
 /// The plans that a session used last.
 #[derive(Default)]
-pub(crate) struct FrontCache {
+pub struct FrontCache {
     slots: [Option<FrontSlot>; FRONT_SLOTS],
 }
 
 impl FrontCache {
     /// Looks in the session's own slots, then in the shared cache.
-    pub(crate) fn find(
+    #[inline]
+    pub fn find(
         &mut self,
         cache: &PlanCache,
         key: &PlanKey,
@@ -284,7 +287,7 @@ impl FrontCache {
     }
 
     /// Forgets the session's slot for a plan that is out of date.
-    pub(crate) fn forget(&mut self, key: &PlanKey) {
+    pub fn forget(&mut self, key: &PlanKey) {
         let hash = key.hash();
         self.slots[hash as usize % FRONT_SLOTS] = None;
     }

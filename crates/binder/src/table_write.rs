@@ -178,6 +178,8 @@ impl Binder<'_> {
             None => None,
         };
         let generated = match &column.generated {
+            // An update need not look at it.
+            Some(_) if column.is_vacant() => None,
             Some(generated) => Some(self.bind_text_over(&generated.expression, table, base)?),
             None => None,
         };

@@ -119,6 +119,18 @@ pub struct Column {
     pub histogram: Option<Arc<crate::Histogram>>,
 }
 
+impl Column {
+    /// Expression of a vacant column, whose values nobody reads.
+    pub const VACANT: &'static str = "NULL";
+
+    /// Whether it only fills the place of a dropped column in the records, which were not rewritten. It is hidden; new rows have its default there.
+    pub fn is_vacant(&self) -> bool {
+        let generated = self.generated.as_ref();
+        generated
+            .is_some_and(|made| made.hidden && made.stored && *made.expression == *Self::VACANT)
+    }
+}
+
 /// A generated column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {

@@ -148,6 +148,7 @@ impl Draft {
         draft.created_micros = ctx.now_micros();
         draft.foreign_keys.clear();
         draft.partition_origin = None;
+        draft.columns.retain(|column| !column.column.is_vacant());
         for column in &mut draft.columns {
             column.origin = None;
             column.column.histogram = None;

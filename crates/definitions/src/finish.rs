@@ -524,7 +524,7 @@ impl Draft {
         let bytes: u64 = self
             .columns
             .iter()
-            .filter(|column| column.column.stored.is_some())
+            .filter(|column| column.column.stored.is_some() && !column.column.is_vacant())
             .map(|column| row_bytes(&column.column.ty))
             .sum();
         if bytes > ROW_BYTES_MAX {

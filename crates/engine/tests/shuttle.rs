@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use catalog::{LockMode, MetadataLocks, Usage};
+use catalog::{DdlWaitPolicy, LockMode, LockWait, MetadataLocks, Usage};
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    CancelToken, Direction, Engine, EngineError, EngineResult, IndexId, KeyRange, RowLock,
-    ScanSpec, TableId, Transaction, WaitPolicy,
+    CancelToken, Direction, Engine, EngineError, EngineResult, GetOutcome, IndexId, KeyRange,
+    NotedPass, RowBatch, RowBuf, RowLock, ScanSpec, TableId, Transaction, WaitPolicy,
 };
 use shuttle::thread;
 use sys::entropy::SplitMix;
@@ -26,6 +26,7 @@ use support::{begin_waiting, index, key, whole};
 
 const SCHEDULES: usize = 200;
 const TABLE: TableId = TableId(2000);
+const COPY: TableId = TableId(2001);
 const BY_VALUE: IndexId = IndexId(1);
 const FOREVER: Duration = Duration::from_secs(100_000);
 
@@ -253,6 +254,86 @@ fn an_index_is_built_among_writers() {
     assert_eq!((rows.len(), rows.values().sum::<i64>()), (8, 800));
 }
 
+/// Takes a newer snapshot than `last`, and makes the copy what it shows. Returns how many rows were noted.
+fn take_round(
+    engine: &DurableEngine,
+    txn: &mut dyn Transaction,
+    last: &mut Box<dyn Transaction>,
+) -> u64 {
+    let mut now = begin(engine);
+    now.take_snapshot();
+    let noted = now.collect_noted(TABLE).unwrap();
+    let (mut batch, mut row) = (RowBatch::new(), RowBuf::default());
+    for pass in [NotedPass::Remove, NotedPass::Put] {
+        loop {
+            now.next_noted(TABLE, pass, &mut batch).unwrap();
+            if batch.is_empty() {
+                break;
+            }
+            let reader = if pass == NotedPass::Remove { &mut *last } else { &mut now };
+            for noted in batch.iter() {
+                let (clustered, none, wait) = (IndexId::CLUSTERED, RowLock::None, WaitPolicy::Wait);
+                let got = reader.get(TABLE, clustered, noted.locator, none, wait, &mut row);
+                match (got.unwrap() == GetOutcome::Found, pass) {
+                    (false, _) => {}
+                    (true, NotedPass::Remove) => txn.delete_equal(COPY, &row.record).unwrap(),
+                    (true, NotedPass::Put) => txn.insert(COPY, &row.record).unwrap(),
+                }
+            }
+        }
+    }
+    *last = now;
+    noted
+}
+
+/// Two sessions write while the rows are copied; only its begin and its end keep them away.
+fn rows_are_copied_among_writers() {
+    let engine = open();
+    let locks = Arc::new(MetadataLocks::new());
+    let sessions: Vec<_> = (1..3)
+        .map(|session| {
+            let (engine, locks) = (engine.clone(), locks.clone());
+            thread::spawn(move || {
+                let (slot, cancel) = (locks.register(session), CancelToken::new());
+                let mut random = SplitMix::new(session);
+                for _ in 0..3 {
+                    let tables = [(TABLE, Usage::Write)];
+                    locks.use_tables(&slot, &tables, FOREVER, &cancel).unwrap();
+                    match transfer(&engine, &mut random) {
+                        Ok(()) | Err(EngineError::Deadlock) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
+                    slot.release_to(0);
+                }
+            })
+        })
+        .collect();
+    let cancel = CancelToken::new();
+    let wanted = [(Some(TABLE), LockMode::Exclusive)];
+    let wait = LockWait { timeout: FOREVER, policy: DdlWaitPolicy::SkipAhead };
+    let mut guard = locks.lock(9, &wanted, wait, &cancel).unwrap();
+    let mut txn = begin(&engine);
+    assert!(txn.begin_noting(TABLE).unwrap());
+    txn.create_table(&numbers::table::<2>(COPY, "test.c", &[(0, true), (1, false)])).unwrap();
+    guard.downgrade();
+    let mut last = begin(&engine);
+    last.take_snapshot();
+    for (id, value) in read(&mut *last, IndexId::CLUSTERED).unwrap() {
+        txn.insert(COPY, &record([id, value])).unwrap();
+    }
+    take_round(&engine, &mut *txn, &mut last);
+    guard.upgrade(wait, &cancel).unwrap();
+    while take_round(&engine, &mut *txn, &mut last) > 0 {}
+    let rows = read(&mut *begin(&engine), IndexId::CLUSTERED).unwrap();
+    let copied = numbers::rows(&mut *txn, &whole(COPY, IndexId::CLUSTERED), 1).unwrap();
+    let copied: BTreeMap<i64, i64> = copied.into_iter().map(|[id, value]| (id, value)).collect();
+    assert_eq!((rows.len(), &rows), (8, &copied));
+    txn.commit().unwrap().wait().unwrap();
+    drop(guard);
+    sessions.into_iter().for_each(|session| session.join().unwrap());
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+}
+
 /// Transactions of several statements, and a thread that locks all tables now and then: no transaction writes or commits while they are locked.
 fn transactions_beside_a_global_read_lock() {
     let locks = Arc::new(MetadataLocks::new());
@@ -310,6 +391,18 @@ fn an_index_built_among_writers_has_every_row() {
 #[test]
 fn an_index_whose_build_misses_a_note_is_caught() {
     assert!(is_caught("an_index_built_among_writers_has_every_row", "note changes for builds"));
+}
+
+#[test]
+fn rows_copied_among_writers_are_all_there() {
+    check(SCHEDULES, rows_are_copied_among_writers);
+}
+
+#[test]
+fn a_copy_that_misses_notes_is_caught() {
+    let model = "rows_copied_among_writers_are_all_there";
+    assert!(is_caught(model, "note changed rows"));
+    assert!(is_caught(model, "keep notes of open changes"));
 }
 
 /// Ids that a locking scan by value finds, both ways.

@@ -6,6 +6,7 @@ use catalog::{ColumnDefault, Table, same_name};
 use errors::{Diagnostics, Error, ErrorCode, Result, bail, err};
 use syntax::ast::{ColumnPosition, Ident};
 
+use super::vacant::vacant_place;
 use crate::charsets::note_charset;
 use crate::column_type::converted;
 use crate::columns::{add_column_extras, build_column};
@@ -123,7 +124,8 @@ pub(super) fn drop_column(
     let mut kept = kept.into_iter();
     draft.checks.retain(|_| kept.next().unwrap_or(true));
     refuse_dependents(ctx, draft, at)?;
-    draft.columns.remove(at);
+    let dropped = draft.columns.remove(at);
+    draft.columns.extend(vacant_place(table, &dropped));
     // An index loses the column; one without columns left is dropped.
     for index in &mut draft.indexes {
         let parts = index.parts.len();

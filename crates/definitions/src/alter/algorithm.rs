@@ -71,6 +71,9 @@ pub struct IndexChanges {
     pub dropped: Vec<IndexId>,
 }
 
+/// Places of dropped columns that records may have before the rows are rewritten.
+const VACANT_MAX: usize = 64;
+
 /// How an ALTER TABLE is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -118,19 +121,20 @@ pub fn choose(
     let adds_constraints = altered.adds_foreign_keys || altered.adds_checks;
     let must_copy = in_place.is_none() || request.rebuild || adds_constraints || facts.most_rows_go;
     let copies = must_copy || request.algorithm == AlgorithmClause::Copy;
-    let needs_copy = reference_copies(old, &altered.table, &altered.origins);
+    let rewrites = Rewrites::of(old, altered, facts);
     let counts_rows = request.algorithm == AlgorithmClause::Copy
         || request.orders
         || request.repartitions
         || altered.adds_checks
         || altered.adds_foreign_keys && facts.checks_foreign_keys
-        || needs_copy;
+        || rewrites.reference_copies();
     let is_instant = request.algorithm == AlgorithmClause::Instant;
-    if must_copy && is_instant && !request.rebuild {
+    check_demands(request, &rewrites, altered.adds_checks)?;
+    if must_copy && is_instant {
         return Err(not_instant());
     }
-    check_demands(request, needs_copy)?;
-    let obstacle = copies.then(|| obstacle_to_others(old, altered, request, facts)).flatten();
+    let obstacle =
+        copies.then(|| obstacle_to_others(old, altered, request, facts, &rewrites)).flatten();
     if request.lock == LockClause::None
         && let Some(reason) = obstacle
     {
@@ -143,7 +147,7 @@ pub fn choose(
             return Ok(Choice { algorithm: Algorithm::Copy, counts_rows, copies_online });
         }
     };
-    if is_instant && !changes.added.is_empty() {
+    if is_instant && changes != IndexChanges::default() {
         return Err(not_instant());
     }
     if request.lock == LockClause::None && !builds_online(old, &altered.table, &changes) {
@@ -168,7 +172,8 @@ fn in_place_changes(
     origins: &[Option<usize>],
 ) -> Option<IndexChanges> {
     let before = old.definition.columns.len();
-    if new.definition.columns.len() < before {
+    let has_room = new.columns.iter().filter(|column| column.is_vacant()).count() <= VACANT_MAX;
+    if new.definition.columns.len() < before || !has_room {
         return None;
     }
     for (place, column) in old.definition.columns.iter().enumerate() {
@@ -181,7 +186,8 @@ fn in_place_changes(
         let (was, now) = (&old.columns[was], &new.columns[now]);
         let same_expression = was.generated.as_ref().map(|generated| &generated.expression)
             == now.generated.as_ref().map(|generated| &generated.expression);
-        let same_expression = same_expression || keeps_partitions(old, new, &was.name);
+        let same_expression =
+            same_expression || now.is_vacant() || keeps_partitions(old, new, &was.name);
         let keeps_bytes = same_encoding(&column.ty, &new.definition.columns[place].ty)
             && keeps_geometries(&was.ty, &now.ty);
         if !same_expression || !keeps_bytes {
@@ -274,16 +280,40 @@ pub fn builds_online(old: &Table, new: &Table, changes: &IndexChanges) -> bool {
 }
 
 /// 1221, 1845, 1846 where ALGORITHM and LOCK do not permit the chosen way.
-fn check_demands(request: &Request, needs_copy: bool) -> Result<()> {
-    const TYPE: &str = "Cannot change column type INPLACE";
-    if request.algorithm == AlgorithmClause::Instant && request.lock != LockClause::Default {
-        bail!(WRONG_USAGE, "ALGORITHM=INSTANT", "LOCK=NONE/SHARED/EXCLUSIVE");
-    }
-    if request.algorithm == AlgorithmClause::Inplace && needs_copy {
-        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "ALGORITHM=INPLACE", TYPE, "ALGORITHM=COPY");
-    }
-    Ok(())
+fn check_demands(request: &Request, rewrites: &Rewrites, adds_checks: bool) -> Result<()> {
+    let (algorithm, others) = match request.algorithm {
+        AlgorithmClause::Default | AlgorithmClause::Copy => return Ok(()),
+        AlgorithmClause::Instant if request.lock != LockClause::Default => {
+            bail!(WRONG_USAGE, "ALGORITHM=INSTANT", "LOCK=NONE/SHARED/EXCLUSIVE");
+        }
+        AlgorithmClause::Instant => ("ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE"),
+        AlgorithmClause::Inplace => ("ALGORITHM=INPLACE", "ALGORITHM=COPY"),
+    };
+    let instant = request.algorithm == AlgorithmClause::Instant;
+    let reason = if rewrites.loses_primary {
+        DROPS_PRIMARY
+    } else if rewrites.adds_counter && instant {
+        ADDS_COUNTER
+    } else if rewrites.checks_parents {
+        CHECKS_PARENTS
+    } else if rewrites.changes_type {
+        if instant { TYPE_INSTANT } else { TYPE_INPLACE }
+    } else if rewrites.computes {
+        bail!(ALTER_OPERATION_NOT_SUPPORTED, algorithm, others);
+    } else if adds_checks {
+        bail!(ALTER_OPERATION_NOT_SUPPORTED, algorithm, "ALGORITHM=COPY");
+    } else {
+        return Ok(());
+    };
+    bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, algorithm, reason, others)
 }
+
+const DROPS_PRIMARY: &str =
+    "Dropping a primary key is not allowed without also adding a new primary key";
+const ADDS_COUNTER: &str = "Adding an auto-increment column requires a lock";
+const CHECKS_PARENTS: &str = "Adding foreign keys needs foreign_key_checks=OFF";
+const TYPE_INSTANT: &str = "Need to rebuild the table to change column type";
+const TYPE_INPLACE: &str = "Cannot change column type INPLACE";
 
 /// Why others cannot use the table while its rows are copied, if they cannot. Rows that they change are removed from the copy and copied again, so a
 /// row must have the same key in the copy each time.
@@ -292,8 +322,8 @@ fn obstacle_to_others(
     altered: &Altered,
     request: &Request,
     facts: Facts,
+    rewrites: &Rewrites,
 ) -> Option<&'static str> {
-    const AUTO_INCREMENT: &str = "Adding an auto-increment column requires a lock";
     let new = &altered.table;
     if old.temporary || !facts.engine_notes_rows {
         return Some("the engine copies rows under a lock");
@@ -301,8 +331,11 @@ fn obstacle_to_others(
     if request.kept.is_some() || !request.gone.is_empty() {
         return Some("rows of partitions are deleted under a lock");
     }
-    if altered.adds_foreign_keys && facts.checks_foreign_keys {
-        return Some("Adding foreign keys needs foreign_key_checks=OFF");
+    if rewrites.checks_parents {
+        return Some(CHECKS_PARENTS);
+    }
+    if rewrites.loses_primary {
+        return Some(DROPS_PRIMARY);
     }
     let Some(primary) = new.definition.primary() else {
         return Some("rows without a primary key are copied under a lock");
@@ -310,7 +343,11 @@ fn obstacle_to_others(
     for (column, origin) in new.columns.iter().zip(&altered.origins) {
         let was = origin.and_then(|origin| old.columns.get(origin));
         if column.auto_increment && !was.is_some_and(|was| was.auto_increment) {
-            return Some(AUTO_INCREMENT);
+            return Some(ADDS_COUNTER);
+        }
+        // A place that is dropped with the copy.
+        if column.is_vacant() {
+            continue;
         }
         let in_key = primary.parts.iter().any(|part| Some(part.column) == column.stored);
         let varies = matches!(column.default, ColumnDefault::Now(_) | ColumnDefault::Expression(_));
@@ -321,32 +358,63 @@ fn obstacle_to_others(
     None
 }
 
-/// Whether the reference makes a copy for the change, and so reports the rows; other rebuilds report none.
-fn reference_copies(old: &Table, new: &Table, origins: &[Option<usize>]) -> bool {
-    let loses_primary = old.definition.primary().is_some() && new.definition.primary().is_none();
-    loses_primary
-        || new.columns.iter().zip(origins).any(|(now, origin)| {
-            let stored_expression = |column: &catalog::Column| {
-                let generated = column.generated.as_ref();
-                generated.filter(|generated| generated.stored).map(|g| g.expression.clone())
-            };
-            match origin.and_then(|origin| old.columns.get(origin)) {
-                Some(was) => {
-                    let mut ty = was.ty.clone();
-                    ty.nullable = now.ty.nullable;
-                    let grows_length_bytes = now.ty.kind == types::TypeKind::VarChar
-                        && (length_bytes(&ty) != length_bytes(&now.ty));
-                    !same_encoding(&ty, &now.ty)
-                        || (now.auto_increment && !was.auto_increment)
-                        || grows_length_bytes
-                        || stored_expression(was) != stored_expression(now)
-                }
-                None => {
-                    stored_expression(now).is_some()
-                        || matches!(now.default, ColumnDefault::Expression(_))
-                }
-            }
-        })
+/// What about the rows is not as it was.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rewrites {
+    /// The primary key is dropped, and there is no other.
+    loses_primary: bool,
+    /// A column becomes AUTO_INCREMENT.
+    adds_counter: bool,
+    /// Rows are looked for in the parents of new foreign keys.
+    checks_parents: bool,
+    /// Values have another type, or other bytes.
+    changes_type: bool,
+    /// Values are computed anew.
+    computes: bool,
+}
+
+impl Rewrites {
+    fn of(old: &Table, altered: &Altered, facts: Facts) -> Rewrites {
+        let new = &altered.table;
+        let has_primary = |table: &Table| table.definition.primary().is_some();
+        let mut all = Rewrites {
+            loses_primary: has_primary(old) && !has_primary(new),
+            checks_parents: altered.adds_foreign_keys && facts.checks_foreign_keys,
+            ..Rewrites::default()
+        };
+        let columns = new.columns.iter().zip(&altered.origins);
+        for (now, origin) in columns.filter(|(now, _)| !now.is_vacant()) {
+            let was = origin.and_then(|origin| old.columns.get(origin));
+            all.add_column(was, now);
+        }
+        all
+    }
+
+    fn add_column(&mut self, was: Option<&Column>, now: &Column) {
+        let stored_expression = |column: &Column| {
+            let generated = column.generated.as_ref();
+            generated.filter(|generated| generated.stored).map(|g| g.expression.clone())
+        };
+        self.adds_counter |= now.auto_increment && !was.is_some_and(|was| was.auto_increment);
+        let Some(was) = was else {
+            self.computes |= stored_expression(now).is_some()
+                || matches!(now.default, ColumnDefault::Expression(_));
+            return;
+        };
+        let mut ty = was.ty.clone();
+        ty.nullable = now.ty.nullable;
+        let grows_length_bytes =
+            now.ty.kind == types::TypeKind::VarChar && (length_bytes(&ty) != length_bytes(&now.ty));
+        self.changes_type |= !same_encoding(&ty, &now.ty)
+            || (now.auto_increment && !was.auto_increment)
+            || grows_length_bytes
+            || stored_expression(was) != stored_expression(now);
+    }
+
+    /// Whether the reference makes a copy, and so reports the rows; other rebuilds report none.
+    fn reference_copies(&self) -> bool {
+        self.loses_primary || self.changes_type || self.computes
+    }
 }
 
 /// Bytes of the length of a VARCHAR in the reference's records.
@@ -356,7 +424,7 @@ fn length_bytes(ty: &types::DataType) -> u8 {
 }
 
 /// The value of old rows in a new NOT NULL column without a default, as the reference fills it; `None` when that takes a copy.
-fn implicit_default(ty: &types::DataType) -> Option<Value> {
+pub(super) fn implicit_default(ty: &types::DataType) -> Option<Value> {
     use types::TypeKind::*;
     Some(match ty.kind {
         TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),

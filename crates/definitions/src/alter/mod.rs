@@ -7,6 +7,7 @@ mod complete;
 pub mod copy;
 mod order;
 mod partitions;
+mod vacant;
 
 use std::sync::Arc;
 
@@ -74,6 +75,8 @@ pub fn edit(ctx: &mut dyn Context, table: &Table, alter: &AlterTable) -> Result<
             }
         }
     }
+    // Positions of the others have no gaps.
+    draft.columns.sort_by_key(|column| column.column.is_vacant());
     if draft.columns.iter().all(|column| is_hidden(&column.column)) {
         bail!(CANT_REMOVE_ALL_FIELDS);
     }

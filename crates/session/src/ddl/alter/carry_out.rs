@@ -46,6 +46,7 @@ pub(super) fn carry_out(
     if let Some(commit) = commit {
         return Ok((0, Some(commit)));
     }
+    altered.drop_vacant();
     // Where the reference rebuilds in place it checks no value.
     let copied = Copied {
         origins: &altered.origins,
@@ -139,7 +140,7 @@ fn child_edits(session: &Session, old: &Table, new: &Table) -> Vec<Edit> {
             for column in &mut key.referenced_columns {
                 let place = old.column(column).and_then(|at| old.columns[at].stored);
                 let renamed = place.and_then(|place| {
-                    new.columns.iter().find(|column| column.stored == Some(place))
+                    new.columns.iter().find(|now| now.stored == Some(place) && !now.is_vacant())
                 });
                 if new.column(column).is_none()
                     && let Some(renamed) = renamed

@@ -332,6 +332,11 @@ pub(crate) fn run_explain(
     {
         bail!(EXPLAIN_NOT_SUPPORTED);
     }
+    if let ast::ExplainTarget::Statement(inner) = &explain.target
+        && !has_plan(inner)
+    {
+        return crate::ddl::explain_definition(session, explain, inner, running, sink);
+    }
     if explain.analyze {
         return crate::analyze::explain_analyze(session, explain, running, sink);
     }
@@ -350,6 +355,14 @@ pub(crate) fn run_explain(
     let format = if format == "DEFAULT" { "TRADITIONAL" } else { &format };
     let formatted = Explain { format: Some(ast::Ident::new(format)), ..explain.clone() };
     session.run_planned_statement(&Statement::Explain(Box::new(formatted)), running, sink)
+}
+
+/// Whether a statement is planned.
+fn has_plan(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+    )
 }
 
 /// EXPLAIN FOR CONNECTION: the plan that this session would choose for another session's statement, in that session's schema.
@@ -374,11 +387,7 @@ fn explain_connection(
     }
     let parsed = syntax::parse_bytes(&text, &session.reading().options());
     let Ok((inner, _)) = parsed else { bail!(EXPLAIN_NOT_SUPPORTED) };
-    let has_plan = matches!(
-        inner,
-        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
-    );
-    if !has_plan {
+    if !has_plan(&inner) {
         bail!(EXPLAIN_NOT_SUPPORTED);
     }
     let explain =

@@ -15,6 +15,11 @@ pub(crate) fn create_index(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
+    alter_with(session, &creation(create)?, catalog::PrivilegeSet::INDEX, running, sink)
+}
+
+/// CREATE INDEX as ALTER TABLE.
+pub(super) fn creation(create: &CreateIndex) -> Result<AlterTable> {
     let mut index = create.index.clone();
     index.if_not_exists |= create.flags.if_not_exists;
     let mut actions = Vec::new();
@@ -24,9 +29,7 @@ pub(crate) fn create_index(
     }
     actions.push(AlterAction::AddConstraint(Box::new(TableConstraint::Index(index))));
     actions.extend(demands(create.algorithm.as_ref(), create.lock.as_ref()));
-    let alter =
-        AlterTable { name: create.table.clone(), if_exists: false, actions, partitioning: None };
-    alter_with(session, &alter, catalog::PrivilegeSet::INDEX, running, sink)
+    Ok(AlterTable { name: create.table.clone(), if_exists: false, actions, partitioning: None })
 }
 
 /// DROP INDEX.
@@ -36,6 +39,11 @@ pub(crate) fn drop_index(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
+    alter_with(session, &dropping(drop), catalog::PrivilegeSet::INDEX, running, sink)
+}
+
+/// DROP INDEX as ALTER TABLE.
+pub(super) fn dropping(drop: &DropIndex) -> AlterTable {
     let action = if drop.name.is("PRIMARY") {
         AlterAction::DropPrimaryKey
     } else {
@@ -43,9 +51,7 @@ pub(crate) fn drop_index(
     };
     let mut actions = vec![action];
     actions.extend(demands(drop.algorithm.as_ref(), drop.lock.as_ref()));
-    let alter =
-        AlterTable { name: drop.table.clone(), if_exists: false, actions, partitioning: None };
-    alter_with(session, &alter, catalog::PrivilegeSet::INDEX, running, sink)
+    AlterTable { name: drop.table.clone(), if_exists: false, actions, partitioning: None }
 }
 
 /// ALGORITHM and LOCK as ALTER TABLE has them.

@@ -10,6 +10,7 @@ mod create;
 mod database;
 mod definer;
 mod drop;
+mod explain;
 mod index;
 mod online_copy;
 mod view;
@@ -30,6 +31,7 @@ pub(crate) use create::create_table;
 pub(crate) use database::{alter_database, create_database, drop_database};
 pub(crate) use definer::engines;
 pub(crate) use drop::{drop_tables, rename_tables, truncate_table};
+pub(crate) use explain::explain_definition;
 pub(crate) use index::{create_index, drop_index};
 pub(crate) use view::{create_view, drop_views, understood_query};
 

@@ -360,6 +360,9 @@ impl<'a> Parser<'a> {
                     | Kw::REPLACE
                     | Kw::UPDATE
                     | Kw::DELETE
+                    | Kw::ALTER
+                    | Kw::CREATE
+                    | Kw::DROP
             )
     }
 }

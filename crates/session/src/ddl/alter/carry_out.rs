@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::{Edit, MetadataGuard, Table};
 use definitions::Draft;
 use definitions::alter::{
-    Algorithm, AlgorithmClause, Altered, Facts, IndexChanges, Request, choose, complete,
+    Algorithm, AlgorithmClause, Altered, Choice, Facts, IndexChanges, Request, choose, complete,
     not_instant,
 };
 use engine_api::{CommitHandle, EngineError};
@@ -29,14 +29,7 @@ pub(super) fn carry_out(
     running: &Running<'_>,
     guard: &mut MetadataGuard,
 ) -> Result<(u64, Option<CommitHandle>)> {
-    let definer = &mut Definer::new(session, running);
-    let mut altered = complete(definer, table, draft, request.rename.as_ref())?;
-    let facts = Facts {
-        most_rows_go: most_rows_go(session, table, &request.gone)?,
-        checks_foreign_keys: session.settings.foreign_key_checks,
-        engine_notes_rows: session.transactions.engine(&table.engine)?.notes_rows(),
-    };
-    let choice = choose(table, &mut altered, request, facts)?;
+    let (mut altered, choice) = decide(session, table, draft, request, running)?;
     let commit = match choice.algorithm {
         Algorithm::Copy => None,
         Algorithm::InPlace(changes) => {
@@ -57,6 +50,25 @@ pub(super) fn carry_out(
     };
     let (rows, commit) = alter_by_copy(session, table, altered.table, &copied, guard)?;
     Ok((if choice.counts_rows { rows } else { 0 }, commit))
+}
+
+/// The new definition, and how it is carried out.
+pub(crate) fn decide(
+    session: &mut Session,
+    table: &Arc<Table>,
+    draft: Draft,
+    request: &Request,
+    running: &Running<'_>,
+) -> Result<(Altered, Choice)> {
+    let definer = &mut Definer::new(session, running);
+    let mut altered = complete(definer, table, draft, request.rename.as_ref())?;
+    let facts = Facts {
+        most_rows_go: most_rows_go(session, table, &request.gone)?,
+        checks_foreign_keys: session.settings.foreign_key_checks,
+        engine_notes_rows: session.transactions.engine(&table.engine)?.notes_rows(),
+    };
+    let choice = choose(table, &mut altered, request, facts)?;
+    Ok((altered, choice))
 }
 
 /// Changes the table in place. `None`: the engine cannot, and nothing has changed.

@@ -18,7 +18,7 @@ use super::definer::Definer;
 use crate::session::Session;
 use programs::Running;
 
-pub(super) use self::carry_out::publish_altered;
+pub(super) use self::carry_out::{decide, publish_altered};
 
 /// ALTER TABLE.
 pub(crate) fn alter_table(

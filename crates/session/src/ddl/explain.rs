@@ -83,11 +83,14 @@ pub(crate) fn explain_definition(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let (alter, needed) = match statement {
-        Statement::AlterTable(alter) => (AlterTable::clone(alter), PrivilegeSet::ALTER),
-        Statement::CreateIndex(create) => (creation(create)?, PrivilegeSet::INDEX),
-        Statement::DropIndex(drop) => (dropping(drop), PrivilegeSet::INDEX),
-        _ => return Err(Error::not_supported("EXPLAIN of this statement")),
+    let (alter, needed) = if let Statement::AlterTable(alter) = statement {
+        (AlterTable::clone(alter), PrivilegeSet::ALTER)
+    } else if let Statement::CreateIndex(create) = statement {
+        (creation(create)?, PrivilegeSet::INDEX)
+    } else if let Statement::DropIndex(drop) = statement {
+        (dropping(drop), PrivilegeSet::INDEX)
+    } else {
+        return Err(Error::not_supported("EXPLAIN of this statement"));
     };
     let is_other = |action: &AlterAction| {
         matches!(action, AlterAction::Partition(action)

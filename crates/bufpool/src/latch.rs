@@ -2,6 +2,8 @@
 //!
 //! Bits: 0 exclusive, 1-14 number of shared holders, 15 a thread is parked, 16-63 version.
 
+use sys::clock::monotonic;
+use sys::lock_stats::{self, Class, Kind, Of};
 use sys::model::{breaks, sized};
 use sys::sync::atomic::{AtomicU64, Ordering, fence};
 use sys::sync::{park, spin_hint, spin_until_clear, unpark_all};
@@ -17,7 +19,9 @@ const VERSION: u64 = !0xFFFF;
 /// Spins before a waiter parks: about a microsecond, the length of a usual page change.
 const SPINS: u32 = sized(64, 1) as u32;
 
-/// The latch of one page number.
+static PAGES: Class = Class::new("page latch", Kind::Latch);
+
+/// The latch of one page number. Its waits count, and while `sys::lock_stats` are on its acquisitions; not how long it is held.
 #[derive(Debug)]
 pub struct Latch(AtomicU64);
 
@@ -47,9 +51,13 @@ impl Latch {
     #[cold]
     fn wait_while_busy(&self, busy: u64) -> u64 {
         let _waiting = waits::enter(Wait::Latch);
+        let mut counted = lock_stats::begin(Of::Class(&PAGES));
         let mut spins = SPINS;
         loop {
-            let (word, _) = spin_until_clear(&self.0, busy, spins);
+            let (word, spun) = spin_until_clear(&self.0, busy, spins);
+            if spins > 0 {
+                counted.spun(spun);
+            }
             if word & busy == 0 {
                 return word;
             }
@@ -97,7 +105,15 @@ impl Latch {
         self.0.load(Ordering::Relaxed) & (VERSION | EXCLUSIVE) == version
     }
 
+    #[inline]
+    fn count() {
+        if lock_stats::is_on() {
+            lock_stats::acquired_without_end(Of::Class(&PAGES));
+        }
+    }
+
     fn acquired() {
+        Self::count();
         if !breaks("fence after locking") {
             fence(Ordering::Release);
         }
@@ -159,8 +175,15 @@ impl Latch {
         debug_assert!(word & SHARED == 0, "an exclusive latch is not shared");
         let old = self.0.swap((word & VERSION) + VERSION_ONE, Ordering::Release);
         if old & PARKED != 0 {
-            unpark_all(self.address());
+            self.wake_all();
         }
+    }
+
+    #[cold]
+    fn wake_all(&self) {
+        let start = monotonic();
+        unpark_all(self.address());
+        lock_stats::woke(Of::Class(&PAGES), monotonic().saturating_sub(start));
     }
 
     /// Takes the shared mode.
@@ -168,6 +191,7 @@ impl Latch {
         loop {
             let word = self.wait_until_not(EXCLUSIVE);
             if word & SHARED != SHARED && self.take(word, word + SHARED_ONE) {
+                Self::count();
                 return;
             }
             spin_hint();
@@ -182,6 +206,7 @@ impl Latch {
                 return false;
             }
             if self.take(word, word + SHARED_ONE) {
+                Self::count();
                 return true;
             }
         }
@@ -193,7 +218,7 @@ impl Latch {
         assert!(old & SHARED != 0, "only a holder gives the shared mode back");
         if old & SHARED == SHARED_ONE && old & PARKED != 0 {
             self.0.fetch_and(!PARKED, Ordering::Relaxed);
-            unpark_all(self.address());
+            self.wake_all();
         }
     }
 }

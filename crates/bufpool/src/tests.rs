@@ -246,3 +246,64 @@ mod pages {
         thread.join().unwrap();
     }
 }
+
+#[cfg(not(any(loom, shuttle)))]
+mod contention {
+    use std::time::Duration;
+
+    use sys::lock_stats::{self, Kind};
+    use sys::sync::Arc;
+    use sys::waits::{self, Wait};
+
+    use crate::latch::Latch;
+
+    const THREADS: usize = 8;
+    const TIME: Duration = Duration::from_millis(400);
+
+    /// Latches a few pages over and over, as scans do that also change them; returns the explained and the elapsed time.
+    fn scan(pages: &[Latch]) -> (Duration, Duration) {
+        let slot = waits::slot();
+        let before = waits::thread(slot).unwrap();
+        let queued_before = sys::clock::thread_run_queue(before.thread_id).unwrap();
+        let start = sys::clock::monotonic();
+        while sys::clock::monotonic() - start < TIME {
+            for (at, page) in pages.iter().enumerate() {
+                if at == 0 {
+                    page.lock_exclusive();
+                    page.unlock_exclusive();
+                } else {
+                    page.lock_shared();
+                    page.unlock_shared();
+                }
+            }
+        }
+        let elapsed = sys::clock::monotonic() - start;
+        let after = waits::thread(slot).unwrap();
+        let queued = sys::clock::thread_run_queue(after.thread_id).unwrap() - queued_before;
+        let waited = after.totals.since(&before.totals).of(Wait::Latch).nanos;
+        let run = after.cpu.unwrap() - before.cpu.unwrap();
+        (run + queued + Duration::from_nanos(waited), elapsed)
+    }
+
+    /// A profiler of locks once showed no wait at all while half of the processors' time went into unlocking.
+    #[test]
+    fn runs_spins_and_waits_explain_the_time_of_threads_that_fight_for_pages() {
+        lock_stats::set(true);
+        let pages: Arc<Vec<Latch>> = Arc::new((0..3).map(|_| Latch::new()).collect());
+        let (sender, results) = std::sync::mpsc::channel();
+        for _ in 0..THREADS {
+            let (pages, sender) = (pages.clone(), sender.clone());
+            sys::threads::spawn("scan", move || sender.send(scan(&pages)).unwrap()).unwrap();
+        }
+        drop(sender);
+        let sums = results
+            .iter()
+            .fold((Duration::ZERO, Duration::ZERO), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        lock_stats::set(false);
+        assert!(sums.0.as_secs_f64() >= 0.95 * sums.1.as_secs_f64(), "{sums:?}");
+        let latches = lock_stats::all().into_iter().find(|one| one.kind == Kind::Latch).unwrap();
+        assert!(latches.acquires > 1000 && latches.waits > 0, "{latches:?}");
+        assert!(latches.spin_nanos + latches.wait_nanos > 0, "{latches:?}");
+        assert!(latches.unlock_wakes == 0 || latches.unlock_nanos > 0, "{latches:?}");
+    }
+}

@@ -12,6 +12,7 @@ use std::time::Duration;
 use engine_api::{CancelToken, TableId, Wait};
 use errors::{Result, bail, err};
 use hashbrown::HashMap;
+use sys::lock_stats::{self, Class, Kind, Of};
 use sys::model::breaks;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -555,10 +556,13 @@ fn wait_for(table: Option<TableId>, other: Option<TableId>) -> Wait {
     if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock }
 }
 
+static DEFINITIONS: Class = Class::new("metadata lock", Kind::MetadataLock);
+
 /// Sleeps until another check is worthwhile.
 fn poll(cancel: &CancelToken, wait: Wait) {
     let _waiting = cancel.waiting(wait);
-    let _counted = sys::waits::enter(sys::waits::Wait::MetadataLock);
+    let _waits = sys::waits::enter(sys::waits::Wait::MetadataLock);
+    let _counted = lock_stats::begin(Of::Class(&DEFINITIONS));
     sys::threads::sleep(POLL);
 }
 

@@ -9,6 +9,7 @@ use stdx::Few;
 use sys::blocking::blocking;
 use sys::clock::{Clock as _, RealClock};
 use sys::histogram::{Histogram, Summary};
+use sys::lock_stats::{self, Class, Kind, Of};
 use sys::model::{breaks, sized};
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Mutex};
@@ -19,6 +20,8 @@ use crate::packed::{Hit, Packed};
 use crate::ranges::Ranges;
 use crate::report::Tag;
 use crate::waits::{Awaited, Waits};
+
+static ROWS: Class = Class::new("row lock", Kind::RowLock);
 
 /// Strength of a record lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,6 +366,9 @@ impl LockTable {
 
     /// Takes the lock if no other transaction blocks it. The caller holds the record's page latched.
     pub fn try_lock(&self, owner: &Arc<Owner>, name: &[u8], mode: Mode) -> bool {
+        if lock_stats::is_on() {
+            lock_stats::acquired_without_end(Of::Class(&ROWS));
+        }
         let shard = self.shard(name);
         let mut entries = shard.entries.lock();
         let entry = shard.entry(&mut entries, name);
@@ -576,6 +582,7 @@ impl LockTable {
 
     fn park(&self, owner: &Owner, patience: &Patience<'_>) -> Result<(), WaitError> {
         let _waiting = waits::enter(waits::Wait::RowLock);
+        let _counted = lock_stats::begin(Of::Class(&ROWS));
         let deadline = self.clock.monotonic().saturating_add(patience.timeout);
         let mut state = owner.wait.lock();
         loop {

@@ -187,6 +187,9 @@ impl Server {
         for name in ENGINE_OPTIONS {
             server.set_engine_option(name, server.global_integer(name));
         }
+        if server.global_integer("lock_stats") == 1 {
+            sys::lock_stats::set(true);
+        }
         server.first_start(&config.root)?;
         Ok(server)
     }

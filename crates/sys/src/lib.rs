@@ -18,6 +18,7 @@ pub mod histogram;
 pub mod interrupt;
 pub mod io_times;
 pub mod lend;
+pub mod lock_stats;
 pub mod log_file;
 pub mod mem;
 pub mod model;

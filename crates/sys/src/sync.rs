@@ -10,12 +10,14 @@ use shuttle::sync as backend;
 #[cfg(not(any(loom, shuttle)))]
 use std::sync as backend;
 
+use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::time::Duration;
 
+use crate::lock_stats::{self, Kind, Of};
 use crate::simulation::{self, Key, Woken};
 use crate::waits::{self, Wait};
 
-pub use backend::{RwLockReadGuard, RwLockWriteGuard};
 /// Reference counting is the standard library's: no model checks it.
 pub use std::sync::Arc;
 
@@ -37,14 +39,19 @@ pub mod atomic {
     pub use std::sync::atomic::*;
 }
 
-/// A mutex that is never poisoned.
-#[derive(Default, Debug)]
-pub struct Mutex<T>(backend::Mutex<T>);
+/// A mutex that is never poisoned. `lock_stats` knows it by the place where it was made.
+#[derive(Debug)]
+pub struct Mutex<T> {
+    made: &'static Location<'static>,
+    inner: backend::Mutex<T>,
+}
 
 /// A mutex that is held.
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
-    guard: backend::MutexGuard<'a, T>,
+    guard: ManuallyDrop<backend::MutexGuard<'a, T>>,
+    /// When it was taken, for `lock_stats`; 0 while these are off.
+    since: u64,
 }
 
 impl<T> std::ops::Deref for MutexGuard<'_, T> {
@@ -63,10 +70,53 @@ impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
     }
 }
 
+impl<T> Drop for MutexGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the guard is dropped once, here, or taken by `into_parts`, which does not drop `self`.
+        let mut unlock = || unsafe { ManuallyDrop::drop(&mut self.guard) };
+        match self.since {
+            0 => unlock(),
+            since => lock_stats::released(self.mutex.class(), since, unlock),
+        }
+    }
+}
+
+impl<'a, T> MutexGuard<'a, T> {
+    /// For a condition's wait: as if given back here.
+    fn into_parts(self) -> (&'a Mutex<T>, backend::MutexGuard<'a, T>) {
+        let mut this = ManuallyDrop::new(self);
+        if this.since != 0 {
+            lock_stats::released(this.mutex.class(), this.since, || ());
+        }
+        // SAFETY: `this` is not used and not dropped afterwards.
+        let guard = unsafe { ManuallyDrop::take(&mut this.guard) };
+        (this.mutex, guard)
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    #[track_caller]
+    fn default() -> Mutex<T> {
+        Mutex::new(T::default())
+    }
+}
+
 impl<T> Mutex<T> {
     /// Wraps `value`.
+    #[track_caller]
     pub fn new(value: T) -> Mutex<T> {
-        Mutex(backend::Mutex::new(value))
+        Mutex { made: Location::caller(), inner: backend::Mutex::new(value) }
+    }
+
+    fn class(&self) -> Of {
+        Of::Place(self.made, Kind::Mutex)
+    }
+
+    #[inline]
+    fn hold<'a>(&'a self, guard: backend::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let since = if lock_stats::is_on() { lock_stats::acquired(self.class()) } else { 0 };
+        MutexGuard { mutex: self, guard: ManuallyDrop::new(guard), since }
     }
 
     /// Waits for the mutex.
@@ -75,26 +125,32 @@ impl<T> Mutex<T> {
         #[cfg(feature = "count")]
         crate::counted::count_write(self);
         // Under a model the whole wait is the model's.
-        let free = if cfg!(any(loom, shuttle)) { None } else { free(self.0.try_lock()) };
+        let free = if cfg!(any(loom, shuttle)) { None } else { free(self.inner.try_lock()) };
         let guard = free.unwrap_or_else(|| self.lock_contended());
-        MutexGuard { mutex: self, guard }
+        self.hold(guard)
     }
 
     /// Takes the mutex when it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        free(self.0.try_lock()).map(|guard| MutexGuard { mutex: self, guard })
+        free(self.inner.try_lock()).map(|guard| self.hold(guard))
     }
 
     /// Without the reference to the mutex, so that the returned value fits into registers.
     #[cold]
     fn lock_contended(&self) -> backend::MutexGuard<'_, T> {
         let _waiting = waits::enter(Wait::Mutex);
+        let _counted = unless_modelled(self.class());
         match simulation::current() {
-            Some(here) => until(&here, || free(self.0.try_lock())),
-            None => self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
+            Some(here) => until(&here, || free(self.inner.try_lock())),
+            None => self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
         }
     }
+}
+
+/// A model's locks are always taken the slow way.
+fn unless_modelled(of: Of) -> Option<lock_stats::Waiting> {
+    (!cfg!(any(loom, shuttle))).then(|| lock_stats::begin(of))
 }
 
 /// On a simulated machine: tries until it succeeds, while others run.
@@ -107,14 +163,76 @@ fn until<T>(here: &simulation::Here, attempt: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// A reader-writer lock that is never poisoned.
-#[derive(Default, Debug)]
-pub struct RwLock<T>(backend::RwLock<T>);
+/// A reader-writer lock that is never poisoned. `lock_stats` knows it by the place where it was made.
+#[derive(Debug)]
+pub struct RwLock<T> {
+    made: &'static Location<'static>,
+    inner: backend::RwLock<T>,
+}
+
+/// A reader-writer lock that is held, exclusively or with others.
+pub struct RwLockGuard<G> {
+    guard: ManuallyDrop<G>,
+    made: &'static Location<'static>,
+    /// As in `MutexGuard`.
+    since: u64,
+}
+
+/// Shared access.
+pub type RwLockReadGuard<'a, T> = RwLockGuard<backend::RwLockReadGuard<'a, T>>;
+/// Exclusive access.
+pub type RwLockWriteGuard<'a, T> = RwLockGuard<backend::RwLockWriteGuard<'a, T>>;
+
+impl<G: std::ops::Deref> std::ops::Deref for RwLockGuard<G> {
+    type Target = G::Target;
+
+    #[inline]
+    fn deref(&self) -> &G::Target {
+        &self.guard
+    }
+}
+
+impl<G: std::ops::DerefMut> std::ops::DerefMut for RwLockGuard<G> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut G::Target {
+        &mut self.guard
+    }
+}
+
+impl<G> Drop for RwLockGuard<G> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the guard is dropped once, here.
+        let mut unlock = || unsafe { ManuallyDrop::drop(&mut self.guard) };
+        match self.since {
+            0 => unlock(),
+            since => lock_stats::released(Of::Place(self.made, Kind::RwLock), since, unlock),
+        }
+    }
+}
+
+impl<T: Default> Default for RwLock<T> {
+    #[track_caller]
+    fn default() -> RwLock<T> {
+        RwLock::new(T::default())
+    }
+}
 
 impl<T> RwLock<T> {
     /// Wraps `value`.
+    #[track_caller]
     pub fn new(value: T) -> RwLock<T> {
-        RwLock(backend::RwLock::new(value))
+        RwLock { made: Location::caller(), inner: backend::RwLock::new(value) }
+    }
+
+    fn class(&self) -> Of {
+        Of::Place(self.made, Kind::RwLock)
+    }
+
+    #[inline]
+    fn hold<G>(&self, guard: G) -> RwLockGuard<G> {
+        let since = if lock_stats::is_on() { lock_stats::acquired(self.class()) } else { 0 };
+        RwLockGuard { guard: ManuallyDrop::new(guard), made: self.made, since }
     }
 
     /// Waits for shared access.
@@ -122,12 +240,10 @@ impl<T> RwLock<T> {
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         #[cfg(feature = "count")]
         crate::counted::count_write(self);
-        if cfg!(not(any(loom, shuttle)))
-            && let Some(guard) = free(self.0.try_read())
-        {
-            return guard;
-        }
-        self.read_contended()
+        let modelled = cfg!(any(loom, shuttle));
+        let free = if modelled { None } else { free(self.inner.try_read()) };
+        let guard = free.unwrap_or_else(|| self.read_contended());
+        self.hold(guard)
     }
 
     /// Waits for exclusive access.
@@ -135,29 +251,29 @@ impl<T> RwLock<T> {
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         #[cfg(feature = "count")]
         crate::counted::count_write(self);
-        if cfg!(not(any(loom, shuttle)))
-            && let Some(guard) = free(self.0.try_write())
-        {
-            return guard;
-        }
-        self.write_contended()
+        let modelled = cfg!(any(loom, shuttle));
+        let free = if modelled { None } else { free(self.inner.try_write()) };
+        let guard = free.unwrap_or_else(|| self.write_contended());
+        self.hold(guard)
     }
 
     #[cold]
-    fn read_contended(&self) -> RwLockReadGuard<'_, T> {
+    fn read_contended(&self) -> backend::RwLockReadGuard<'_, T> {
         let _waiting = waits::enter(Wait::Mutex);
+        let _counted = unless_modelled(self.class());
         match simulation::current() {
-            Some(here) => until(&here, || free(self.0.try_read())),
-            None => self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()),
+            Some(here) => until(&here, || free(self.inner.try_read())),
+            None => self.inner.read().unwrap_or_else(|poisoned| poisoned.into_inner()),
         }
     }
 
     #[cold]
-    fn write_contended(&self) -> RwLockWriteGuard<'_, T> {
+    fn write_contended(&self) -> backend::RwLockWriteGuard<'_, T> {
         let _waiting = waits::enter(Wait::Mutex);
+        let _counted = unless_modelled(self.class());
         match simulation::current() {
-            Some(here) => until(&here, || free(self.0.try_write())),
-            None => self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()),
+            Some(here) => until(&here, || free(self.inner.try_write())),
+            None => self.inner.write().unwrap_or_else(|poisoned| poisoned.into_inner()),
         }
     }
 }
@@ -199,7 +315,7 @@ impl Condvar {
     /// Gives the mutex up until notified.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let _waiting = waits::enter(Wait::Idle);
-        let MutexGuard { mutex, guard } = guard;
+        let (mutex, guard) = guard.into_parts();
         if let Some(here) = simulation::current() {
             // No other thread runs between the two.
             drop(guard);
@@ -207,7 +323,7 @@ impl Condvar {
             return mutex.lock();
         }
         let guard = self.0.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner());
-        MutexGuard { mutex, guard }
+        mutex.hold(guard)
     }
 
     /// Like `wait`, for at most `limit`.
@@ -222,7 +338,7 @@ impl Condvar {
         limit: Duration,
     ) -> (MutexGuard<'a, T>, Waited) {
         let _waiting = waits::enter(Wait::Idle);
-        let MutexGuard { mutex, guard } = guard;
+        let (mutex, guard) = guard.into_parts();
         if let Some(here) = simulation::current() {
             drop(guard);
             let woken = here.wait(self.key(), Some(limit));
@@ -235,7 +351,7 @@ impl Condvar {
         let waited = self.0.wait_timeout(guard, limit);
         let (guard, timeout) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
         let waited = if timeout.timed_out() { Waited::TimedOut } else { Waited::Notified };
-        (MutexGuard { mutex, guard }, waited)
+        (mutex.hold(guard), waited)
     }
 
     /// Wakes one waiter.

@@ -84,6 +84,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("innodb_checksum_algorithm", Kind::Enum(&["crc32", "strict_crc32", "innodb", "strict_innodb", "none", "strict_none"]), "crc32", "Accepted; pages have checksums"),
     Definition::fixed("innodb_data_file_path", Kind::Text, "ibdata1:12M:autoextend", "Accepted"),
     Definition::fixed("innodb_data_home_dir", Kind::NullableText, "NULL", "Accepted"),
+    Definition::global("lock_stats", Kind::Bool, "OFF", "data_dictionary.LOCK_STATS counts acquisitions and hold times too, not only waits"),
     Definition::global("innodb_deadlock_detect", Kind::Bool, "ON", "Deadlocks are found at once"),
     Definition::global("innodb_default_row_format", Kind::Enum(&["redundant", "compact", "dynamic"]), "dynamic", "ROW_FORMAT shown for tables that name none"),
     Definition::fixed("innodb_directories", Kind::Text, "", "Accepted"),

@@ -181,6 +181,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),
     ("data_dictionary", "IO_HISTOGRAM", dictionary::io_histogram),
     ("data_dictionary", "IO_STATS", files::io_stats),
+    ("data_dictionary", "LOCK_STATS", threads::locks),
     ("data_dictionary", "THREAD_STATES", threads::states),
     ("data_dictionary", "THREAD_STACKS", threads::stacks),
     ("data_dictionary", "PRIVILEGE_NAMES", dictionary::privilege_names),

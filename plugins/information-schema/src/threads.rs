@@ -1,4 +1,4 @@
-//! What the server's threads do: `data_dictionary.THREAD_STATES` and `THREAD_STACKS`. Rows are for accounts that may see all connections.
+//! What the server's threads do: `data_dictionary.THREAD_STATES`, `THREAD_STACKS` and `LOCK_STATS`. Rows are for accounts that may see all connections.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use plugin_api::{InfoFilter, InformationContext};
 use sys::waits::{self, ThreadWaits, Wait};
 use types::Value;
 
-use crate::row::{Emit, optional_number};
+use crate::row::{Emit, optional, optional_number};
 
 /// Kinds of waits that are for locks.
 const LOCKS: [Wait; 4] = [Wait::Mutex, Wait::Latch, Wait::RowLock, Wait::MetadataLock];
@@ -83,6 +83,35 @@ pub fn stacks(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>)
             thread.map_or(Value::Null, |thread| Value::text(thread.wait.name())),
             Value::UInt(names.len() as u64),
             Value::text(&names.join(";")),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `LOCK_STATS`: waits for locks by class, and while `lock_stats` is on, acquisitions and hold times.
+pub fn locks(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    if !ctx.sees_all_processes() {
+        return Ok(());
+    }
+    for stats in sys::lock_stats::all() {
+        let mut stack = sys::stacks::symbolise(&stats.stack);
+        stack.reverse();
+        emit(&[
+            Value::text(&stats.name),
+            Value::text(stats.kind.name()),
+            Value::UInt(stats.acquires),
+            Value::UInt(stats.waits),
+            Value::UInt(stats.spins),
+            Value::UInt(stats.spin_nanos),
+            // A release is one instruction: where it is a loop, the processor's own.
+            Value::UInt(0),
+            Value::UInt(stats.unlock_nanos),
+            Value::UInt(stats.unlock_wakes),
+            Value::UInt(stats.wait_nanos),
+            Value::UInt(stats.wait_nanos_max),
+            Value::UInt(stats.hold_nanos),
+            Value::UInt(stats.hold_nanos_max),
+            optional(Some(stack.join(";").as_str()).filter(|stack| !stack.is_empty())),
         ])?;
     }
     Ok(())

@@ -120,6 +120,7 @@ fn apply_global(session: &mut Session, id: VariableId, value: &Value) -> Result<
             let tables = as_u64(value) as usize;
             session.server.catalog.with(|snapshot| snapshot.set_read_limit(tables));
         }
+        "lock_stats" => sys::lock_stats::set(as_u64(value) == 1),
         "plan_cache_size" => session.server.plan_cache.set_limit(as_u64(value) as usize),
         name if ENGINE_OPTIONS.contains(&name) => {
             session.server.set_engine_option(name, as_u64(value));

@@ -444,7 +444,7 @@ impl Disk for RealDisk {
             Ok(file) => {
                 let (policy, times) = (self.policy, self.times.clone());
                 let direct = RealFile { file, class: cached.class, policy, times };
-                let ring = self.uses_io_uring.then(Mutex::default);
+                let ring = self.uses_io_uring.then(|| Mutex::new(WriteRing::default()));
                 Arc::new(PageFile { cached, direct, ring })
             }
             // Not every file system can.

@@ -44,6 +44,18 @@ impl Authenticator for OwnerOrPassword {
     fn is_password(&self, stored: &[u8], password: &[u8]) -> bool {
         self.inner.is_password(stored, password)
     }
+
+    fn verifies(&self, ctx: &AuthContext, secret: &AccountSecret, password: &[u8]) -> Result<bool> {
+        self.inner.verifies(ctx, secret, password)
+    }
+
+    fn is_decided_by_secret(&self) -> bool {
+        self.inner.is_decided_by_secret()
+    }
+
+    fn bearer_user(&self, token: &str) -> Option<String> {
+        self.inner.bearer_user(token)
+    }
 }
 
 struct Running {

@@ -83,4 +83,25 @@ pub trait Authenticator: Send + Sync {
     fn is_valid_stored(&self, stored: &[u8]) -> bool;
     /// Whether `stored` was made of `password`.
     fn is_password(&self, stored: &[u8], password: &[u8]) -> bool;
+    /// Whether a password that a protocol took in clear (HTTP Basic) opens the account, by its first or its second secret. May wait.
+    ///
+    /// # Errors
+    /// The method itself failed.
+    fn verifies(
+        &self,
+        _ctx: &AuthContext,
+        secret: &AccountSecret,
+        password: &[u8],
+    ) -> Result<bool> {
+        Ok(self.is_password(&secret.authentication_string, password)
+            || (!secret.second.is_empty() && self.is_password(&secret.second, password)))
+    }
+    /// Whether the account's secret alone decides, so that a password that was right stays right until the secret changes.
+    fn is_decided_by_secret(&self) -> bool {
+        true
+    }
+    /// The user that a bearer token (HTTP) names, for a method whose passwords are such tokens. Nothing is verified yet.
+    fn bearer_user(&self, _token: &str) -> Option<String> {
+        None
+    }
 }

@@ -323,6 +323,11 @@ impl Registry {
         self.authenticators.iter().find(|method| method.name() == name)
     }
 
+    /// All authentication methods.
+    pub fn authenticators(&self) -> &[Arc<dyn Authenticator>] {
+        &self.authenticators
+    }
+
     /// All listeners.
     pub fn listeners(&self) -> &[Arc<dyn Listener>] {
         &self.listeners

@@ -120,6 +120,10 @@ pub trait SessionFactory: Send + Sync {
     fn refused(&self, _request: &AuthRequest, _kind: &ConnectionKind) -> Option<Error> {
         None
     }
+    /// The user that a bearer token names by the first authentication method that knows such tokens; the token is then his password.
+    fn bearer_user(&self, _token: &str) -> Option<String> {
+        None
+    }
     /// KILL from COM_PROCESS_KILL is a statement; this is for the protocol's own use when a peer vanishes.
     fn kill(&self, connection_id: u64);
     /// Current value of a global system variable that the protocol needs (`max_connections`, `connect_timeout`, `max_allowed_packet`, ...).

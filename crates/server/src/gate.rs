@@ -103,6 +103,10 @@ impl SessionFactory for Entrance {
         self.0.server().refused(request, kind)
     }
 
+    fn bearer_user(&self, token: &str) -> Option<String> {
+        self.0.server().bearer_user(token)
+    }
+
     fn kill(&self, connection_id: u64) {
         self.0.waiting.kill(connection_id);
         if let Some(server) = self.0.open.get() {

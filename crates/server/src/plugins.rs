@@ -14,7 +14,7 @@ pub(crate) fn known(
     io_times: &Arc<IoTimes>,
     error_log: &Arc<ErrorLog>,
 ) -> Vec<Box<dyn Plugin>> {
-    vec![
+    let mut plugins: Vec<Box<dyn Plugin>> = vec![
         mysql_protocol::plugin(io_times.clone()),
         authentication::plugin(),
         Box::new(functions_numeric::NumericFunctions),
@@ -32,6 +32,7 @@ pub(crate) fn known(
         Box::new(query_log::QueryLogs),
         Box::new(query_log::LoggingQuery),
         Box::new(audit::Audit),
+        Box::new(syslog::Syslog),
         Box::new(user_locks::UserLocks),
         Box::new(policies::SimpleUserPolicy),
         Box::new(policies::RegexPolicy),
@@ -41,5 +42,7 @@ pub(crate) fn known(
         Box::new(metrics::MetricsPlugin::default()),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),
-    ]
+    ];
+    plugins.extend(external_authentication::plugins());
+    plugins
 }

@@ -58,6 +58,10 @@ impl SessionFactory for Server {
         reason
     }
 
+    fn bearer_user(&self, token: &str) -> Option<String> {
+        self.registry().authenticators().iter().find_map(|method| method.bearer_user(token))
+    }
+
     fn kill(&self, connection_id: u64) {
         if let Some(session) = self.sessions.get(connection_id) {
             session.cancel.kill_connection();

@@ -9,6 +9,7 @@ pub mod blocking;
 pub mod clock;
 #[cfg(feature = "count")]
 pub mod counted;
+pub mod datagram;
 pub mod disk;
 pub mod entropy;
 pub mod fault;
@@ -25,6 +26,8 @@ pub mod model;
 pub mod net;
 pub mod notify;
 pub mod overlay;
+pub mod pam;
+pub mod private_file;
 pub mod process;
 mod random;
 mod readiness;

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use errors::{Error, Result, err};
-use plugin_api::{AccountSecret, AuthRequest, Authenticator, ConnectionKind, SessionFactory};
+use plugin_api::{
+    AccountSecret, AuthChannel, AuthContext, AuthRequest, Authenticator, ConnectionKind,
+    SessionFactory,
+};
 use sys::sync::Mutex;
 
 use crate::failures::Failures;
@@ -81,7 +84,8 @@ impl Accounts {
         let found = self.find(caller);
         let key = self.key(caller, password);
         // A password that is known needs no guess: the failures of others at its address do not count.
-        if let Ok((_, secret)) = &found
+        if let Ok((method, secret)) = &found
+            && method.is_decided_by_secret()
             && self.verified.lock().get(&key) == Some(secret)
         {
             return Ok(());
@@ -90,8 +94,11 @@ impl Accounts {
             return Err(Refusal::TooMany);
         }
         let (method, secret) = found.map_err(Refusal::Denied)?;
-        if opens(method.as_ref(), &secret, password.as_bytes()) {
-            self.remember(key, secret);
+        let verified = method.verifies(&context(caller), &secret, password.as_bytes());
+        if verified.map_err(Refusal::Denied)? {
+            if method.is_decided_by_secret() {
+                self.remember(key, secret);
+            }
             return Ok(());
         }
         self.failures.count(ip, user, now);
@@ -101,8 +108,9 @@ impl Accounts {
 
     /// Whether the password was verified lately and is still the account's.
     pub fn is_verified(&self, caller: &Caller, password: &str) -> bool {
-        let Ok((_, secret)) = self.find(caller) else { return false };
-        self.verified.lock().get(&self.key(caller, password)) == Some(&secret)
+        let Ok((method, secret)) = self.find(caller) else { return false };
+        method.is_decided_by_secret()
+            && self.verified.lock().get(&self.key(caller, password)) == Some(&secret)
     }
 
     /// The secret of the caller's account now.
@@ -111,6 +119,11 @@ impl Accounts {
     /// The account cannot log in.
     pub fn secret(&self, caller: &Caller) -> Result<AccountSecret> {
         Ok(self.find(caller)?.1)
+    }
+
+    /// The user that a bearer token of an authentication method names; the token is his password.
+    pub fn bearer_user(&self, token: &str) -> Option<String> {
+        self.sessions.bearer_user(token)
     }
 
     fn find(&self, caller: &Caller) -> Result<(Arc<dyn Authenticator>, AccountSecret)> {
@@ -141,10 +154,15 @@ impl Accounts {
     }
 }
 
-/// Whether a password opens an account, by its first or its second secret.
-fn opens(method: &dyn Authenticator, secret: &AccountSecret, password: &[u8]) -> bool {
-    method.is_password(&secret.authentication_string, password)
-        || (!secret.second.is_empty() && method.is_password(&secret.second, password))
+/// What a method may know of a caller. The password is here already, so that the channel no longer matters.
+fn context(caller: &Caller) -> AuthContext {
+    AuthContext {
+        user: caller.user.clone(),
+        nonce: [0; 20],
+        channel: AuthChannel::Plain,
+        peer_uid: None,
+        peer_user: None,
+    }
 }
 
 fn denied(caller: &Caller, password: &str) -> Error {

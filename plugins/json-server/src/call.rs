@@ -76,9 +76,11 @@ impl Incoming {
 
     /// The token of a log-in, in the header or in the cookie.
     pub fn token(&self) -> Option<&str> {
-        let bearer =
-            self.header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        bearer.or_else(|| self.cookie())
+        self.bearer().or_else(|| self.cookie())
+    }
+
+    fn bearer(&self) -> Option<&str> {
+        self.header(header::AUTHORIZATION)?.strip_prefix("Bearer ")
     }
 
     /// Name and password of Basic authentication.
@@ -100,7 +102,7 @@ impl<'a> Call<'a> {
             return is_known.then_some(Call { gateway, request, caller });
         }
         request.headers.get(header::AUTHORIZATION)?;
-        Call::identify(gateway, request).ok()
+        Call::identify_by_token(gateway, request)?.ok()
     }
 
     /// Finds out who calls.
@@ -114,19 +116,37 @@ impl<'a> Call<'a> {
             gateway.accounts.check(&caller, &password).map_err(refused)?;
             return Ok(Call { gateway, request, caller });
         }
-        let token = request.token().ok_or_else(unknown)?;
-        let (user, secret) = gateway.tokens.user(token).ok_or_else(unknown)?;
-        let caller = Caller { user, address };
+        Call::identify_by_token(gateway, request)
+            .unwrap_or_else(|| Call::identify_by_method(gateway, request))
+    }
+
+    /// Finds out who calls by a token of a log-in; `None` when the request has none.
+    fn identify_by_token(
+        gateway: &'a Gateway,
+        request: &'a Incoming,
+    ) -> Option<Result<Call<'a>, Reply>> {
+        let token = request.token()?;
+        let (user, secret) = gateway.tokens.user(token)?;
+        let caller = Caller { user, address: request.address };
         if gateway.accounts.secret(&caller).ok().as_ref() != Some(&secret) {
             gateway.tokens.remove(token);
-            return Err(unknown());
+            return Some(Err(unknown()));
         }
         let is_change = !request.method.is_safe();
         let by_cookie = request.header(header::AUTHORIZATION).is_none();
         if is_change && by_cookie && !request.headers.contains_key("x-squall") {
             let message = "a request that is authenticated by the cookie needs the header X-Squall";
-            return Err(Reply::failure(StatusCode::FORBIDDEN, message));
+            return Some(Err(Reply::failure(StatusCode::FORBIDDEN, message)));
         }
+        Some(Ok(Call { gateway, request, caller }))
+    }
+
+    /// A bearer token that is none of ours may be one that an authentication method checks.
+    fn identify_by_method(gateway: &'a Gateway, request: &'a Incoming) -> Result<Call<'a>, Reply> {
+        let token = request.bearer().ok_or_else(unknown)?;
+        let user = gateway.accounts.bearer_user(token).ok_or_else(unknown)?;
+        let caller = Caller { user, address: request.address };
+        gateway.accounts.check(&caller, token).map_err(refused)?;
         Ok(Call { gateway, request, caller })
     }
 }

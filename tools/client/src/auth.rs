@@ -23,8 +23,19 @@ pub fn first_answer(plugin: &[u8], password: &[u8], nonce: &[u8]) -> Option<Vec<
             Some(exclusive_or(&once, &salted))
         }
         b"mysql_clear_password" => Some([password, &[0]].concat()),
+        // The password is an ID token: a byte of capabilities, then the token after its length.
+        b"authentication_openid_connect_client" => {
+            let mut packet = vec![1];
+            wire::put_lenenc_bytes(&mut packet, password);
+            Some(packet)
+        }
         _ => None,
     }
+}
+
+/// Whether the method `plugin` sends the password as it is.
+pub fn sends_password(plugin: &[u8]) -> bool {
+    matches!(plugin, b"mysql_clear_password" | b"authentication_openid_connect_client")
 }
 
 /// The password under the server's RSA key, for caching_sha2_password without TLS.

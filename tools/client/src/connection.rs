@@ -248,7 +248,10 @@ impl Connection {
             self.stream = self.replace_stream()?.encrypt()?;
         }
         let plugin = greeting.auth_plugin.clone();
-        let answer = auth::first_answer(&plugin, options.password.as_bytes(), &greeting.nonce);
+        let may_answer = self.stream.is_safe() || !auth::sends_password(&plugin);
+        let answer = may_answer
+            .then(|| auth::first_answer(&plugin, options.password.as_bytes(), &greeting.nonce))
+            .flatten();
         let response = HandshakeResponse {
             capabilities: self.capabilities,
             packet_bytes_max: PACKET_BYTES_MAX as u32,
@@ -292,6 +295,10 @@ impl Connection {
                 Some(0xfe) => {
                     let switch = AuthSwitchRequest::decode(&packet)?;
                     (plugin, nonce) = (switch.plugin.to_vec(), switch.data.to_vec());
+                    if auth::sends_password(&plugin) && !self.stream.is_safe() {
+                        let text = "the server asks for the password in the clear: use TLS";
+                        return Err(Failure::Lost(text.into()));
+                    }
                     auth::first_answer(&plugin, password, &nonce)
                 }
                 // caching_sha2_password: 3 is "known already", 4 "send the password"; anything else is its public key.

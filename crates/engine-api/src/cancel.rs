@@ -1,7 +1,7 @@
-//! Cancelling a statement (KILL, a time limit, or a client that went away), and the object that it waits for.
+//! Cancelling a statement (KILL, a time limit, or a client that went away), the object that it waits for, and how far it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Shared by a connection, its running statement and those that may cancel it. Cloning shares.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +12,9 @@ struct Shared {
     state: AtomicU8,
     /// A `Wait`, as its place in `WAITS` from 1 on; 0: none.
     wait: AtomicU8,
+    /// Rows that a long statement has read, and those that it is expected to read; 0: no long statement runs.
+    rows_read: AtomicU64,
+    rows_expected: AtomicU64,
     /// The token that this one follows.
     leader: Option<CancelToken>,
 }
@@ -41,6 +44,25 @@ pub struct Waiting<'token>(&'token CancelToken);
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.0.wait.store(0, Ordering::Relaxed);
+    }
+}
+
+/// How far a long statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Rows that it has read from tables.
+    pub rows_read: u64,
+    /// Rows that the optimizer expects it to read: an estimate, which may be too low.
+    pub rows_expected: u64,
+}
+
+/// Says that a long statement runs, until it is dropped.
+#[derive(Debug)]
+pub struct Long<'token>(&'token CancelToken);
+
+impl Drop for Long<'_> {
+    fn drop(&mut self) {
+        self.0.0.rows_expected.store(0, Ordering::Relaxed);
     }
 }
 
@@ -145,11 +167,50 @@ impl CancelToken {
         let place = self.0.wait.load(Ordering::Relaxed);
         WAITS.get(usize::from(place).checked_sub(1)?).copied()
     }
+
+    /// Publishes that a statement runs that is expected to read this many rows, until it is dropped.
+    pub fn long(&self, rows_expected: u64) -> Long<'_> {
+        self.0.rows_read.store(0, Ordering::Relaxed);
+        self.0.rows_expected.store(rows_expected.max(1), Ordering::Relaxed);
+        Long(self)
+    }
+
+    /// Counts rows that the statement has read: to be called for each batch of rows, by its only thread.
+    #[inline]
+    pub fn count_read(&self, rows: u64) {
+        let read = self.0.rows_read.load(Ordering::Relaxed);
+        self.0.rows_read.store(read.wrapping_add(rows), Ordering::Relaxed);
+    }
+
+    /// As `count_read`, for one of several threads.
+    pub fn count_read_together(&self, rows: u64) {
+        self.0.rows_read.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// How far the statement is; `None` when no long statement runs.
+    pub fn progress(&self) -> Option<Progress> {
+        let rows_expected = self.0.rows_expected.load(Ordering::Relaxed);
+        let rows_read = self.0.rows_read.load(Ordering::Relaxed);
+        (rows_expected > 0).then_some(Progress { rows_read, rows_expected })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_statement_has_a_progress_while_it_runs() {
+        let token = CancelToken::new();
+        token.count_read(7);
+        assert_eq!(token.progress(), None);
+        let long = token.long(100);
+        token.count_read(3);
+        token.count_read_together(20);
+        assert_eq!(token.progress(), Some(Progress { rows_read: 23, rows_expected: 100 }));
+        drop(long);
+        assert_eq!(token.progress(), None);
+    }
 
     #[test]
     fn a_follower_stops_with_its_leader_and_alone() {

@@ -16,7 +16,7 @@ mod rows;
 mod snapshot;
 
 pub use backup::{BackupFile, BackupSummary, BackupTarget};
-pub use cancel::{CancelToken, Wait, Waiting};
+pub use cancel::{CancelToken, Long, Progress, Wait, Waiting};
 pub use commit::{CommitHandle, CommitWait};
 pub use definition::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 pub use engine::{

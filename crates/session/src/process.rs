@@ -220,6 +220,7 @@ impl Sessions {
                 seconds: elapsed_micros as u64 / 1_000_000,
                 state: session.cancel.waits_for().map_or(activity.state, wait_name),
                 info,
+                progress: session.cancel.progress(),
                 account: activity.account.clone(),
                 attributes: activity.attributes.clone(),
                 thread: thread.filter(|slot| *slot != sys::waits::NO_SLOT),

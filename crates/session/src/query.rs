@@ -213,6 +213,8 @@ impl Session {
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
         if planned.estimated_rows > LONG_PLAN_ROWS {
+            let cancel = self.shared.cancel.clone();
+            let _long = cancel.long(planned.estimated_rows);
             return sys::blocking::blocking(|| {
                 self.run_program_here(planned, parameters, rows, None)
             });

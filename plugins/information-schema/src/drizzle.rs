@@ -1,5 +1,6 @@
 //! Tables of `data_dictionary` with the names and columns that Drizzle gave them.
 
+use engine_api::Progress;
 use errors::{ErrorCode, Result};
 use plugin_api::{
     ColumnView, ConstraintKind, IndexView, InfoFilter, InformationContext, ProcessView, SchemaView,
@@ -266,6 +267,9 @@ pub fn foreign_keys(
 pub fn sessions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     ctx.processes().iter().try_for_each(|process| {
         let ProcessView { id, user, host, database, command, state, info, seconds, .. } = process;
+        let progress = |of: fn(&Progress) -> u64| {
+            process.progress.as_ref().map_or(Value::Null, |long| Value::UInt(of(long)))
+        };
         emit(&[
             Value::UInt(*id),
             Value::text(user),
@@ -275,6 +279,8 @@ pub fn sessions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
             Value::UInt(*seconds),
             Value::text(state),
             optional(info.as_deref()),
+            progress(|long| long.rows_read),
+            progress(|long| long.rows_expected),
         ])
     })
 }

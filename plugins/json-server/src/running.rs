@@ -1,13 +1,21 @@
-//! Statements that run and can be cancelled by the id that their caller chose.
+//! Statements that run and can be watched and cancelled by the id that their caller chose.
 
 use std::collections::HashMap;
 
-use engine_api::CancelToken;
+use std::time::Duration;
+
+use engine_api::{CancelToken, Progress};
 use sys::sync::Mutex;
 
 /// The running statements by user and id.
 #[derive(Default)]
-pub struct Running(Mutex<HashMap<(String, String), CancelToken>>);
+pub struct Running(Mutex<HashMap<(String, String), Statement>>);
+
+struct Statement {
+    cancel: CancelToken,
+    /// Of the monotonic clock.
+    started: Duration,
+}
 
 /// Takes a statement out of the list when it ends.
 pub struct Registered<'a> {
@@ -29,7 +37,7 @@ impl Running {
         if running.contains_key(&key) {
             return None;
         }
-        running.insert(key.clone(), cancel);
+        running.insert(key.clone(), Statement { cancel, started: sys::clock::monotonic() });
         drop(running);
         Some(Registered { running: self, key })
     }
@@ -38,7 +46,15 @@ impl Running {
     pub fn cancel(&self, user: &str, id: &str) -> bool {
         let running = self.0.lock();
         let found = running.get(&(user.to_owned(), id.to_owned()));
-        found.map(CancelToken::kill_query).is_some()
+        found.map(|statement| statement.cancel.kill_query()).is_some()
+    }
+
+    /// For how long a statement of the user has run, and how far it is if it is a long one.
+    pub fn state(&self, user: &str, id: &str) -> Option<(Duration, Option<Progress>)> {
+        let running = self.0.lock();
+        let statement = running.get(&(user.to_owned(), id.to_owned()))?;
+        let elapsed = sys::clock::monotonic().saturating_sub(statement.started);
+        Some((elapsed, statement.cancel.progress()))
     }
 }
 
@@ -49,9 +65,15 @@ mod tests {
     #[test]
     fn only_the_owner_cancels() {
         let running = Running::default();
-        let registered = running.register("a", "1", CancelToken::new());
+        let cancel = CancelToken::new();
+        let registered = running.register("a", "1", cancel.clone());
         assert!(registered.is_some() && running.register("a", "1", CancelToken::new()).is_none());
         assert!(!running.cancel("b", "1") && running.cancel("a", "1"));
+        assert!(running.state("b", "1").is_none());
+        assert!(running.state("a", "1").is_some_and(|(_, progress)| progress.is_none()));
+        let _long = cancel.long(50);
+        let progress = running.state("a", "1").and_then(|(_, progress)| progress);
+        assert_eq!(progress.map(|progress| progress.rows_expected), Some(50));
         drop(registered);
         assert!(!running.cancel("a", "1"));
     }

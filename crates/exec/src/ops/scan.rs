@@ -409,6 +409,7 @@ impl<'r> Scan<'r> {
                     self.is_peeked =
                         self.node.table.wait == WaitPolicy::Peek && transaction.is_peeked(cursor);
                     self.node.count_fetched(rows as u64, run);
+                    run.env.cancel.count_read(rows as u64);
                     let max = match lock {
                         RowLock::None => FETCH_MAX,
                         RowLock::Shared | RowLock::Exclusive => LOCKING_FETCH_MAX,

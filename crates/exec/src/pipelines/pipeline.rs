@@ -4,7 +4,7 @@ use batch::{
     BATCH_ROWS, Batch, BatchExpr, Column, ColumnReader, Env, ExprCompiler, Facts, Fit, Unfit,
 };
 use engine_api::{
-    EngineIndex, IndexId, KeyContent, KeyRange, RecordBlock, SnapshotReader, TableId,
+    CancelToken, EngineIndex, IndexId, KeyContent, KeyRange, RecordBlock, SnapshotReader, TableId,
 };
 use plan::{Access, BinaryOp, ExecutionMode, Expr, Physical, Register, RowLocking, TableAccess};
 use rows::layout::Layout;
@@ -323,6 +323,7 @@ struct Work<'w> {
     /// Records read.
     rows: AtomicU64,
     stop: AtomicBool,
+    cancel: &'w CancelToken,
     constants: &'w [Column],
     facts: Facts<'w>,
 }
@@ -361,6 +362,7 @@ impl Pipeline {
             next: AtomicUsize::new(0),
             rows: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            cancel: run.env.cancel,
             constants: &constants,
             facts,
         };
@@ -457,6 +459,7 @@ impl Work<'_> {
                 }
                 position += rows as u64;
                 self.rows.fetch_add(rows as u64, Ordering::Relaxed);
+                self.cancel.count_read_together(rows as u64);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine_api::Progress;
 use errors::Result;
 
 use crate::PluginInfo;
@@ -70,6 +71,8 @@ pub struct ProcessView {
     pub state: &'static str,
     /// Text of the running statement.
     pub info: Option<String>,
+    /// How far a long statement is.
+    pub progress: Option<Progress>,
     /// `user@host` of the account that it logged in as.
     pub account: String,
     /// Attributes that the client sent: names and values.

@@ -1,4 +1,4 @@
-//! Statements: `POST /1.0/sql`, and their cancellation.
+//! Statements: `POST /1.0/sql`, their progress and their cancellation.
 
 use std::time::Duration;
 
@@ -19,8 +19,11 @@ use crate::sink::{JsonSink, Limits, text};
 /// Where statements are sent.
 pub const PATH: &str = "/1.0/sql";
 
-pub const ROUTES: &[Route] =
-    &[login("POST", PATH, run), login("DELETE", "/1.0/statements/{id}", cancel)];
+pub const ROUTES: &[Route] = &[
+    login("POST", PATH, run),
+    login("GET", "/1.0/statements/{id}", state),
+    login("DELETE", "/1.0/statements/{id}", cancel),
+];
 
 /// Rows of a result when the request names no number.
 const ROWS_DEFAULT: u64 = 100_000;
@@ -269,6 +272,18 @@ fn warnings(lease: &mut Lease<'_>) -> Json {
         _ => Json::Null,
     };
     answer.rows.iter().map(one).collect()
+}
+
+fn state(call: &Call<'_>, names: &Names) -> Reply {
+    let Some((elapsed, progress)) = call.gateway.running.state(&call.caller.user, &names[0]) else {
+        return Reply::failure(StatusCode::NOT_FOUND, "no statement has this id");
+    };
+    let state = json!({
+        "elapsed_us": elapsed.as_micros() as u64,
+        "rows_read": progress.map(|progress| progress.rows_read),
+        "rows_expected": progress.map(|progress| progress.rows_expected),
+    });
+    Reply::document(&state).with("cache-control", "no-store")
 }
 
 fn cancel(call: &Call<'_>, names: &Names) -> Reply {

@@ -167,6 +167,9 @@ export async function stream(sql: string, options: Options, sink: Sink, signal: 
   if (left.trim()) take(left);
 }
 
+/** How far a running statement is, in the optimizer's unit of cost; null for a short one. */
+export interface Progress { elapsed_us: number; work_done: number | null; work_expected: number | null }
+export const progressOf = (id: string): Promise<Progress> => call('GET', `1.0/statements/${encodeURIComponent(id)}`);
 export const cancel = (id: string): Promise<unknown> => call('DELETE', `1.0/statements/${encodeURIComponent(id)}`);
 
 /** A name as SQL writes it. */

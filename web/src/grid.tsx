@@ -1,39 +1,14 @@
 // A table of any number of rows: only the rows in sight are in the document.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { isNumber, show, type Column, type Row } from './api';
+import { arrange, arrangeInSlices, type Order } from './arrange';
 import { Dialog, say } from './ui';
 
 const ROW = 28;
 /** Browsers stop at about 17 million pixels; a taller table maps the scroll bar onto its rows. */
 const TALLEST = 15_000_000;
-
-export interface Order { column: number; descending: boolean }
-
-/** The numbers of the rows to show, filtered and sorted. */
-export function arrange(rows: Row[], columns: Column[], filter: string, within: number, order: Order | null): Uint32Array {
-  const words = filter.toLowerCase();
-  const kept = new Uint32Array(rows.length);
-  let count = 0;
-  for (let at = 0; at < rows.length; at += 1) {
-    const row = rows[at];
-    const hit = words === '' || (within >= 0 ? show(row[within]).toLowerCase().includes(words) : row.some((value) => show(value).toLowerCase().includes(words)));
-    if (hit) { kept[count] = at; count += 1; }
-  }
-  const shown = kept.subarray(0, count);
-  if (order) {
-    const numeric = columns[order.column] && isNumber(columns[order.column]);
-    const sign = order.descending ? -1 : 1;
-    const collator = new Intl.Collator(undefined, { numeric: true });
-    shown.sort((left, right) => {
-      const a = rows[left][order.column];
-      const b = rows[right][order.column];
-      if (a === null || b === null) return a === b ? left - right : a === null ? -sign : sign;
-      const by = numeric ? Number(a) - Number(b) : collator.compare(show(a), show(b));
-      return by === 0 ? left - right : sign * by;
-    });
-  }
-  return shown;
-}
+/** Cells that are filtered and sorted at once; more of them in slices. */
+const AT_ONCE = 100_000;
 
 function widths(columns: Column[], rows: Row[]): number[] {
   return columns.map((column, at) => {
@@ -43,18 +18,42 @@ function widths(columns: Column[], rows: Row[]): number[] {
   });
 }
 
-interface Props { columns: Column[]; rows: Row[]; version: number; filter: string; within: number; label: string }
+interface Props {
+  columns: Column[]; rows: Row[]; version: number; filter: string; within: number; label: string;
+  /** Gets the numbers of the rows shown, in order; null: all as they came. */
+  onShown?: (shown: Uint32Array | null) => void;
+}
 
-export function Grid({ columns, rows, version, filter, within, label }: Props) {
+/** The rows to show, null for all as they came, and whether a newer choice is still being worked on. */
+function useArranged({ columns, rows, version, filter, within }: Props, order: Order | null): [Uint32Array | null, boolean] {
+  const isAll = filter === '' && !order;
+  const isSmall = rows.length * columns.length <= AT_ONCE;
+  const atOnce = useMemo(() => (isAll || !isSmall ? null : arrange(rows, columns, { filter, within, order })), [rows, columns, version, filter, within, order]);
+  const [slow, setSlow] = useState<{ shown: Uint32Array | null; busy: boolean } | null>(null);
+  useEffect(() => {
+    if (isAll || isSmall) { setSlow(null); return undefined; }
+    let isCurrent = true;
+    setSlow((old) => ({ shown: old?.shown ?? null, busy: true }));
+    void arrangeInSlices(rows, columns, { filter, within, order }, () => isCurrent).then((shown) => { if (shown) setSlow({ shown, busy: false }); });
+    return () => { isCurrent = false; };
+  }, [rows, columns, isSmall ? 0 : version, filter, within, order]);
+  if (isAll) return [null, false];
+  return isSmall ? [atOnce, false] : [slow?.shown ?? null, slow?.busy ?? true];
+}
+
+export function Grid(props: Props) {
+  const { columns, rows, version, label } = props;
   const box = useRef<HTMLDivElement>(null);
   const [order, setOrder] = useState<Order | null>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(400);
   const [cell, setCell] = useState<[number, number]>([0, 0]);
   const [open, setOpen] = useState(false);
-  const shown = useMemo(() => arrange(rows, columns, filter, within, order), [rows, columns, version, filter, within, order]);
+  const [shown, isBusy] = useArranged(props, order);
+  useEffect(() => props.onShown?.(shown), [shown]);
   const sizes = useMemo(() => widths(columns, rows), [columns, rows, version > 0]);
-  const total = shown.length;
+  const total = shown ? shown.length : rows.length;
+  const rowAt = (at: number): Row | undefined => rows[shown ? shown[at] : at];
   const full = total * ROW;
   const tall = Math.min(full, TALLEST);
   const room = Math.max(ROW, height - ROW);
@@ -89,7 +88,7 @@ export function Grid({ columns, rows, version, filter, within, label }: Props) {
     if (left - 56 < element.scrollLeft) element.scrollLeft = left - 56;
     else if (left + sizes[next[1]] > element.scrollLeft + element.clientWidth) element.scrollLeft = left + sizes[next[1]] - element.clientWidth;
   };
-  const value = total ? rows[shown[cell[0]]]?.[cell[1]] : undefined;
+  const value = rowAt(cell[0])?.[cell[1]];
   const sortBy = (column: number) => setOrder((old) => (old?.column !== column ? { column, descending: false } : old.descending ? null : { column, descending: true }));
   const key = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(room / ROW) - 1);
@@ -111,7 +110,7 @@ export function Grid({ columns, rows, version, filter, within, label }: Props) {
   const wide = 56 + sizes.reduce((sum, size) => sum + size, 0);
   const lines = [];
   for (let at = first; at < last; at += 1) {
-    const row = rows[shown[at]];
+    const row = rowAt(at);
     if (!row) continue;
     const y = full > tall ? top + (at - first) * ROW : at * ROW;
     lines.push(
@@ -127,7 +126,9 @@ export function Grid({ columns, rows, version, filter, within, label }: Props) {
     );
   }
   return (
-    <div class="grid-box" ref={box} role="grid" tabIndex={0} aria-label={label} aria-rowcount={total + 1} aria-colcount={columns.length + 1}
+    <>
+    {isBusy && <p class="arranging muted" role="status">Arranging {rows.length.toLocaleString()} rows…</p>}
+    <div class="grid-box" ref={box} role="grid" aria-busy={isBusy} tabIndex={0} aria-label={label} aria-rowcount={total + 1} aria-colcount={columns.length + 1}
       aria-activedescendant={total ? `cell-${cell[0]}-${cell[1]}` : undefined} onKeyDown={key} onScroll={(event) => setTop((event.currentTarget as HTMLElement).scrollTop)}>
       <div class="head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template, width: `${wide}px` }}>
         <div class="number" role="columnheader">#</div>
@@ -141,6 +142,7 @@ export function Grid({ columns, rows, version, filter, within, label }: Props) {
       <div class="body" role="rowgroup" style={{ height: `${tall}px`, width: `${wide}px` }}>{lines}</div>
       {open && <Dialog title={columns[cell[1]].name} onClose={() => setOpen(false)} wide><pre class="sql" tabIndex={0}>{pretty(value)}</pre></Dialog>}
     </div>
+    </>
   );
 }
 

@@ -1,26 +1,29 @@
 // The page Query: tabs with an editor, and what their statements answered.
 import { computed, signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, cancel, errorText, me, show, stream, type Column, type Result, type Row, type Value, type Warning } from './api';
+import { ApiError, cancel, errorText, me, progressOf, selectIfThere, show, stream, type Column, type Progress, type Result, type Row, type Value, type Warning } from './api';
 import { firstSchema, loadNames, names, schemas } from './catalog';
 import { Chart } from './chart';
 import { Editor, type Handle } from './editor';
-import { csv, download, json, parquet } from './export';
-import { arrange, Grid } from './grid';
+import { allOf, content, download, type Kind } from './export';
+import { Flame } from './flame';
+import { Grid } from './grid';
 import { PlanView } from './planview';
 import { placeholders, statementAt } from './split';
 import { Button, Dialog, say } from './ui';
 
 const ROWS_MAX = 1_000_000;
 const HISTORY_MAX = 300;
+const WATCH_MS = 400;
 
 interface Parameter { text: string; kind: 'text' | 'number' | 'null' }
 interface Tab { id: number; title: string; sql: string; schema: string; parameters: Parameter[] }
 interface Past { sql: string; schema: string; at: number; ms: number; ok: boolean; note: string }
 
 /** A result as the page holds it. */
-interface Shown { columns?: Column[]; rows: Row[]; plan?: boolean; ended?: Result }
-interface Outcome { results: Shown[]; error?: unknown; warnings: Warning[]; started: number; ms?: number; serverUs?: number; running: boolean; statementId: string; stop: AbortController; version: number; sql: string }
+type Picture = 'plan' | 'flame';
+interface Shown { columns?: Column[]; rows: Row[]; picture?: Picture; ended?: Result }
+interface Outcome { results: Shown[]; progress?: Progress; isStopping?: boolean; error?: unknown; warnings: Warning[]; started: number; ms?: number; serverUs?: number; running: boolean; statementId: string; stop: AbortController; version: number; sql: string }
 
 function read<T>(key: string, otherwise: T): T {
   try {
@@ -82,7 +85,7 @@ function publish(id: number, outcome: Outcome): void {
   outcomes.value = { ...outcomes.value, [id]: { ...outcome } };
 }
 
-async function execute(id: number, sql: string, explain: boolean): Promise<void> {
+async function execute(id: number, sql: string, picture?: Picture): Promise<void> {
   const one = tabs.value.find((each) => each.id === id);
   if (!one || sql.trim() === '') return;
   const outcome: Outcome = { results: [], warnings: [], started: performance.now(), running: true, statementId: crypto.randomUUID?.() ?? String(Math.random()).slice(2), stop: new AbortController(), version: 0, sql };
@@ -96,12 +99,13 @@ async function execute(id: number, sql: string, explain: boolean): Promise<void>
   };
   show(true);
   const count = placeholders(sql);
+  watch(id, outcome);
   try {
     await stream(sql, {
       schema: one.schema || undefined, id: outcome.statementId, max_rows: ROWS_MAX,
       parameters: count ? Array.from({ length: count }, (_, at) => valueOf(one.parameters[at] ?? { text: '', kind: 'text' })) : undefined,
     }, {
-      columns: (columns) => { last = { columns, rows: [], plan: explain || (columns.length === 1 && columns[0].name === 'EXPLAIN') }; outcome.results.push(last); show(false); },
+      columns: (columns) => { last = { columns, rows: [], picture: picture ?? (columns.length === 1 && columns[0].name === 'EXPLAIN' ? 'plan' : undefined) }; outcome.results.push(last); show(false); },
       rows: (rows) => { for (const row of rows) last?.rows.push(row); show(false); },
       end: (end) => {
         if (last) { last.ended = end; last = undefined; } else if (end.affected_rows !== undefined) outcome.results.push({ rows: [], ended: end });
@@ -123,8 +127,22 @@ async function execute(id: number, sql: string, explain: boolean): Promise<void>
   keep(keyOf('history'), past.value);
 }
 
+/** Asks the server now and then how far the statement is. */
+function watch(id: number, outcome: Outcome): void {
+  setTimeout(async () => {
+    if (!outcome.running) return;
+    try {
+      const progress = await progressOf(outcome.statementId);
+      if (outcome.running) { outcome.progress = progress; publish(id, outcome); }
+    } catch { /* it has just ended, or the server does not say */ }
+    watch(id, outcome);
+  }, WATCH_MS);
+}
+
 /** Asks the server to end the statement; it answers the request itself with error 1317. */
-async function stopRunning(outcome: Outcome): Promise<void> {
+async function stopRunning(id: number, outcome: Outcome): Promise<void> {
+  outcome.isStopping = true;
+  publish(id, outcome);
   try {
     await cancel(outcome.statementId);
     setTimeout(() => outcome.stop.abort(), 3000);
@@ -142,6 +160,18 @@ function Elapsed({ outcome }: { outcome: Outcome }) {
   }, [outcome.running]);
   return <>{formatTime(outcome.ms ?? Math.max(0, now - outcome.started))}</>;
 }
+
+/** The share of its expected work that a statement has done, and how long the rest may take. */
+function Ahead({ progress }: { progress: Progress | undefined }) {
+  const { work_done: done, work_expected: expected, elapsed_us: elapsed } = progress ?? { work_done: null, work_expected: null, elapsed_us: 0 };
+  if (done === null || !expected) return <progress aria-label="Running" />;
+  // The estimate may be too low: a running statement is never done.
+  const percent = Math.min(99, Math.floor((100 * done) / expected));
+  const left = percent > 0 && percent < 99 ? `about ${formatTime((elapsed / 1000) * (expected / done - 1))} left` : '';
+  return <><progress max={100} value={percent} aria-label="Share of the estimated work" /><b class="percent" title="Of the work that the optimizer expects">{percent} %</b><span class="muted">{left}</span></>;
+}
+
+const microseconds = (value: number): string => formatTime(value / 1000);
 
 const formatTime = (ms: number): string => (ms < 1000 ? `${ms.toFixed(0)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`);
 
@@ -189,49 +219,52 @@ function Parameters({ one, count }: { one: Tab; count: number }) {
 }
 
 function ResultView({ result, outcome, title }: { result: Shown; outcome: Outcome; title: string }) {
-  const [view, setView] = useState<'table' | 'chart' | 'plan'>(result.plan ? 'plan' : 'table');
+  const { picture } = result;
+  const [view, setView] = useState<'table' | 'chart' | Picture>(picture ?? 'table');
+  const [saving, setSaving] = useState(false);
+  const order = useRef<Uint32Array | null>(null);
   const [filter, setFilter] = useState('');
   const [within, setWithin] = useState(-1);
   const columns = result.columns ?? [];
-  const planText = result.plan && result.rows[0] ? show(result.rows[0][0]) : '';
-  const save = (kind: string) => {
-    const order = arrange(result.rows, columns, filter, within, null);
-    const rows = order.length === result.rows.length ? result.rows : Array.from(order, (at) => result.rows[at]);
-    const name = title.toLowerCase().replace(/\W+/g, '-');
-    if (kind === 'csv') download(`${name}.csv`, 'text/csv', csv(columns, rows));
-    if (kind === 'json') download(`${name}.json`, 'application/json', json(columns, rows));
-    if (kind === 'parquet') download(`${name}.parquet`, 'application/vnd.apache.parquet', parquet(columns, rows));
-    say(`${rows.length.toLocaleString()} rows saved`);
+  const planText = picture === 'plan' && result.rows[0] ? show(result.rows[0][0]) : '';
+  const save = async (kind: Kind) => {
+    setSaving(true);
+    try {
+      const rows = allOf(columns, result.rows, view === 'table' ? order.current : null);
+      download(`${title.toLowerCase().replace(/\W+/g, '-')}.${kind}`, await content(kind, rows));
+      say(`${rows.count.toLocaleString()} rows saved`);
+    } catch (failure) { say(errorText(failure)); } finally { setSaving(false); }
   };
   return (
     <>
       <div class="bar result-bar">
         <div class="segments" role="group" aria-label="View">
-          {result.plan && <Button icon="plan" label="Plan" aria-pressed={view === 'plan'} onClick={() => setView('plan')} />}
+          {picture && <Button icon={picture} label={picture === 'plan' ? 'Plan' : 'Flame graph'} aria-pressed={view === picture} onClick={() => setView(picture)} />}
           <Button icon="table" label="Table" aria-pressed={view === 'table'} onClick={() => setView('table')} />
-          {!result.plan && <Button icon="chart" label="Chart" aria-pressed={view === 'chart'} onClick={() => setView('chart')} />}
+          {!picture && <Button icon="chart" label="Chart" aria-pressed={view === 'chart'} onClick={() => setView('chart')} />}
         </div>
-        {view === 'table' && !result.plan && <>
+        {view === 'table' && !picture && <>
           <input type="search" aria-label="Filter rows" placeholder="Filter rows" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
           {filter && <select aria-label="Column to filter" value={within} onChange={(event) => setWithin(Number(event.currentTarget.value))}>
             <option value={-1}>any column</option>{columns.map((column, at) => <option key={at} value={at}>{column.name}</option>)}
           </select>}
         </>}
         <span class="spring" />
-        {!result.plan && <div class="segments" role="group" aria-label="Save as">
-          <span class="muted save">Save</span><Button label="CSV" onClick={() => save('csv')} /><Button label="JSON" onClick={() => save('json')} /><Button label="Parquet" onClick={() => save('parquet')} />
+        {!picture && <div class="segments" role="group" aria-label="Save as">
+          <span class="muted save" role="status">{saving ? 'Saving…' : 'Save'}</span>{([['csv', 'CSV'], ['json', 'JSON'], ['parquet', 'Parquet']] as [Kind, string][]).map(([kind, label]) => <Button key={kind} label={label} disabled={saving} onClick={() => void save(kind)} />)}
         </div>}
       </div>
       <div class="result-body">
         {view === 'plan' && planText && <PlanView text={planText} />}
+        {view === 'flame' && <Flame rows={result.rows} unit={microseconds} />}
         {view === 'chart' && <Chart columns={columns} rows={result.rows} version={outcome.version} />}
-        {view === 'table' && <Grid columns={columns} rows={result.rows} version={outcome.version} filter={filter} within={within} label={title} />}
+        {view === 'table' && <Grid columns={columns} rows={result.rows} version={outcome.version} filter={filter} within={within} label={title} onShown={(shown) => { order.current = shown; }} />}
       </div>
     </>
   );
 }
 
-function Results({ outcome }: { outcome: Outcome | undefined }) {
+function Results({ id, outcome }: { id: number; outcome: Outcome | undefined }) {
   const [chosen, setChosen] = useState(0);
   useEffect(() => setChosen(0), [outcome?.started]);
   if (!outcome) {
@@ -244,12 +277,12 @@ function Results({ outcome }: { outcome: Outcome | undefined }) {
   return (
     <section class="results" aria-label="Results">
       <div class={`state ${outcome.error ? 'bad' : ''}`} role="status">
-        {outcome.running ? <progress aria-label="Running" /> : <span class={`dot ${outcome.error ? 'bad' : 'good'}`} />}
-        <span>{outcome.running ? 'Running' : outcome.error ? 'Failed' : 'Done'}</span>
+        {outcome.running ? <Ahead progress={outcome.progress} /> : <span class={`dot ${outcome.error ? 'bad' : 'good'}`} />}
+        <span>{outcome.running ? outcome.isStopping ? 'Stopping' : 'Running' : outcome.error ? 'Failed' : 'Done'}</span>
         <span><Elapsed outcome={outcome} /></span>
         {outcome.serverUs !== undefined && <span class="muted">server {(outcome.serverUs / 1000).toFixed(1)} ms</span>}
-        {rows > 0 && <span>{rows.toLocaleString()} {rows === 1 ? 'row' : 'rows'}{result?.ended?.truncated ? ' (cut off)' : ''}</span>}
-        {outcome.running && <Button icon="stop" label="Cancel" kind="danger" onClick={() => stopRunning(outcome)} />}
+        {rows > 0 && <span>{rows.toLocaleString()} {rows === 1 ? 'row' : 'rows'}{outcome.running ? ' so far' : ''}{result?.ended?.truncated ? ' (cut off)' : ''}</span>}
+        {outcome.running && <Button icon="stop" label="Cancel" kind="danger" disabled={outcome.isStopping} onClick={() => void stopRunning(id, outcome)} />}
       </div>
       {outcome.error ? <div class="failure" role="alert">{errorText(outcome.error)}</div> : null}
       {outcome.warnings.length > 0 && <details class="warnings"><summary>{outcome.warnings.length} warnings</summary><ul>{outcome.warnings.map((warning, n) => <li key={n}>{warning.level} {warning.code}: {warning.message}</li>)}</ul></details>}
@@ -265,8 +298,12 @@ function Results({ outcome }: { outcome: Outcome | undefined }) {
   );
 }
 
+/** Whether the server draws profiles. */
+const profiles = signal(false);
+
 export function Query() {
   restore();
+  useEffect(() => { void selectIfThere("SELECT 1 FROM data_dictionary.PLUGINS WHERE plugin_type = 'PROFILE FORMAT' AND plugin_name = 'FOLDED' AND is_active = 'YES'").then((found) => { profiles.value = found.length > 0; }); }, [me.value?.user]);
   const handle = useRef<Handle | null>(null);
   const [showHistory, setShowHistory] = useState(false);
   const [renaming, setRenaming] = useState(false);
@@ -276,10 +313,10 @@ export function Query() {
   const one = tab.value;
   const outcome = outcomes.value[one.id];
   const chosen = () => handle.current?.selection().trim() || handle.current?.text() || one.sql;
-  const go = () => { if (!outcome?.running) void execute(one.id, chosen(), false); };
-  const explain = (words: string) => {
+  const go = () => { if (!outcome?.running) void execute(one.id, chosen()); };
+  const explain = (words: string, picture: Picture) => {
     const text = handle.current?.selection().trim() || statementAt(handle.current?.text() ?? one.sql, handle.current?.position() ?? 0);
-    if (text && !outcome?.running) void execute(one.id, `${words} ${text.replace(/;\s*$/, '').replace(/^\s*explain\s+(analyze\s+|format\s*=\s*\w+\s+)*/i, '')}`, true);
+    if (text && !outcome?.running) void execute(one.id, `${words} ${text.replace(/;\s*$/, '').replace(/^\s*(explain|profile)\s+(analyze\s+|format\s*=\s*\w+\s+)*/i, '')}`, picture);
   };
   const add = () => {
     const id = Math.max(0, ...tabs.value.map((each) => each.id)) + 1;
@@ -317,8 +354,9 @@ export function Query() {
       </div>
       <div class="bar">
         <Button icon="play" label="Run" kind="primary" title="Ctrl-Enter" disabled={outcome?.running} onClick={go} />
-        <Button icon="plan" label="Explain" disabled={outcome?.running} onClick={() => explain('EXPLAIN FORMAT=TREE')} />
-        <Button label="Analyze" title="Runs the statement and shows where its time went" disabled={outcome?.running} onClick={() => explain('EXPLAIN ANALYZE')} />
+        <Button icon="plan" label="Explain" disabled={outcome?.running} onClick={() => explain('EXPLAIN FORMAT=TREE', 'plan')} />
+        <Button label="Analyze" title="Runs the statement and shows where its time went" disabled={outcome?.running} onClick={() => explain('EXPLAIN ANALYZE', 'plan')} />
+        {profiles.value && <Button icon="flame" label="Profile" title="Runs the statement and draws a flame graph of its time" disabled={outcome?.running} onClick={() => explain('PROFILE FORMAT=FOLDED', 'flame')} />}
         <span class="spring" />
         <label class="inline">Schema <select value={one.schema} onChange={(event) => change(one.id, { schema: event.currentTarget.value })}>
           <option value="">(none)</option>{schemas.value.map((name) => <option key={name}>{name}</option>)}
@@ -327,7 +365,7 @@ export function Query() {
       </div>
       <div class="sheet"><Editor key={one.id} document={one.sql} names={names.value} schema={one.schema} handle={handle} onChange={(sql) => change(one.id, { sql })} onRun={go} /></div>
       {count > 0 && <Parameters one={one} count={count} />}
-      <Results key={`results-${one.id}`} outcome={outcome} />
+      <Results key={`results-${one.id}`} id={one.id} outcome={outcome} />
       {showHistory && <History onClose={() => setShowHistory(false)} onPick={(entry) => { setShowHistory(false); handle.current?.replace(entry.sql); handle.current?.focus(); }} />}
       {renaming && <Dialog title="Rename" onClose={() => setRenaming(false)}>
         <form onSubmit={(event) => { event.preventDefault(); change(one.id, { title: String(new FormData(event.currentTarget as HTMLFormElement).get('title')) || one.title }); setRenaming(false); }}>

@@ -12,9 +12,9 @@ struct Shared {
     state: AtomicU8,
     /// A `Wait`, as its place in `WAITS` from 1 on; 0: none.
     wait: AtomicU8,
-    /// Rows that a long statement has read, and those that it is expected to read; 0: no long statement runs.
-    rows_read: AtomicU64,
-    rows_expected: AtomicU64,
+    /// Work that a long statement has done, and the work that it is expected to do; 0: no long statement runs.
+    work_done: AtomicU64,
+    work_expected: AtomicU64,
     /// The token that this one follows.
     leader: Option<CancelToken>,
 }
@@ -47,13 +47,13 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// How far a long statement is.
+/// How far a long statement is, in the optimizer's unit of cost: about a row read from a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Rows that it has read from tables.
-    pub rows_read: u64,
-    /// Rows that the optimizer expects it to read: an estimate, which may be too low.
-    pub rows_expected: u64,
+    /// Done so far.
+    pub work_done: u64,
+    /// The optimizer's cost of the statement: an estimate, which may be too low.
+    pub work_expected: u64,
 }
 
 /// Says that a long statement runs, until it is dropped.
@@ -62,7 +62,7 @@ pub struct Long<'token>(&'token CancelToken);
 
 impl Drop for Long<'_> {
     fn drop(&mut self) {
-        self.0.0.rows_expected.store(0, Ordering::Relaxed);
+        self.0.0.work_expected.store(0, Ordering::Relaxed);
     }
 }
 
@@ -168,30 +168,30 @@ impl CancelToken {
         WAITS.get(usize::from(place).checked_sub(1)?).copied()
     }
 
-    /// Publishes that a statement runs that is expected to read this many rows, until it is dropped.
-    pub fn long(&self, rows_expected: u64) -> Long<'_> {
-        self.0.rows_read.store(0, Ordering::Relaxed);
-        self.0.rows_expected.store(rows_expected.max(1), Ordering::Relaxed);
+    /// Publishes that a statement runs whose cost is `work_expected`, until it is dropped.
+    pub fn long(&self, work_expected: u64) -> Long<'_> {
+        self.0.work_done.store(0, Ordering::Relaxed);
+        self.0.work_expected.store(work_expected.max(1), Ordering::Relaxed);
         Long(self)
     }
 
-    /// Counts rows that the statement has read: to be called for each batch of rows, by its only thread.
+    /// Counts work that the statement has done: to be called for each batch of rows, by its only thread.
     #[inline]
-    pub fn count_read(&self, rows: u64) {
-        let read = self.0.rows_read.load(Ordering::Relaxed);
-        self.0.rows_read.store(read.wrapping_add(rows), Ordering::Relaxed);
+    pub fn count_work(&self, work: u64) {
+        let done = self.0.work_done.load(Ordering::Relaxed);
+        self.0.work_done.store(done.wrapping_add(work), Ordering::Relaxed);
     }
 
-    /// As `count_read`, for one of several threads.
-    pub fn count_read_together(&self, rows: u64) {
-        self.0.rows_read.fetch_add(rows, Ordering::Relaxed);
+    /// As `count_work`, for one of several threads.
+    pub fn count_work_together(&self, work: u64) {
+        self.0.work_done.fetch_add(work, Ordering::Relaxed);
     }
 
     /// How far the statement is; `None` when no long statement runs.
     pub fn progress(&self) -> Option<Progress> {
-        let rows_expected = self.0.rows_expected.load(Ordering::Relaxed);
-        let rows_read = self.0.rows_read.load(Ordering::Relaxed);
-        (rows_expected > 0).then_some(Progress { rows_read, rows_expected })
+        let work_expected = self.0.work_expected.load(Ordering::Relaxed);
+        let work_done = self.0.work_done.load(Ordering::Relaxed);
+        (work_expected > 0).then_some(Progress { work_done, work_expected })
     }
 }
 
@@ -202,12 +202,12 @@ mod tests {
     #[test]
     fn a_long_statement_has_a_progress_while_it_runs() {
         let token = CancelToken::new();
-        token.count_read(7);
+        token.count_work(7);
         assert_eq!(token.progress(), None);
         let long = token.long(100);
-        token.count_read(3);
-        token.count_read_together(20);
-        assert_eq!(token.progress(), Some(Progress { rows_read: 23, rows_expected: 100 }));
+        token.count_work(3);
+        token.count_work_together(20);
+        assert_eq!(token.progress(), Some(Progress { work_done: 23, work_expected: 100 }));
         drop(long);
         assert_eq!(token.progress(), None);
     }

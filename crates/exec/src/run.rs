@@ -127,6 +127,8 @@ pub(crate) struct Run<'r> {
 
 /// Rows between two checks of the cancel token.
 const TICKS_PER_CHECK: u32 = 256;
+/// The optimizer's cost of passing on so many rows: about 0.4 each.
+const WORK_PER_CHECK: u64 = 102;
 
 impl<'r> Run<'r> {
     pub(crate) fn new<'a: 'r>(body: &'r Body, ctx: &'r mut ExecContext<'a>) -> Run<'r> {
@@ -237,7 +239,13 @@ impl<'r> Run<'r> {
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(TICKS_PER_CHECK) { self.env.cancel.check() } else { Ok(()) }
+        if self.ticks.is_multiple_of(TICKS_PER_CHECK) { self.check() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check(&self) -> Result<()> {
+        self.env.cancel.count_work(WORK_PER_CHECK);
+        self.env.cancel.check()
     }
 
     /// State of a CTE.

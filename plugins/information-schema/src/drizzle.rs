@@ -279,8 +279,8 @@ pub fn sessions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
             Value::UInt(*seconds),
             Value::text(state),
             optional(info.as_deref()),
-            progress(|long| long.rows_read),
-            progress(|long| long.rows_expected),
+            progress(|long| long.work_done),
+            progress(|long| long.work_expected),
         ])
     })
 }

@@ -73,7 +73,7 @@ mod tests {
         assert!(running.state("a", "1").is_some_and(|(_, progress)| progress.is_none()));
         let _long = cancel.long(50);
         let progress = running.state("a", "1").and_then(|(_, progress)| progress);
-        assert_eq!(progress.map(|progress| progress.rows_expected), Some(50));
+        assert_eq!(progress.map(|progress| progress.work_expected), Some(50));
         drop(registered);
         assert!(!running.cancel("a", "1"));
     }

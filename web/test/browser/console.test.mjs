@@ -1,5 +1,6 @@
 // The console in a real browser against a real server: what a person does, on a wide and on a narrow screen.
-//   npm run browser             (SQUALLD=.. names the server, CHROMIUM=.. the browser, SCREENSHOTS=FOLDER keeps pictures)
+//   npm run browser             (SQUALLD=.. names the server, CHROMIUM=.. the browser, SCREENSHOTS=FOLDER keeps pictures,
+//                                DIST=1 takes the files of web/dist in place of the server's copies)
 import assert from 'node:assert/strict';
 import { readFile, mkdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -43,6 +44,11 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
 
     before(async () => {
       const context = await browser.newContext({ viewport, colorScheme, reducedMotion: 'reduce' });
+      if (process.env.DIST) {
+        for (const name of ['app.js', 'app.css']) {
+          await context.route(`**/${name}`, async (route) => route.fulfill({ response: await route.fetch(), body: await readFile(join(dist, name)) }));
+        }
+      }
       page = await context.newPage();
       page.setDefaultTimeout(Number(process.env.PATIENCE ?? 15_000));
       page.on('pageerror', (error) => troubles.push(String(error)));
@@ -185,14 +191,55 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
     });
 
     test('cancels a running statement', async () => {
+      await runSql('SELECT COUNT(*) FROM digit a, digit b, digit c, digit d, digit e, digit f, digit g, digit h WHERE a.d + b.d + c.d + d.d + e.d + f.d + g.d + h.d > 75');
+      const share = page.getByRole('progressbar', { name: 'Share of the estimated work' });
+      await share.waitFor();
+      assert.ok(await share.evaluate((bar) => bar.value < bar.max));
+      await check('progress');
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await page.getByText('1317 (70100)').waitFor();
       await runSql('SELECT SLEEP(60)');
       await page.getByRole('button', { name: 'Cancel' }).click();
       await page.locator('.state', { hasText: /Done|Failed/ }).waitFor({ timeout: 10_000 });
       const link = await server.connect();
-      const [[{ n }]] = await link.query("SELECT COUNT(*) AS n FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(60)%'");
+      const [[{ n }]] = await link.query("SELECT COUNT(*) AS n FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(60)%' OR info LIKE 'SELECT COUNT(*) FROM digit%'");
       await link.end();
       assert.equal(Number(n), 0, 'the server still runs the statement');
     });
+
+    if (screen === 'wide') {
+      test('holds a million rows: scrolls, filters, sorts and saves them', async () => {
+        const slow = { timeout: 90_000 };
+        const settled = async () => { await page.waitForTimeout(50); await page.locator('.grid-box[aria-busy=false]').waitFor(slow); };
+        await runSql("SELECT a.d * 100000 + b.d * 10000 + c.d * 1000 + d.d * 100 + e.d * 10 + f.d AS id, CONCAT('word ', f.d, e.d, d.d, c.d, b.d, a.d) AS word FROM digit a, digit b, digit c, digit d, digit e, digit f");
+        await page.locator('.state', { hasText: 'Done' }).waitFor(slow);
+        await page.getByText('1,000,000 rows').waitFor();
+        assert.ok(await page.locator('.line').count() < 60, 'only the rows in sight are in the document');
+        await page.evaluate(() => { window.longest = 0; new PerformanceObserver((list) => { for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration); }).observe({ type: 'longtask' }); });
+        await page.locator('.grid-box').focus();
+        await page.keyboard.press('Control+End');
+        await page.getByRole('gridcell', { name: 'word 999999' }).waitFor();
+        await page.locator('.grid-box').evaluate((box) => { box.scrollTop = box.scrollHeight / 2; });
+        await page.locator('.line .number', { hasText: /^5000\d\d$/ }).first().waitFor();
+        await page.getByRole('columnheader', { name: 'word' }).click();
+        await settled();
+        await page.keyboard.press('Control+Home');
+        assert.match(await page.locator('.line').nth(1).textContent(), /100000word 000001/);
+        await page.getByLabel('Filter rows').fill('word 77');
+        await settled();
+        assert.equal(await page.locator('.grid-box').getAttribute('aria-rowcount'), '10001');
+        const [file] = await Promise.all([page.waitForEvent('download', slow), page.getByRole('button', { name: 'CSV' }).click()]);
+        const lines = (await readFile(await file.path(), 'utf8')).split('\r\n');
+        assert.equal(lines.length, 10_002);
+        assert.equal(lines[2], '100077,word 770001', 'in the order of the table');
+        assert.ok(await page.evaluate(() => window.longest) < 2000, 'the page stays answerable');
+        const memory = await page.evaluate(() => performance.memory.usedJSHeapSize);
+        assert.ok(memory < 600e6, `${memory} bytes`);
+        // Its rows go away with the next result.
+        await runSql('SELECT 1 AS one');
+        await done();
+      });
+    }
 
     test('keeps tabs and history over a reload', async () => {
       await page.getByRole('button', { name: 'New query' }).click();

@@ -227,6 +227,9 @@ pub(crate) fn hold_much(
     Ok(false)
 }
 
+/// The optimizer's cost of a look-up by key, for the progress of the statement.
+const LOOKUP_WORK: u64 = 2;
+
 /// In a smaller table the access does not matter.
 const WHOLE_ROWS_MIN: u64 = 100;
 
@@ -287,6 +290,7 @@ impl<'r> Scan<'r> {
         }
         let AccessNode::Unique { index, .. } = &self.node.access else { return Ok(false) };
         let table = &self.node.table;
+        run.env.cancel.count_work(LOOKUP_WORK);
         if !table.get(*index, &self.buffers.key, &mut self.buffers.row, run)? {
             return Ok(false);
         }
@@ -409,7 +413,7 @@ impl<'r> Scan<'r> {
                     self.is_peeked =
                         self.node.table.wait == WaitPolicy::Peek && transaction.is_peeked(cursor);
                     self.node.count_fetched(rows as u64, run);
-                    run.env.cancel.count_read(rows as u64);
+                    run.env.cancel.count_work(rows as u64);
                     let max = match lock {
                         RowLock::None => FETCH_MAX,
                         RowLock::Shared | RowLock::Exclusive => LOCKING_FETCH_MAX,

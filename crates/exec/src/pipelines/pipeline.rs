@@ -459,7 +459,7 @@ impl Work<'_> {
                 }
                 position += rows as u64;
                 self.rows.fetch_add(rows as u64, Ordering::Relaxed);
-                self.cancel.count_read_together(rows as u64);
+                self.cancel.count_work_together(rows as u64);
             }
         }
     }

@@ -280,8 +280,8 @@ fn state(call: &Call<'_>, names: &Names) -> Reply {
     };
     let state = json!({
         "elapsed_us": elapsed.as_micros() as u64,
-        "rows_read": progress.map(|progress| progress.rows_read),
-        "rows_expected": progress.map(|progress| progress.rows_expected),
+        "work_done": progress.map(|progress| progress.work_done),
+        "work_expected": progress.map(|progress| progress.work_expected),
     });
     Reply::document(&state).with("cache-control", "no-store")
 }

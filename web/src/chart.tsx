@@ -36,7 +36,7 @@ export function Plot({ options, data, height, label }: PlotProps) {
 export function axis(format?: (value: number) => string, size?: number): uPlot.Axis {
   const ink = colour('--muted');
   const line = { stroke: colour('--hair'), width: 1 };
-  return { stroke: ink, font: '12px system-ui, sans-serif', grid: line, ticks: line, size, ...(format ? { values: (_: uPlot, all: number[]) => all.map(format) } : {}) };
+  return { stroke: ink, font: '12px system-ui, sans-serif', grid: line, ticks: line, ...(size ? { size } : {}), ...(format ? { values: (_: uPlot, all: number[]) => all.map(format) } : {}) };
 }
 
 export const short = (value: number): string => {

@@ -1,52 +1,15 @@
 // The page Live: what the server does now, and did in the last hour.
 import type { ComponentChildren } from 'preact';
-import type uPlot from 'uplot';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { Advice } from './advice';
 import { bytes, errorText, run, select, selectIfThere, show, type Item } from './api';
-import { axis, Plot, seriesColour, short } from './chart';
+import { short } from './chart';
 import { Locks } from './locks';
 import { openQuery } from './query';
-import { find, more, NONE, rate, sourceOf, type Everything } from './samples';
-import { theme } from './theme';
-import { Button, Dialog, Failure, Loading, say, SqlStep, Table, useEvery, useLoad } from './ui';
-
-type Line = [counter: string, label: string];
-interface Picture { title: string; lines: Line[]; rates?: boolean; format?: (value: number) => string }
-
-const micro = (value: number): string => (value >= 1000 ? `${+(value / 1000).toFixed(1)} ms` : `${value.toFixed(0)} µs`);
-const PICTURES: Picture[] = [
-  { title: 'Statements a second', rates: true, lines: [['com_select', 'SELECT'], ['com_insert', 'INSERT'], ['com_update', 'UPDATE'], ['com_delete', 'DELETE'], ['com_commit', 'COMMIT']] },
-  { title: 'Connections', lines: [['threads_connected', 'open'], ['threads_running', 'running']] },
-  { title: 'Latency of log writes', format: micro, lines: [['log_flush_p50_microseconds', 'median'], ['log_flush_p99_microseconds', '99 %']] },
-  { title: 'Latency of page reads', format: micro, lines: [['pool_page_read_p50_microseconds', 'median'], ['pool_page_read_p99_microseconds', '99 %']] },
-  { title: 'Lock waits', format: micro, lines: [['locks_wait_p50_microseconds', 'median'], ['locks_wait_p99_microseconds', '99 %']] },
-  { title: 'Buffer pool, pages', lines: [['pool_pages_data', 'used'], ['pool_pages_dirty', 'changed']] },
-  { title: 'Pages a second', rates: true, lines: [['pool_pages_read_total', 'read'], ['pool_pages_written_total', 'written']] },
-  { title: 'Log written a second', rates: true, format: bytes, lines: [['log_written_bytes', 'bytes']] },
-  { title: 'Purge', lines: [['purge_transactions_waiting_for_purge', 'waiting transactions'], ['transactions_active_writers', 'active writers']] },
-  { title: 'Network a second', rates: true, format: bytes, lines: [['bytes_received', 'received'], ['bytes_sent', 'sent']] },
-  { title: 'Memory of the server', format: bytes, lines: [['resident_bytes', 'resident']] },
-  { title: 'Plan cache a second', rates: true, lines: [['plan_cache_hits', 'hits'], ['plan_cache_misses', 'misses']] },
-  { title: 'Row operations a second', rates: true, lines: [['handler_read_key', 'by key'], ['handler_read_rnd_next', 'scanned'], ['handler_write', 'written'], ['handler_update', 'updated']] },
-];
-const SPANS: [string, number][] = [['2 min', 120], ['10 min', 600], ['1 h', 3600]];
-
-function Trend({ picture, all, span }: { picture: Picture; all: Everything; span: number }) {
-  const samples = picture.lines.map(([name]) => sourceOf(all, name)).find((source) => picture.lines.some(([name]) => find(source, name))) ?? all.server;
-  const shade = theme.value;
-  const there = picture.lines.map(([name, label]) => ({ label, values: find(samples, name) })).filter((line) => line.values);
-  const labels = there.map((line) => line.label).join('|');
-  const options = useMemo((): Omit<uPlot.Options, 'width' | 'height'> => ({
-    cursor: { sync: { key: 'live' } },
-    scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 0) * 1.1)] } },
-    axes: [axis(), axis(picture.format ?? short, 70)],
-    series: [{}, ...labels.split('|').map((label, at) => ({ label, stroke: seriesColour(at), width: 2, points: { show: false }, value: (_: uPlot, value: number | null) => (value === null || value === undefined ? '–' : (picture.format ?? short)(value)) }))],
-  }), [picture, labels, shade]);
-  const from = Math.max(0, samples.times.findIndex((time) => time >= (samples.times.at(-1) ?? 0) - span));
-  const data = useMemo(() => [samples.times.slice(from), ...there.map((line) => (picture.rates ? rate(samples.times, line.values!) : line.values!).slice(from))] as uPlot.AlignedData, [samples, span, labels]);
-  if (!there.length) return null;
-  return <section class="card"><h3>{picture.title}</h3><Plot options={options} data={data} height={170} label={`${picture.title}, the last ${span} seconds`} /></section>;
-}
+import { find, more, NONE, rate, type Everything } from './samples';
+import { Transactions } from './transactions';
+import { micro, Trends } from './trends';
+import { age, Button, Dialog, Failure, Loading, say, SqlStep, Table, useEvery, useLoad } from './ui';
 
 const lastOf = (values: (number | null)[] | undefined): number | null => values?.at(-1) ?? null;
 
@@ -65,13 +28,23 @@ function Tiles({ all }: { all: Everything }) {
     ['buffer pool used', used !== null && room ? `${((100 * used) / room).toFixed(1)} %` : null],
     ['waiting for purge', lastOf(find(engine, 'purge_transactions_waiting_for_purge'))?.toLocaleString() ?? null],
     ['deadlocks', lastOf(find(engine, 'locks_deadlocks_total'))?.toLocaleString() ?? null],
-    ['up', up === null ? null : up > 86_400 ? `${Math.floor(up / 86_400)} d` : up > 3600 ? `${Math.floor(up / 3600)} h` : `${Math.floor(up / 60)} min`],
+    ['up', up === null ? null : age(up)],
   ];
   return <div class="tiles">{tiles.filter(([, value]) => value !== null).map(([label, value]) => <div class="tile" key={label}><b>{value}</b><span>{label}</span></div>)}</div>;
 }
 
+/** The process list, with how far long statements are. */
+async function processes(): Promise<Item[]> {
+  const [all, long] = await Promise.all([
+    select("SELECT id, user, host, db, command, time, state, info FROM information_schema.processlist ORDER BY command = 'Sleep', time DESC"),
+    selectIfThere('SELECT session_id AS id, work_done AS d, work_expected AS e FROM data_dictionary.SESSIONS WHERE work_expected > 0'),
+  ]);
+  const ahead = new Map(long.map((row) => [show(row.id), Math.min(99, Math.floor((100 * Number(row.d)) / Number(row.e)))]));
+  return all.map((row) => ({ ...row, percent: ahead.get(show(row.id)) ?? null }));
+}
+
 function Processes({ turn, changed }: { turn: number; changed: () => void }) {
-  const { value, error } = useLoad(() => select('SELECT id, user, host, db, command, time, state, info FROM information_schema.processlist ORDER BY command = \'Sleep\', time DESC'), [turn]);
+  const { value, error } = useLoad(processes, [turn]);
   const [ending, setEnding] = useState<Item | null>(null);
   if (!value) return error ? <Failure error={error} /> : <Loading what="processes" />;
   return <>
@@ -79,6 +52,7 @@ function Processes({ turn, changed }: { turn: number; changed: () => void }) {
     <Table label="Processes" rows={value} columns={[
       ['Id', (row) => show(row.id), 'numeric'], ['User', (row) => show(row.user)], ['From', (row) => show(row.host)], ['Schema', (row) => show(row.db ?? '')],
       ['State', (row) => (row.command === 'Sleep' ? 'idle' : show(row.state ?? row.command))], ['Seconds', (row) => show(row.time), 'numeric'],
+      ['Done', (row) => (row.percent === null ? '' : <span class="bar nowrap"><progress max={100} value={Number(row.percent)} aria-label={`Share of the work of session ${show(row.id)}`} />{show(row.percent)} %</span>)],
       ['Statement', (row) => <code>{show(row.info ?? '').slice(0, 300)}</code>],
       ['', (row) => <span class="bar nowrap">
         {row.command !== 'Sleep' && <Button label="Stop" title="KILL QUERY: ends the statement" aria-label={`Stop the statement of session ${show(row.id)}`} onClick={() => run(`KILL QUERY ${Number(row.id)}`).then(() => { say('Stopped'); changed(); }, (failure) => say(errorText(failure)))} />}
@@ -146,7 +120,8 @@ function Work({ turn }: { turn: number }) {
   ]} />;
 }
 
-const VIEWS = ['Charts', 'Processes', 'Locks', 'Statements', 'Work'] as const;
+const SPANS: [string, number][] = [['2 min', 120], ['10 min', 600], ['1 h', 3600]];
+const VIEWS = ['Charts', 'Advice', 'Processes', 'Transactions', 'Locks', 'Statements', 'Work'] as const;
 
 export function Live({ rest }: { rest: string[] }) {
   const [samples, setSamples] = useState<Everything>(NONE);
@@ -179,9 +154,11 @@ export function Live({ rest }: { rest: string[] }) {
       {view === 'Charts' && <>
         <Tiles all={samples} />
         {!samples.server.kept && <p class="muted">The server keeps no history: the charts start when this page is opened.</p>}
-        {samples.server.times.length === 0 && !error ? <Loading what="counters" /> : <div class="plots">{PICTURES.map((picture) => <Trend key={picture.title} picture={picture} all={samples} span={span} />)}</div>}
+        {samples.server.times.length === 0 && !error ? <Loading what="counters" /> : <Trends all={samples} span={span} />}
       </>}
       {view === 'Processes' && <section class="card"><h2>Processes</h2><Processes turn={turn} changed={changed} /></section>}
+      {view === 'Transactions' && <section class="card"><h2>Open transactions</h2><Transactions turn={turn} changed={changed} /></section>}
+      {view === 'Advice' && <section class="card"><h2>Advice</h2><Advice turn={turn} /></section>}
       {view === 'Locks' && <section class="card"><h2>Who waits for whom</h2><Locks turn={turn} changed={changed} /></section>}
       {view === 'Statements' && <section class="card"><h2>Statements by digest</h2><Digests turn={turn} /></section>}
       {view === 'Work' && <section class="card"><h2>Background work</h2><Work turn={turn} /></section>}

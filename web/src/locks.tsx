@@ -2,7 +2,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { select, selectIfThere, show, type Item } from './api';
 import { Graph, layersOf, type Box, type Edge } from './graph';
-import { Dialog, Failure, Loading, SqlStep, useLoad } from './ui';
+import { age, Dialog, Failure, Loading, SqlStep, useLoad } from './ui';
 
 interface Wait { waiter: string; holder: string; table: string; data: string; mode: string }
 
@@ -30,17 +30,18 @@ export function Locks({ turn, changed }: { turn: number; changed: () => void }) 
     if (!value) return undefined;
     const edges: Edge[] = [];
     for (const wait of value.waits) {
-      if (!edges.some((edge) => edge.from === wait.waiter && edge.to === wait.holder)) edges.push({ from: wait.waiter, to: wait.holder, label: [wait.table, wait.mode, wait.data].filter(Boolean).join(' '), marker: 'arrow' });
+      if (!edges.some((edge) => edge.from === wait.waiter && edge.to === wait.holder)) edges.push({ from: wait.waiter, to: wait.holder, marker: 'arrow' });
     }
     const ids = [...new Set(value.waits.flatMap((wait) => [wait.waiter, wait.holder]))];
     const layers = layersOf(ids, edges);
     const boxes: Box[] = ids.map((id) => {
       const session = value.sessions.get(id);
-      const waits = value.waits.some((wait) => wait.waiter === id);
+      const waits = value.waits.find((wait) => wait.waiter === id);
+      const held = Number(session?.locked ?? 0);
       const info = session?.info ? show(session.info) : session?.command === 'Sleep' ? 'idle in a transaction' : '';
       return {
-        id, width: 240, height: 126, layer: layers.get(id) ?? 0, tone: waits ? 'warm' : 'hot', label: `Session ${id} ${waits ? 'waits' : 'holds the lock'}; kill it`, onClick: () => setEnding(id),
-        content: <span class="operator"><b>Session {id} {waits ? 'waits' : 'holds the lock'}</b><span>{session?.user ? `${show(session.user)} from ${show(session.host)}` : ''}</span><span class="what mono">{info}</span><span class="foot"><span>{session?.time !== undefined ? `${show(session.time)} s` : ''}</span></span></span>,
+        id, width: 270, height: 150, layer: layers.get(id) ?? 0, tone: waits ? 'warm' : 'hot', label: `Session ${id} ${waits ? 'waits' : 'holds the lock'}; kill it`, onClick: () => setEnding(id),
+        content: <span class="operator"><b>Session {id} {waits ? 'waits' : 'holds the lock'}</b><span>{session?.user ? `${show(session.user)} from ${show(session.host)}` : ''}</span><span class="what mono">{info}</span>{waits && <span class="wants">wants {waits.mode} on {waits.table} {waits.data && `(${waits.data})`}</span>}<span class="foot"><span>{session?.time !== undefined ? `${waits ? 'for ' : ''}${age(Number(session.time))}` : ''}</span>{held > 0 && <span>{held.toLocaleString()} rows locked</span>}</span></span>,
       };
     });
     return { boxes, edges };

@@ -87,6 +87,9 @@ export function Field({ label, children, hint }: { label: string; children: Comp
   return <label class="field"><span>{label}</span>{children}{hint && <small>{hint}</small>}</label>;
 }
 
+/** Seconds as people say them. */
+export const age = (seconds: number): string => (seconds < 120 ? `${seconds} s` : seconds < 7200 ? `${Math.floor(seconds / 60)} min` : seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} days`);
+
 export function Loading({ what }: { what: string }) {
   return <p class="loading" role="status">Loading {what}…</p>;
 }

@@ -1,12 +1,15 @@
 // Draws boxes in layers with curves between them: plans, tables with their foreign keys, sessions that wait for one another.
 import type { ComponentChildren } from 'preact';
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { Button } from './ui';
 
 export interface Box { id: string; width: number; height: number; layer: number; content: ComponentChildren; tone?: string; label: string; onClick?: () => void }
 export interface Edge { from: string; to: string; label?: string; weight?: number; fromY?: number; toY?: number; marker?: 'arrow' }
 interface Place { x: number; y: number; box: Box }
 
 const GAP = 28;
+/** Smaller texts cannot be read. */
+const SMALLEST = 0.55;
 
 /** Places boxes layer by layer, each near the middle of its neighbours in the layer before. */
 function place(boxes: Box[], edges: Edge[], across: boolean, gap: number): { places: Map<string, Place>; width: number; height: number } {
@@ -67,9 +70,27 @@ function path(from: Place, to: Place, edge: Edge, across: boolean): { d: string;
 
 export function Graph({ label, boxes, edges, across = false, gap = 48 }: { label: string; boxes: Box[]; edges: Edge[]; across?: boolean; gap?: number }) {
   const { places, width, height } = useMemo(() => place(boxes, edges, across, gap), [boxes, edges, across, gap]);
+  const host = useRef<HTMLDivElement>(null);
+  const [room, setRoom] = useState(0);
+  const [chosen, setChosen] = useState<number | null>(null);
+  useEffect(() => {
+    const element = host.current;
+    if (!element) return undefined;
+    const watch = new ResizeObserver(() => setRoom(element.clientWidth - 20));
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
+  const fit = room > 0 ? Math.min(1, Math.max(SMALLEST, room / (width + 60))) : 1;
+  const zoom = chosen ?? fit;
+  const step = (by: number) => setChosen(Math.min(2, Math.max(0.2, zoom * by)));
   return (
-    <div class="graph" tabIndex={0} role="region" aria-label={label}>
-      <div class="graph-sheet" style={{ width: `${width + 60}px`, height: `${height + 8}px` }}>
+    <div class="graph-box">
+    <div class="zoom" role="group" aria-label={`Size of ${label}`}>
+      <Button label="−" aria-label="Smaller" onClick={() => step(0.8)} /><Button label={`${Math.round(zoom * 100)} %`} aria-label={`${Math.round(zoom * 100)} %; fit the width`} onClick={() => setChosen(null)} /><Button label="+" aria-label="Larger" onClick={() => step(1.25)} />
+    </div>
+    <div class="graph" tabIndex={0} role="region" aria-label={label} ref={host}>
+      <div class="graph-room" style={{ width: `${(width + 60) * zoom}px`, height: `${(height + 8) * zoom}px` }}>
+      <div class="graph-sheet" style={{ width: `${width + 60}px`, height: `${height + 8}px`, transform: `scale(${zoom})` }}>
         <svg width={width + 60} height={height + 8} aria-hidden="true">
           <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" class="arrow" /></marker></defs>
           {edges.map((edge, at) => {
@@ -92,6 +113,8 @@ export function Graph({ label, boxes, edges, across = false, gap = 48 }: { label
             : <div class={`box ${box.tone ?? ''}`} key={box.id} style={style} role="group" aria-label={box.label}>{box.content}</div>;
         })}
       </div>
+      </div>
+    </div>
     </div>
   );
 }

@@ -1,14 +1,13 @@
 // The page Live: what the server does now, and did in the last hour.
-import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Advice } from './advice';
 import { bytes, errorText, run, select, selectIfThere, show, type Item } from './api';
 import { short } from './chart';
 import { Locks } from './locks';
-import { openQuery } from './query';
 import { find, more, NONE, rate, type Everything } from './samples';
+import { Digests } from './statements';
 import { Transactions } from './transactions';
-import { micro, Trends } from './trends';
+import { Trends } from './trends';
 import { age, Button, Dialog, Failure, Loading, say, SqlStep, Table, useEvery, useLoad } from './ui';
 
 const lastOf = (values: (number | null)[] | undefined): number | null => values?.at(-1) ?? null;
@@ -65,42 +64,6 @@ function Processes({ turn, changed }: { turn: number; changed: () => void }) {
   </>;
 }
 
-const SPARK = 40;
-function Spark({ values }: { values: number[] }) {
-  if (values.length < 2) return null;
-  const most = Math.max(...values, 1);
-  const d = values.map((value, at) => `${at ? 'L' : 'M'}${(at * 90) / (SPARK - 1)} ${21 - (20 * value) / most}`).join('');
-  return <svg class="spark" viewBox="0 0 90 22" aria-hidden="true"><path d={d} /></svg>;
-}
-
-function Digests({ turn }: { turn: number }) {
-  const trends = useRef(new Map<string, { last: number; values: number[] }>());
-  const { value, error } = useLoad(async () => {
-    const rows = await selectIfThere('SELECT digest AS d, schema_name AS s, digest_text AS t, count_star AS n, sum_timer_wait AS total, avg_timer_wait AS mean, max_timer_wait AS most, sum_rows_sent AS sent, sum_errors AS errs, last_seen AS seen FROM performance_schema.events_statements_summary_by_digest ORDER BY sum_timer_wait DESC, last_seen DESC LIMIT 50');
-    for (const row of rows) {
-      const key = `${show(row.s)} ${show(row.d)}`;
-      const old = trends.current.get(key);
-      const count = Number(row.n);
-      trends.current.set(key, { last: count, values: old ? [...old.values, Math.max(0, count - old.last)].slice(-SPARK) : [] });
-    }
-    return rows;
-  }, [turn]);
-  if (!value) return error ? <Failure error={error} /> : <Loading what="statements" />;
-  const timed = value.some((row) => Number(row.n) > 0);
-  const pico = (count: unknown) => micro(Number(count) / 1e6);
-  return <>
-    {!timed && value.length > 0 && <p class="muted">The server lists its statements and does not time them yet.</p>}
-    <Table label="Statements by digest" rows={value} empty="No statement yet." columns={[
-      ['Statement', (row) => <button type="button" class="as-text" onClick={() => openQuery(show(row.t), show(row.s ?? ''))}><code>{show(row.t).slice(0, 240)}</code></button>], ['Schema', (row) => show(row.s ?? '')],
-      ...(timed ? [
-        ['Runs', (row: Item) => Number(row.n).toLocaleString(), 'numeric'], ['Total', (row: Item) => pico(row.total), 'numeric'], ['Mean', (row: Item) => pico(row.mean), 'numeric'], ['Slowest', (row: Item) => pico(row.most), 'numeric'],
-        ['Rows', (row: Item) => Number(row.sent).toLocaleString(), 'numeric'], ['Trend', (row: Item) => <Spark values={trends.current.get(`${show(row.s)} ${show(row.d)}`)?.values ?? []} />],
-      ] as [string, (row: Item) => ComponentChildren, 'numeric'?][] : []),
-      ['Last seen', (row) => show(row.seen).slice(0, 19)],
-    ]} />
-  </>;
-}
-
 function Work({ turn }: { turn: number }) {
   const { value } = useLoad(async () => ({
     recovery: await selectIfThere('SELECT phase, percent, eta_sec FROM data_dictionary.RECOVERY_PROGRESS'),
@@ -141,6 +104,7 @@ export function Live({ rest }: { rest: string[] }) {
     } catch (failure) { setError(failure); } finally { busy.current = false; }
   };
   useEffect(() => { void load(); }, []);
+  useEffect(() => document.querySelector('a.tab[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [view]);
   useEvery(2000, () => { if (view === 'Charts') void load(); setTurn((count) => count + 1); }, [view]);
   const changed = () => setTurn((count) => count + 1);
   return (

@@ -6,6 +6,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { logout, me, whoAmI } from './api';
 import { Live } from './live';
 import { Login } from './login';
+import { loadPages, pages, PluginView } from './pages';
 import { Plugins } from './plugins';
 import { Query } from './query';
 import { Schema } from './schema';
@@ -25,7 +26,9 @@ addEventListener('hashchange', readRoute);
 readRoute();
 
 function Shell() {
-  const [name, title, Page] = PAGES.find(([each]) => each === route.value[0]) ?? PAGES[0];
+  useEffect(() => { loadPages().catch(() => { pages.value = []; }); }, [me.value?.user]);
+  const own = route.value[0] === 'page' ? pages.value.find((page) => page.name === route.value[1]) : undefined;
+  const [name, title, Page] = own ? [`page/${own.name}`, own.title, null] : PAGES.find(([each]) => each === route.value[0]) ?? PAGES[0];
   useEffect(() => { document.title = `${title} · Squall`; }, [title]);
   return (
     <div class="shell">
@@ -35,12 +38,15 @@ function Shell() {
         {PAGES.map(([each, label]) => (
           <a key={each} href={`#/${each}`} aria-current={each === name ? 'page' : undefined}><Icon name={each} /><span>{label}</span></a>
         ))}
+        {pages.value.map((page) => (
+          <a key={page.name} href={`#/page/${page.name}`} aria-current={name === `page/${page.name}` ? 'page' : undefined}><Icon name="page" /><span>{page.title}</span></a>
+        ))}
         <span class="spring" />
         <span class="who"><span class="muted name" title={`Logged in as ${me.value?.user}`}>{me.value?.user}</span>
           <Button icon={theme.value === 'dark' ? 'sun' : 'moon'} label={theme.value === 'dark' ? 'Light colours' : 'Dark colours'} hideLabel kind="quiet" onClick={flip} />
           <Button icon="out" label="Log out" hideLabel kind="quiet" onClick={() => void logout()} /></span>
       </nav>
-      <main id="main" tabIndex={-1}><Page rest={route.value.slice(1)} /></main>
+      <main id="main" tabIndex={-1}>{own ? <PluginView key={own.module} page={own} /> : Page && <Page rest={route.value.slice(1)} />}</main>
       <Note />
     </div>
   );

@@ -1,5 +1,6 @@
 // The page Plugins: the modules of the server, what each brings, and how to load and unload them.
 import { useState } from 'preact/hooks';
+import { loadPages } from './pages';
 import { quoteText, selectIfThere, select, show, type Item } from './api';
 import { Button, Dialog, Failure, Field, Loading, SqlStep, Table, useLoad } from './ui';
 
@@ -25,6 +26,7 @@ export function Plugins() {
   const [open, setOpen] = useState<Item | null>(null);
   const [installing, setInstalling] = useState<{ name: string; library: string } | null>(null);
   const [removing, setRemoving] = useState('');
+  const changed = () => { again(); void loadPages().catch(() => undefined); };
   const count = (module: Item) => value?.byModule.get(show(module.module_name)) ?? [];
   const columns = Object.keys(value?.modules[0] ?? {});
   return (
@@ -48,11 +50,11 @@ export function Plugins() {
       {installing && <Dialog title="Install plugin" onClose={() => setInstalling(null)}>
         <Field label="Name"><input value={installing.name} spellcheck={false} onInput={(event) => setInstalling({ ...installing, name: event.currentTarget.value })} /></Field>
         <Field label="Library" hint="The name of a module of this server, or a file x.wasm in the plugin folder"><input value={installing.library} spellcheck={false} onInput={(event) => setInstalling({ ...installing, library: event.currentTarget.value })} /></Field>
-        <SqlStep sql={installing.name && installing.library ? `INSTALL PLUGIN ${word(installing.name)} SONAME ${quoteText(installing.library)}` : ''} onDone={() => { setInstalling(null); again(); }} />
+        <SqlStep sql={installing.name && installing.library ? `INSTALL PLUGIN ${word(installing.name)} SONAME ${quoteText(installing.library)}` : ''} onDone={() => { setInstalling(null); changed(); }} />
       </Dialog>}
       {removing && <Dialog title={`Unload ${removing}`} onClose={() => setRemoving('')}>
         <p>Running statements keep it until they end; later ones do not find what it brings.</p>
-        <SqlStep danger sql={`UNINSTALL PLUGIN ${word(removing)}`} onDone={() => { setRemoving(''); again(); }} />
+        <SqlStep danger sql={`UNINSTALL PLUGIN ${word(removing)}`} onDone={() => { setRemoving(''); changed(); }} />
       </Dialog>}
     </div>
   );

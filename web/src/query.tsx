@@ -10,6 +10,7 @@ import { Flame } from './flame';
 import { Grid } from './grid';
 import { PlanView } from './planview';
 import { placeholders, statementAt } from './split';
+import { micro } from './trends';
 import { Button, Dialog, say } from './ui';
 
 const ROWS_MAX = 1_000_000;
@@ -171,8 +172,6 @@ function Ahead({ progress }: { progress: Progress | undefined }) {
   return <><progress max={100} value={percent} aria-label="Share of the estimated work" /><b class="percent" title="Of the work that the optimizer expects">{percent} %</b><span class="muted">{left}</span></>;
 }
 
-const microseconds = (value: number): string => formatTime(value / 1000);
-
 const formatTime = (ms: number): string => (ms < 1000 ? `${ms.toFixed(0)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`);
 
 function History({ onPick, onClose }: { onPick: (entry: Past) => void; onClose: () => void }) {
@@ -256,7 +255,7 @@ function ResultView({ result, outcome, title }: { result: Shown; outcome: Outcom
       </div>
       <div class="result-body">
         {view === 'plan' && planText && <PlanView text={planText} />}
-        {view === 'flame' && <Flame rows={result.rows} unit={microseconds} />}
+        {view === 'flame' && <Flame rows={result.rows} unit={micro} />}
         {view === 'chart' && <Chart columns={columns} rows={result.rows} version={outcome.version} />}
         {view === 'table' && <Grid columns={columns} rows={result.rows} version={outcome.version} filter={filter} within={within} label={title} onShown={(shown) => { order.current = shown; }} />}
       </div>

@@ -1,33 +1,71 @@
 // The page Settings: every variable, and a change of one with its SQL.
-import { useMemo, useState } from 'preact/hooks';
-import { quoteName, quoteText, select, selectIfThere, show } from './api';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { ApiError, bytes, errorText, quoteName, quoteText, select, selectIfThere, show, type Item, type Value } from './api';
 import { Dialog, Failure, Field, Loading, SqlStep, useLoad } from './ui';
 
-interface Variable { name: string; value: string; source: string; restart: boolean; meaning: string; low: string; high: string; setBy: string; kept?: string }
+interface Variable {
+  name: string; value: string; source: string; restart: boolean; meaning: string; low: string; high: string; setBy: string; kept?: string;
+  unit: string; allowed: string[]; standard?: string; unused: boolean;
+}
 
 async function load(): Promise<Variable[]> {
-  const about = new Map((await selectIfThere('SELECT variable_name AS n, needs_restart AS r, description AS d FROM data_dictionary.GLOBAL_VARIABLES')).map((row) => [show(row.n).toLowerCase(), row]));
+  const about = new Map((await selectIfThere('SELECT * FROM data_dictionary.GLOBAL_VARIABLES')).map((row) => [show(row.variable_name).toLowerCase(), row]));
   const info = new Map((await selectIfThere('SELECT variable_name AS n, variable_source AS s, min_value AS lo, max_value AS hi, set_user AS u, set_time AS t FROM performance_schema.variables_info')).map((row) => [show(row.n).toLowerCase(), row]));
   const kept = new Map((await selectIfThere('SELECT variable_name AS n, variable_value AS v FROM performance_schema.persisted_variables')).map((row) => [show(row.n).toLowerCase(), show(row.v)]));
+  const text = (value: Value | undefined) => (value === null || value === undefined ? '' : show(value));
   return (await select('SELECT variable_name AS n, variable_value AS v FROM performance_schema.global_variables ORDER BY 1')).map((row) => {
     const name = show(row.n);
     const one = about.get(name.toLowerCase());
     const more = info.get(name.toLowerCase());
-    const bounded = more && show(more.hi) !== '0' && show(more.hi) !== '';
+    const bounded = more && text(more.hi) !== '0' && text(more.hi) !== '';
     return {
-      name, value: show(row.v ?? ''), source: show(more?.s ?? '').toLowerCase(), restart: one?.r === 'YES', meaning: show(one?.d ?? ''),
-      low: bounded ? show(more.lo) : '', high: bounded ? show(more.hi) : '', setBy: more?.u ? `${show(more.u)}, ${show(more.t)}` : '', kept: kept.get(name.toLowerCase()),
+      name, value: text(row.v), source: text(more?.s).toLowerCase(), restart: one?.needs_restart === 'YES', meaning: text(one?.description),
+      low: text(one?.min_value) || (bounded ? text(more.lo) : ''), high: text(one?.max_value) || (bounded ? text(more.hi) : ''),
+      setBy: more?.u ? `${show(more.u)}, ${show(more.t)}` : '', kept: kept.get(name.toLowerCase()),
+      unit: one && 'unit' in one ? text(one.unit) : unitOf(name), allowed: text(one?.allowed_values).split(',').map((word) => word.trim()).filter(Boolean),
+      standard: one && 'default_value' in one ? text(one.default_value) : undefined, unused: one?.has_effect === 'NO',
     };
   });
 }
 
-/** The unit that a name tells of. */
-function unit(name: string): string {
+/** The unit that a name tells of, for a server that does not say. */
+function unitOf(name: string): string {
   if (/_(bytes|size|packet)$|buffer_(length|size)$/.test(name)) return 'bytes';
   if (/_(ms|milliseconds)$/.test(name)) return 'milliseconds';
   if (/_(us|microseconds)$/.test(name)) return 'microseconds';
   if (/_(timeout|seconds|time)$/.test(name)) return 'seconds';
   return '';
+}
+
+/** A value with its unit, large sizes also as people say them. */
+const worded = (value: string, unit: string): string => `${value}${unit ? ` ${unit}` : ''}${unit === 'bytes' && Number(value) >= 1024 ? ` (${bytes(Number(value))})` : ''}`;
+
+/** What a change would do, asked of the server while it is typed; nothing is changed. */
+function Effect({ sql }: { sql: string }) {
+  const [steps, setSteps] = useState<{ rows?: Item[]; error?: unknown }>({});
+  useEffect(() => {
+    if (sql === '') { setSteps({}); return undefined; }
+    let isCurrent = true;
+    const timer = setTimeout(() => {
+      select(`EXPLAIN ${sql}`).then((rows) => isCurrent && setSteps({ rows }), (error) => isCurrent && setSteps({ error }));
+    }, 250);
+    return () => { isCurrent = false; clearTimeout(timer); };
+  }, [sql]);
+  if (steps.error instanceof ApiError && (steps.error.code === 1064 || steps.error.code === 1235)) return null;
+  if (steps.error) return <div class="failure" role="status">{errorText(steps.error)}</div>;
+  if (!steps.rows) return null;
+  const [total] = steps.rows.filter((row) => row.step === null);
+  const seconds = Number(total?.estimated_seconds ?? 0);
+  return (
+    <section class="effect" aria-label="Effect">
+      <h3>What it would do</h3>
+      <ol>{steps.rows.filter((row) => row.step !== null).map((row) => (
+        <li key={show(row.step)}>{show(row.action)}{row.current_value !== null && <> <code>{show(row.current_value)}</code> → <code>{show(row.new_value ?? '')}</code></>}
+          {row.blocks !== null && show(row.blocks) !== 'nothing' && <span class="badge warn">blocks {show(row.blocks)}</span>}{row.needs_restart === 'YES' && <span class="badge">restart</span>}{row.online === 'NO' && <span class="badge warn">not online</span>}</li>
+      ))}</ol>
+      {total && <p class="muted">About {seconds < 1 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`}{Number(total.estimated_bytes) !== 0 && `, ${Number(total.estimated_bytes) < 0 ? '−' : ''}${bytes(Math.abs(Number(total.estimated_bytes)))}`}. Nothing has changed yet.</p>}
+    </section>
+  );
 }
 
 const SCOPES: [string, string][] = [['GLOBAL', 'until the server stops'], ['PERSIST', 'now and after restarts'], ['PERSIST_ONLY', 'after the next restart']];
@@ -36,25 +74,30 @@ function Change({ variable, onClose, onDone }: { variable: Variable; onClose: ()
   const [scope, setScope] = useState(variable.restart ? 'PERSIST_ONLY' : 'GLOBAL');
   const [text, setText] = useState(variable.value);
   const isSwitch = variable.value === 'ON' || variable.value === 'OFF';
+  // A value that is none of the words is a list of them.
+  const choices = variable.allowed.includes(variable.value) ? variable.allowed : isSwitch && !variable.allowed.length ? ['ON', 'OFF'] : [];
   const quoted = /^-?\d+(\.\d+)?$/.test(text) || /^(ON|OFF|DEFAULT)$/.test(text) ? text : quoteText(text);
   const sql = text === variable.value && scope === 'GLOBAL' ? '' : `SET ${scope} ${quoteName(variable.name)} = ${quoted}`;
   return (
     <Dialog title={variable.name} onClose={onClose}>
       {variable.meaning && <p>{variable.meaning}</p>}
       <dl class="facts">
-        <dt>Value now</dt><dd class="mono">{variable.value || '(empty)'}</dd>
-        {variable.low !== '' && <><dt>Range</dt><dd>{variable.low} to {variable.high} {unit(variable.name)}</dd></>}
+        <dt>Value now</dt><dd class="mono">{variable.value === '' ? '(empty)' : worded(variable.value, variable.unit)}</dd>
+        {variable.standard !== undefined && <><dt>Default</dt><dd class="mono">{variable.standard === '' ? '(empty)' : worded(variable.standard, variable.unit)}</dd></>}
+        {variable.low !== '' && <><dt>Range</dt><dd>{variable.low} to {variable.high} {variable.unit}</dd></>}
+        {variable.allowed.length > 0 && <><dt>Values</dt><dd>{variable.allowed.join(', ')}</dd></>}
         <dt>Source</dt><dd>{variable.source || 'unknown'}{variable.setBy && ` (${variable.setBy})`}</dd>
         {variable.kept !== undefined && <><dt>After a restart</dt><dd class="mono">{variable.kept}</dd></>}
-        <dt>Takes effect</dt><dd>{variable.restart ? 'after a restart' : 'at once, for new sessions where a session has its own'}</dd>
+        <dt>Takes effect</dt><dd>{variable.unused ? 'never: it is accepted for programs that set it' : variable.restart ? 'after a restart' : 'at once, for new sessions where a session has its own'}</dd>
       </dl>
-      <Field label={`New value${unit(variable.name) ? ` (${unit(variable.name)})` : ''}`}>
-        {isSwitch ? <select value={text} onChange={(event) => setText(event.currentTarget.value)}><option>ON</option><option>OFF</option></select>
+      <Field label={`New value${variable.unit ? ` (${variable.unit})` : ''}`}>
+        {choices.length ? <select value={text} onChange={(event) => setText(event.currentTarget.value)}>{choices.map((word) => <option key={word}>{word}</option>)}</select>
           : <input value={text} spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} />}
       </Field>
       <fieldset><legend>For how long</legend>{SCOPES.map(([name, meaning]) => (
         <div key={name}><label><input type="radio" name="scope" checked={scope === name} disabled={variable.restart && name !== 'PERSIST_ONLY'} onChange={() => setScope(name)} /> {meaning} <code class="muted">{name}</code></label></div>
       ))}</fieldset>
+      <Effect sql={sql} />
       <SqlStep sql={sql} onDone={onDone} />
       {variable.kept !== undefined && <details><summary>Forget the kept value</summary><SqlStep sql={`RESET PERSIST ${quoteName(variable.name)}`} onDone={onDone} /></details>}
     </Dialog>
@@ -68,7 +111,7 @@ export function Settings() {
   const [chosen, setChosen] = useState<Variable | null>(null);
   const shown = useMemo(() => {
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    return (value ?? []).filter((one) => words.every((word) => `${one.name} ${one.meaning} ${one.value}`.toLowerCase().includes(word)) && (!only || (one.source !== '' && one.source !== 'compiled')));
+    return (value ?? []).filter((one) => words.every((word) => `${one.name} ${one.meaning} ${one.value}`.toLowerCase().includes(word)) && (!only || (one.source !== '' && one.source !== 'compiled') || one.kept !== undefined));
   }, [value, filter, only]);
   return (
     <div class="page">
@@ -82,7 +125,7 @@ export function Settings() {
         <ul class="settings">{shown.map((one) => (
           <li key={one.name}><button type="button" onClick={() => setChosen(one)}>
             <span class="name mono">{one.name}</span>
-            <span class="value mono">{one.value === '' ? '(empty)' : one.value}{unit(one.name) && <small> {unit(one.name)}</small>}</span>
+            <span class="value mono">{one.value === '' ? '(empty)' : one.value}{one.unit && <small> {one.unit}</small>}</span>
             <span class="meaning">{one.meaning}</span>
             <span class="marks">{one.restart && <span class="badge">restart</span>}{one.kept !== undefined && <span class="badge on">kept</span>}{one.source && one.source !== 'compiled' && <span class="badge warn">{one.source}</span>}</span>
           </button></li>

@@ -7,7 +7,7 @@ import { find, rate, sourceOf, type Everything } from './samples';
 import { theme } from './theme';
 
 type Line = [counter: string, label: string];
-interface Picture { title: string; lines: Line[]; rates?: boolean; scale?: number; format?: (value: number) => string; filled?: boolean }
+interface Picture { title: string; lines: Line[]; rates?: boolean; scale?: number; format?: (value: number) => string; filled?: boolean; hideUnused?: boolean }
 
 export const micro = (value: number): string => (value >= 1e6 ? `${+(value / 1e6).toFixed(2)} s` : value >= 1000 ? `${+(value / 1000).toFixed(1)} ms` : `${value.toFixed(0)} µs`);
 const percent = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} %`;
@@ -16,7 +16,7 @@ const WAITS: Line[] = [['wait_row_lock_microseconds', 'row lock'], ['wait_metada
 
 const PICTURES: Picture[] = [
   { title: 'Statements a second', rates: true, filled: true, lines: [['com_select', 'SELECT'], ['com_insert', 'INSERT'], ['com_update', 'UPDATE'], ['com_delete', 'DELETE'], ['com_commit', 'COMMIT']] },
-  { title: 'Latency of statements', format: micro, lines: [['statement_p50_microseconds', 'median'], ['statement_p95_microseconds', '95 %'], ['statement_p99_microseconds', '99 %']] },
+  { title: 'Latency of statements', format: micro, hideUnused: true, lines: [['statement_p50_microseconds', 'median'], ['statement_p95_microseconds', '95 %'], ['statement_p99_microseconds', '99 %']] },
   { title: 'Processors', rates: true, filled: true, scale: 1e-4, format: percent, lines: [['cpu_microseconds', 'of one processor']] },
   { title: 'Waits, seconds a second', rates: true, scale: 1e-6, lines: WAITS },
   { title: 'Connections', filled: true, lines: [['threads_connected', 'open'], ['threads_running', 'running']] },
@@ -58,7 +58,7 @@ function Trend({ picture, all, span }: { picture: Picture; all: Everything; span
     const values = (picture.rates ? rate(samples.times, line.values!) : line.values!).slice(from);
     return picture.scale ? values.map((value) => (value === null ? null : value * picture.scale!)) : values;
   })] as uPlot.AlignedData, [samples, span, labels]);
-  if (!there.length) return null;
+  if (!there.length || (picture.hideUnused && there.every((line) => line.values!.every((value) => !value)))) return null;
   const place = at !== null && at < data[0].length ? at : data[0].length - 1;
   return (
     <section class="card trend">

@@ -67,6 +67,8 @@ pub trait ServerFacts {
     fn io_times(&self) -> Vec<IoBucket>;
     /// Bytes of memory of the whole process.
     fn resident_bytes(&self) -> u64;
+    /// Bytes of the data directory's file system: free ones, and all; 0 when the system does not say.
+    fn data_space(&self) -> (u64, u64);
     /// Rules of the time zone that an event is scheduled in.
     fn event_zone(&self, event: &Event) -> Arc<dyn ZoneRules>;
 }

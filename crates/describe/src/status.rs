@@ -111,10 +111,13 @@ fn fixed_status(server: &dyn ServerFacts, tls: Option<(String, String)>) -> Vec<
     let connections = server.connections();
     let threads = connections.open.to_string();
     let (version, cipher) = tls.unwrap_or_default();
+    let (free, total) = server.data_space();
     let open_tables = server.catalog().with(CatalogSnapshot::read_tables).to_string();
     [
         ("Aborted_clients", "0".to_owned()),
         ("Aborted_connects", "0".to_owned()),
+        ("Datadir_free_bytes", free.to_string()),
+        ("Datadir_total_bytes", total.to_string()),
         ("Max_used_connections", connections.most.to_string()),
         ("Open_tables", open_tables),
         ("Prepared_stmt_count", server.prepared_statements().to_string()),

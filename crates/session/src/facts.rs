@@ -122,6 +122,11 @@ impl ServerFacts for Server {
         self.io_times.files().into_iter().map(view).collect()
     }
 
+    fn data_space(&self) -> (u64, u64) {
+        let directory = self.globals.text("datadir");
+        sys::files::space(std::path::Path::new(&directory)).unwrap_or_default()
+    }
+
     fn resident_bytes(&self) -> u64 {
         sys::process::resident_bytes()
     }

@@ -11,6 +11,16 @@ pub use crate::file_kinds::{About, Existing};
 use crate::io_times::IoTimes;
 use crate::simulation::{VirtualFile, current, file_tree};
 
+/// Bytes of the file system that holds `path`: those free to this user, and all of them. `None` when the system does not say.
+pub fn space(path: &Path) -> Option<(u64, u64)> {
+    if current().is_some() {
+        return None;
+    }
+    let facts = rustix::fs::statvfs(path).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(facts.f_frsize);
+    Some((bytes(facts.f_bavail), bytes(facts.f_blocks)))
+}
+
 /// An open file, read or written from its start to its end.
 #[derive(Debug)]
 pub struct File(Inner);

@@ -120,6 +120,15 @@ pub fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
+/// Processor time that all threads of the process have used, in microseconds.
+pub fn cpu_micros() -> u64 {
+    if simulation::current().is_some() {
+        return 0;
+    }
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1000
+}
+
 /// Memory that this process may use: the smaller of its control group's limit and the machine's memory. `None` when the system does not
 /// say.
 pub fn memory_limit_bytes() -> Option<u64> {

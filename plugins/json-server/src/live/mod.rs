@@ -1,53 +1,19 @@
 //! Counters of the server now and in the last hour, in bounded memory: one sample a second for ten minutes, one per ten seconds for
 //! the hour.
 
-use std::collections::{HashMap, VecDeque};
+mod counters;
+
+use std::collections::VecDeque;
 
 use plugin_api::SessionFactory;
 use serde_json::{Value as Json, json};
 use sys::sync::Mutex;
 
+use counters::Counters;
+
 const SECONDS_FINE: usize = 600;
 const SAMPLES_COARSE: usize = 360;
 const SECONDS_COARSE: u64 = 10;
-
-/// The status variables that are sampled.
-pub const NAMES: &[&str] = &[
-    "Queries",
-    "Questions",
-    "Slow_queries",
-    "Com_select",
-    "Com_insert",
-    "Com_update",
-    "Com_delete",
-    "Com_replace",
-    "Com_commit",
-    "Com_rollback",
-    "Com_stmt_execute",
-    "Handler_read_key",
-    "Handler_read_next",
-    "Handler_read_rnd_next",
-    "Handler_write",
-    "Handler_update",
-    "Handler_delete",
-    "Created_tmp_tables",
-    "Created_tmp_disk_tables",
-    "Sort_rows",
-    "Plan_cache_hits",
-    "Plan_cache_misses",
-    "Connections",
-    "Threads_connected",
-    "Threads_running",
-    "Bytes_received",
-    "Bytes_sent",
-    "Open_tables",
-    "Prepared_stmt_count",
-    "Uptime",
-    RESIDENT,
-];
-
-/// The process's memory, which is no status variable.
-const RESIDENT: &str = "Resident_bytes";
 
 type Sample = Box<[u64]>;
 
@@ -55,6 +21,7 @@ type Sample = Box<[u64]>;
 struct Samples {
     fine: VecDeque<Sample>,
     coarse: VecDeque<Sample>,
+    counters: Counters,
 }
 
 /// The samples.
@@ -64,7 +31,11 @@ pub struct Live(Mutex<Samples>);
 impl Live {
     /// Takes a sample.
     pub fn sample(&self, sessions: &dyn SessionFactory) {
-        self.add(read(sessions));
+        // Only the thread that samples reads: no other one waits for the tables meanwhile.
+        let mut counters = std::mem::take(&mut self.0.lock().counters);
+        let sample = read(&mut counters, sessions);
+        self.0.lock().counters = counters;
+        self.add(sample);
     }
 
     fn add(&self, sample: Sample) {
@@ -91,30 +62,25 @@ impl Live {
         let older = samples.coarse.iter().filter(|sample| sample[0] < fine_since);
         let all = older.chain(&samples.fine).filter(|sample| sample[0] >= since);
         let rows: Vec<Json> = all.map(|sample| json!(&sample[..])).collect();
-        json!({ "names": NAMES, "samples": rows })
+        let names: Vec<&str> = counters::names().collect();
+        json!({ "names": names, "samples": rows })
     }
 }
 
-/// The counters now.
+/// The counters now. The latencies are those of all statements so far.
 pub fn now(sessions: &dyn SessionFactory) -> Json {
-    let sample = read(sessions);
-    let values: serde_json::Map<String, Json> = NAMES
-        .iter()
+    let sample = read(&mut Counters::default(), sessions);
+    let values: serde_json::Map<String, Json> = counters::names()
         .zip(&sample[1..])
-        .map(|(name, value)| ((*name).to_owned(), json!(value)))
+        .map(|(name, value)| (name.to_owned(), json!(value)))
         .collect();
     json!({ "time": sample[0], "version": sessions.server_version(), "values": values })
 }
 
-/// Seconds since 1970, then the values in the order of `NAMES`.
-fn read(sessions: &dyn SessionFactory) -> Sample {
-    let status: HashMap<String, String> = sessions.status().into_iter().collect();
-    let of = |name: &&str| match *name {
-        RESIDENT => sys::process::resident_bytes(),
-        name => status.get(name).and_then(|value| value.parse().ok()).unwrap_or(0),
-    };
+/// Seconds since 1970, then the values in the order of `counters::names`.
+fn read(counters: &mut Counters, sessions: &dyn SessionFactory) -> Sample {
     let seconds = sys::clock::wall().as_secs();
-    std::iter::once(seconds).chain(NAMES.iter().map(of)).collect()
+    std::iter::once(seconds).chain(counters.read(sessions)).collect()
 }
 
 #[cfg(test)]
@@ -122,7 +88,7 @@ mod tests {
     use super::*;
 
     fn sample(second: u64) -> Sample {
-        std::iter::once(second).chain(NAMES.iter().map(|_| second * 2)).collect()
+        std::iter::once(second).chain(counters::names().map(|_| second * 2)).collect()
     }
 
     #[test]
@@ -139,7 +105,7 @@ mod tests {
         let minute = live.history(60);
         assert_eq!(minute["samples"].as_array().unwrap().len(), 61);
         assert_eq!(minute["samples"][60][0], 1_009_999);
-        assert_eq!(minute["samples"][0].as_array().unwrap().len(), NAMES.len() + 1);
+        assert_eq!(minute["samples"][0].as_array().unwrap().len(), counters::names().count() + 1);
         let hour = live.history(3600);
         let times: Vec<u64> = hour["samples"]
             .as_array()

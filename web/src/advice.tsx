@@ -3,7 +3,7 @@ import { bytes, selectIfThere, show, type Item } from './api';
 import { openQuery } from './query';
 import { age, Button, Failure, Loading, useLoad } from './ui';
 
-type Weight = 'bad' | 'warn' | 'note';
+type Weight = 'bad' | 'warn' | 'remark';
 interface Finding { weight: Weight; title: string; text: string; sql: string }
 /** A rule asks one statement; what it answers is shown as findings. */
 interface Rule { about: string; sql: string; judge: (rows: Item[]) => Finding[] }
@@ -46,7 +46,7 @@ const RULES: Rule[] = [
       if (waiting > PURGE_MAX) found.push(one({ weight: waiting > 100 * PURGE_MAX ? 'bad' : 'warn', sql: this.sql }, `Purge is ${waiting.toLocaleString()} transactions behind`, `Old row versions make reads slower and files larger (undo: ${bytes(of.get('transactions.undo_file_bytes') ?? 0)}). An old snapshot keeps them: look for long transactions.`));
       if ((of.get('log.brake_microseconds') ?? 0) > 1000) found.push(one({ weight: 'warn', sql: this.sql }, 'Writers are slowed down so that pages are written in time', 'The log fills faster than changed pages reach their files. Faster storage or a larger log help.'));
       const deadlocks = of.get('locks.deadlocks_total') ?? 0;
-      if (deadlocks > 0) found.push(one({ weight: 'note', sql: 'SHOW ENGINE INNODB STATUS' }, `${deadlocks.toLocaleString()} ${deadlocks === 1 ? 'deadlock' : 'deadlocks'} since the start`, 'The status shows the latest one. Take locks in the same order everywhere.'));
+      if (deadlocks > 0) found.push(one({ weight: 'remark', sql: 'SHOW ENGINE INNODB STATUS' }, `${deadlocks.toLocaleString()} ${deadlocks === 1 ? 'deadlock' : 'deadlocks'} since the start`, 'The status shows the latest one. Take locks in the same order everywhere.'));
       const [used, total, read] = [of.get('pool.pages_data') ?? 0, of.get('pool.pages_total') ?? 0, of.get('pool.evictions_total') ?? 0];
       if (total > 0 && used / total > 0.95 && read > used) found.push(one({ weight: 'warn', sql: this.sql }, 'The buffer pool is too small for the data in use', `${read.toLocaleString()} pages had to leave for others. A larger innodb_buffer_pool_size saves reads.`));
       return found;
@@ -65,7 +65,7 @@ const RULES: Rule[] = [
     judge(rows) {
       return rows.flatMap((row) => {
         const late = Number(/log\.flush_p99_microseconds (\d+)/.exec(show(row.status))?.[1] ?? 0);
-        return late > FLUSH_MAX_US ? [one({ weight: 'note', sql: this.sql }, `Storage takes long: one log write in a hundred takes ${(late / 1000).toFixed(0)} ms`, 'A commit waits for it. A faster disk, or fewer and larger transactions, help.')] : [];
+        return late > FLUSH_MAX_US ? [one({ weight: 'remark', sql: this.sql }, `Storage takes long: one log write in a hundred takes ${(late / 1000).toFixed(0)} ms`, 'A commit waits for it. A faster disk, or fewer and larger transactions, help.')] : [];
       });
     },
   },
@@ -78,7 +78,7 @@ const RULES: Rule[] = [
       const [most, limit] = [of.get('max_used_connections') ?? 0, of.get('max_connections') ?? 0];
       if (limit > 0 && most > 0.8 * limit) found.push(one({ weight: most >= limit ? 'bad' : 'warn', sql: this.sql }, `${most} of ${limit} connections were in use at once`, 'Raise max_connections, or let the application share its connections.'));
       const [disk, all] = [of.get('created_tmp_disk_tables') ?? 0, of.get('created_tmp_tables') ?? 0];
-      if (disk > 100 && disk > 0.2 * all) found.push(one({ weight: 'note', sql: this.sql }, `${((100 * disk) / all).toFixed(0)} % of the temporary tables went to disk`, 'A larger tmp_table_size, or an index that gives the wanted order, avoids it.'));
+      if (disk > 100 && disk > 0.2 * all) found.push(one({ weight: 'remark', sql: this.sql }, `${((100 * disk) / all).toFixed(0)} % of the temporary tables went to disk`, 'A larger tmp_table_size, or an index that gives the wanted order, avoids it.'));
       return found;
     },
   },
@@ -98,7 +98,7 @@ const RULES: Rule[] = [
     judge(rows) {
       if (!rows.length) return [];
       const names = rows.slice(0, 3).map((row) => `${show(row.table_schema)}.${show(row.table_name)}`).join(', ');
-      return [one({ weight: 'note', sql: this.sql }, `${rows.length} ${rows.length === 1 ? 'table has' : 'tables have'} no primary key`, `${names}${rows.length > 3 ? ' and others' : ''}. Rows cannot be named, and replication and tools work worse.`)];
+      return [one({ weight: 'remark', sql: this.sql }, `${rows.length} ${rows.length === 1 ? 'table has' : 'tables have'} no primary key`, `${names}${rows.length > 3 ? ' and others' : ''}. Rows cannot be named, and replication and tools work worse.`)];
     },
   },
   {
@@ -121,11 +121,11 @@ const RULES: Rule[] = [
 
 async function look(): Promise<Finding[]> {
   const found = await Promise.all(RULES.map(async (rule) => rule.judge(await selectIfThere(rule.sql))));
-  const order: Weight[] = ['bad', 'warn', 'note'];
+  const order: Weight[] = ['bad', 'warn', 'remark'];
   return found.flat().sort((a, b) => order.indexOf(a.weight) - order.indexOf(b.weight));
 }
 
-const WORDS: Record<Weight, string> = { bad: 'urgent', warn: 'worth a look', note: 'note' };
+const WORDS: Record<Weight, string> = { bad: 'urgent', warn: 'worth a look', remark: 'note' };
 
 export function Advice({ turn }: { turn: number }) {
   const { value, error } = useLoad(look, [Math.floor(turn / 5)]);
@@ -135,7 +135,7 @@ export function Advice({ turn }: { turn: number }) {
     {value.length === 0 && <p class="all-well"><span class="dot good" /> Nothing is wrong, as far as the server's tables say.</p>}
     <ul class="findings" aria-label="Findings">{value.map((finding) => (
       <li key={finding.title} class={finding.weight}>
-        <span class={`badge ${finding.weight === 'note' ? '' : finding.weight}`}>{WORDS[finding.weight]}</span>
+        <span class={`badge ${finding.weight === 'remark' ? '' : finding.weight}`}>{WORDS[finding.weight]}</span>
         <div><h3>{finding.title}</h3><p>{finding.text}</p></div>
         <Button icon="query" label="Show" aria-label={`Show the statement of: ${finding.title}`} onClick={() => openQuery(finding.sql, '')} />
       </li>

@@ -8,7 +8,7 @@ const TABLES_MAX = 150;
 const COLUMNS_SHOWN = 14;
 const HEAD = 34;
 const LINE = 19;
-const WIDTH = 210;
+const WIDTH = 196;
 
 interface Column { name: string; type: string; key: string }
 interface Key { child: string; column: string; parent: string; parentColumn: string; name: string }
@@ -50,5 +50,5 @@ export function ErPicture({ schema, turn }: { schema: string; turn: number }) {
   }, [value, schema]);
   if (!drawn) return error ? <Failure error={error} /> : <Loading what="the picture" />;
   if (!drawn.boxes.length) return <p class="muted">No table yet.</p>;
-  return <>{drawn.hidden > 0 && <p class="muted">{drawn.hidden} more tables are not drawn.</p>}<Graph label={`Tables of ${schema} and their foreign keys`} boxes={drawn.boxes} edges={drawn.edges} across gap={56} /></>;
+  return <>{drawn.hidden > 0 && <p class="muted">{drawn.hidden} more tables are not drawn.</p>}<Graph label={`Tables of ${schema} and their foreign keys`} boxes={drawn.boxes} edges={drawn.edges} across gap={46} /></>;
 }

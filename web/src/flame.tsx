@@ -1,7 +1,7 @@
 // A flame graph of folded stacks: a frame is as wide as its share of the time, and stands below the frame that called it.
 import { useMemo, useState } from 'preact/hooks';
 import { show, type Row } from './api';
-import { Button } from './ui';
+import { Bar, Button } from './ui';
 
 export interface Frame { name: string; value: number; depth: number; from: number; parent: Frame | null; children: Frame[] }
 
@@ -78,7 +78,7 @@ export function Flame({ rows, unit }: { rows: Row[]; unit: (value: number) => st
         {shown.map((frame) => box(frame, (100 * (frame.from - zoom.from)) / zoom.value, (100 * frame.value) / zoom.value))}
       </div></div>
       <h3>Most time of their own</h3>
-      <ul class="worst">{worst.map((frame) => <li key={`${frame.depth} ${frame.from}`}><meter min={0} max={root.value} value={own(frame)} class="actual" aria-hidden="true" /><span>{unit(own(frame))}</span><span>{((100 * own(frame)) / root.value).toFixed(1)} %</span><button type="button" class="as-text" onClick={() => setChosen(frame === root ? null : frame)}>{frame.name}</button></li>)}</ul>
+      <ul class="worst">{worst.map((frame) => <li key={`${frame.depth} ${frame.from}`}><Bar share={own(frame) / root.value} /><span>{unit(own(frame))}</span><span>{((100 * own(frame)) / root.value).toFixed(1)} %</span><button type="button" class="as-text" onClick={() => setChosen(frame === root ? null : frame)}>{frame.name}</button></li>)}</ul>
     </div>
   );
 }

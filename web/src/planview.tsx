@@ -2,7 +2,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { Graph, type Box, type Edge } from './graph';
 import { ownTime, readPlan, type Operator } from './plan';
-import { Dialog } from './ui';
+import { Bar, Dialog } from './ui';
 
 const count = (value: number | undefined): string => (value === undefined ? '–' : value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString() : value.toFixed(1));
 const time = (ms: number): string => (ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : ms >= 1 ? `${ms.toFixed(1)} ms` : `${(ms * 1000).toFixed(0)} µs`);
@@ -26,8 +26,8 @@ function Card({ node, share }: { node: Operator; share: number }) {
       <b>{name}</b>
       <span class="what">{rest.join('').replace(/^: /, '')}</span>
       <span class="rows">
-        <span>est. {count(node.estimated)}</span><meter min={0} max={most} value={node.estimated ?? 0} aria-hidden="true" />
-        {node.actual !== undefined && <><span>actual {count(node.actual)}</span><meter class="actual" min={0} max={most} value={node.actual} aria-hidden="true" /></>}
+        <span>est. {count(node.estimated)}</span><Bar share={(node.estimated ?? 0) / most} tone="grey" />
+        {node.actual !== undefined && <><span>actual {count(node.actual)}</span><Bar share={node.actual / most} /></>}
       </span>
       <span class="foot">
         {node.milliseconds !== undefined ? <><span>{time(ownTime(node))} own</span><span>{(100 * share).toFixed(0)} %</span></> : <span>cost {count(node.cost)}</span>}
@@ -49,7 +49,7 @@ export function PlanView({ text }: { text: string }) {
       const id = String(boxes.length);
       const share = total > 0 ? ownTime(node) / total : 0;
       const tone = share > 0.5 ? 'hot' : share > 0.2 ? 'warm' : '';
-      boxes.push({ id, width: 230, height: node.actual === undefined ? 112 : 134, layer, tone: `${tone} ${miss(node) >= 10 ? 'missed' : ''}`,
+      boxes.push({ id, width: 232, height: node.actual === undefined ? 112 : 134, layer, tone: `${tone} ${miss(node) >= 10 ? 'missed' : ''}`,
         label: `${node.text}; expected ${count(node.estimated)} rows${node.actual === undefined ? '' : `, ${count(node.actual)} came, ${time(ownTime(node))}`}`,
         content: <Card node={node} share={share} />, onClick: () => setOpen(node) });
       for (const child of node.children) {
@@ -66,7 +66,7 @@ export function PlanView({ text }: { text: string }) {
   return (
     <div class="plan">
       <p class="muted">{boxes.length} operators{total > 0 && <>, {time(total)}</>}. Rows flow upwards. {worst.length > 0 && <strong>{worst.length === 1 ? 'One estimate is' : `${worst.length} estimates are`} off by ten times or more (dashed border).</strong>}</p>
-      <Graph label="Plan" boxes={boxes} edges={edges} gap={54} />
+      <Graph label="Plan" boxes={boxes} edges={edges} gap={38} />
       <details><summary>As text</summary><pre class="sql" tabIndex={0}>{text}</pre></details>
       {open && (
         <Dialog title="Operator" onClose={() => setOpen(null)}>

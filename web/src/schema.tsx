@@ -1,12 +1,12 @@
 // The page Schema: schemas, tables and views, and what each is made of.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { bytes, errorText, quoteName, run, select, selectIfThere, show, type Answer, type Item } from './api';
 import { loadNames, SYSTEM } from './catalog';
 import { ErPicture } from './er';
 import { AlterTable, CreateSchema, CreateTable } from './forms';
 import { Grid } from './grid';
 import { openQuery } from './query';
-import { Button, Dialog, Failure, Icon, Loading, SqlStep, Table, useLoad } from './ui';
+import { Bar, Button, Dialog, Failure, Icon, Loading, SqlStep, Table, useLoad } from './ui';
 
 const link = (...parts: string[]): string => `#/schema/${parts.map(encodeURIComponent).join('/')}`;
 const full = (schema: string, table: string): string => `${quoteName(schema)}.${quoteName(table)}`;
@@ -21,8 +21,12 @@ function Side({ schema, table, turn }: { schema?: string; table?: string; turn: 
   const own = (row: Item) => !SYSTEM.includes(show(row.name).toLowerCase());
   const rows = schemas.value ?? [];
   const shown = (tables.value ?? []).filter((row) => show(row.name).toLowerCase().includes(filter.toLowerCase()));
+  // On a phone the list takes the room of what was chosen from it.
+  const [isOpen, setOpen] = useState(!schema);
+  useEffect(() => setOpen(!schema), [schema, table]);
   return (
-    <aside class="side" aria-label="Schemas">
+    <aside class={`side ${isOpen ? 'open' : ''}`} aria-label="Schemas">
+      <Button icon="schema" label={schema ? `${schema}${table ? ` . ${table}` : ''}: choose another` : 'Choose a schema'} kind="chooser" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
       <input type="search" aria-label="Filter tables" placeholder="Filter tables" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
       <Failure error={schemas.error ?? tables.error} />
       <ul>
@@ -48,6 +52,8 @@ function SchemaDetail({ schema, changed, turn }: { schema: string; changed: () =
   const [dialog, setDialog] = useState<'table' | 'schema' | 'drop' | null>(null);
   const { value, error } = useLoad(() => tablesOf(schema), [schema, turn]);
   const system = SYSTEM.includes(schema.toLowerCase());
+  const sizeOf = (row: Item) => Number(row.data ?? 0) + Number(row.idx ?? 0);
+  const largest = Math.max(1, ...(value ?? []).map(sizeOf));
   const sum = (key: string) => (value ?? []).reduce((total, row) => total + Number(row[key] ?? 0), 0);
   return (
     <div class="page">
@@ -69,7 +75,7 @@ function SchemaDetail({ schema, changed, turn }: { schema: string; changed: () =
             ['Name', (row) => <a href={link(schema, show(row.name))}>{show(row.name)}</a>],
             ['Kind', (row) => (row.type === 'BASE TABLE' ? 'table' : show(row.type).toLowerCase())], ['Engine', (row) => (row.engine === null ? '' : show(row.engine))],
             ['Rows', (row) => (row.n === null ? '' : Number(row.n).toLocaleString()), 'numeric'], ['Data', (row) => (row.data === null ? '' : bytes(Number(row.data))), 'numeric'],
-            ['Indexes', (row) => (row.idx === null ? '' : bytes(Number(row.idx))), 'numeric'], ['Comment', (row) => (row.comment === null || row.type === 'VIEW' ? '' : show(row.comment))],
+            ['Indexes', (row) => (row.idx === null ? '' : bytes(Number(row.idx))), 'numeric'], ['Size', (row) => (row.data === null ? '' : <Bar share={sizeOf(row) / largest} />)], ['Comment', (row) => (row.comment === null || row.type === 'VIEW' ? '' : show(row.comment))],
           ]} />
         </section>
       </>}

@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import { selectIfThere, show, type Item } from './api';
 import { openQuery } from './query';
 import { micro } from './trends';
-import { Button, Dialog, Failure, Field, Loading, useLoad } from './ui';
+import { Bar, Button, Dialog, Failure, Field, Loading, useLoad } from './ui';
 
 const SPARK = 40;
 function Spark({ values, label }: { values: number[]; label: string }) {
@@ -67,7 +67,7 @@ export function Digests({ turn }: { turn: number }) {
     <ul class="digests" aria-label="Statements by digest">{rows.map((row) => (
       <li key={keyOf(row)}><button type="button" onClick={() => setOpen(row)}>
         <code>{show(row.t).slice(0, 400)}</code>
-        <span class="share"><meter class="actual" min={0} max={1} value={Number(row.total) / all} aria-hidden="true" />{((100 * Number(row.total)) / all).toFixed(0)} %</span>
+        <span class="share"><Bar share={Number(row.total) / all} />{((100 * Number(row.total)) / all).toFixed(0)} %</span>
         <span class="numbers">
           <span><b>{whole(row.n)}</b> runs</span><span><b>{pico(row.total)}</b> in all</span><span><b>{pico(row.mean)}</b> mean</span><span><b>{pico(row.p95)}</b> 95 %</span>
           <span><b>{whole(row.examined)}</b> read</span><span><b>{whole(row.sent)}</b> returned</span>

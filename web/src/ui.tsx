@@ -88,6 +88,9 @@ export function Field({ label, children, hint }: { label: string; children: Comp
   return <label class="field"><span>{label}</span>{children}{hint && <small>{hint}</small>}</label>;
 }
 
+/** A share as a bar; what it says stands beside it as text. */
+export const Bar = ({ share, tone }: { share: number; tone?: string }) => <span class={`share-bar ${tone ?? ''}`} aria-hidden="true"><i style={{ width: `${Math.min(100, Math.max(0, 100 * share))}%` }} /></span>;
+
 /** Seconds as people say them. */
 export const age = (seconds: number): string => (seconds < 120 ? `${seconds} s` : seconds < 7200 ? `${Math.floor(seconds / 60)} min` : seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} days`);
 

@@ -297,6 +297,12 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
       assert.equal(await page.locator('.box').count(), 2);
       assert.equal(await page.locator('.edge').count(), 1);
       await check('locks');
+      await at('live/transactions');
+      await page.getByRole('cell', { name: 'waits for a lock' }).waitFor();
+      await page.getByRole('button', { name: `Kill session ${holder.threadId} and roll its transaction back` }).waitFor();
+      await check('transactions');
+      await at('live/locks');
+      await page.getByRole('region', { name: 'Lock waits' }).waitFor();
       await page.getByRole('button', { name: /holds the lock/ }).click();
       await page.getByText(`KILL ${holder.threadId}`).waitFor();
       await page.getByRole('button', { name: 'Run this SQL' }).click();
@@ -317,10 +323,25 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
       await page.getByRole('dialog').waitFor({ state: 'detached' });
       await check('processes');
       await at('live/statements');
-      await page.getByRole('region', { name: 'Statements by digest' }).waitFor();
+      await page.getByRole('list', { name: 'Statements by digest' }).waitFor();
       await check('statements');
       await at('live/work');
       await page.getByText('Recovery').waitFor();
+    });
+
+    test('says what is wrong, and shows the statement that says so', async () => {
+      const link = await server.connect();
+      await link.query(`CREATE USER careless_${screen} IDENTIFIED BY ''; CREATE TABLE shop.heap_${screen} (a INT)`);
+      await at('live/advice');
+      const finding = page.getByRole('listitem').filter({ hasText: `careless_${screen}@%` });
+      await finding.waitFor();
+      await page.getByText(`shop.heap_${screen}`).waitFor();
+      await check('advice');
+      await finding.getByRole('button').click();
+      await page.getByRole('button', { name: 'Run', exact: true }).click();
+      await page.getByRole('gridcell', { name: `careless_${screen}` }).waitFor();
+      await link.query(`DROP USER careless_${screen}; DROP TABLE shop.heap_${screen}`);
+      await link.end();
     });
 
     test('changes a setting after showing its SQL', async () => {
@@ -362,6 +383,13 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
       await check('plugins');
     });
 
+    test('shows the page of a plugin', async () => {
+      await page.getByRole('link', { name: 'Audit log' }).click();
+      await page.getByRole('cell', { name: 'audit_log_file' }).waitFor();
+      await page.getByRole('heading', { name: /entries/ }).waitFor();
+      await check('plugin-page');
+    });
+
     test('shows hostile names and values as text', async () => {
       await at('schema/hostile');
       await page.getByRole('region', { name: /Tables of hostile/ }).waitFor();
@@ -397,6 +425,16 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
       await page.keyboard.insertText("SELECT 'typed' AS word");
       await page.keyboard.press('Control+Enter');
       await page.getByRole('gridcell', { name: 'typed' }).waitFor();
+    });
+
+    test('asks for the password again when the session has ended', async () => {
+      const ended = await page.context().request.delete(`${server.url}1.0/login`, { headers: { 'X-Squall': '1' } });
+      assert.equal(ended.status(), 204);
+      await at('settings');
+      await page.getByLabel('User').fill('root');
+      await page.getByLabel('Password').fill(server.password);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Settings' }).waitFor();
     });
 
     test('logs out, and asked for nothing that was not its own', async () => {

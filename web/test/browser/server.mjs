@@ -52,7 +52,7 @@ export async function start() {
   if (!existsSync(program)) throw new Error(`${program} is missing: build it, or name another in SQUALLD`);
   const datadir = await mkdtemp(join(tmpdir(), 'squall-console-'));
   const [port, http] = [await freePort(), await freePort()];
-  const child = spawn(program, [`--datadir=${datadir}`, `--port=${port}`, '--plugin-add=json_server', `--json-server-port=${http}`], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(program, [`--datadir=${datadir}`, `--port=${port}`, '--plugin-add=json_server', '--plugin-add=audit_log', `--json-server-port=${http}`], { stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   child.stderr.on('data', (chunk) => { log += chunk; });
   const stop = async () => {
@@ -70,5 +70,5 @@ export async function start() {
   }
   const password = (await readFile(join(datadir, 'root-password'), 'utf8')).trim();
   await fill(port, password).catch(async (error) => { await stop(); throw error; });
-  return { url: `http://127.0.0.1:${http}/`, port, password, stop, connect: () => mysql.createConnection({ host: '127.0.0.1', port, user: 'root', password, database: 'shop' }) };
+  return { url: `http://127.0.0.1:${http}/`, port, password, stop, connect: () => mysql.createConnection({ host: '127.0.0.1', port, user: 'root', password, database: 'shop', multipleStatements: true }) };
 }

@@ -8,6 +8,7 @@
 
 mod buffers;
 mod context;
+mod copier;
 mod expr;
 mod fulltext;
 mod kept_rows;
@@ -27,6 +28,7 @@ pub use context::{
     Environment, ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, StatementCall,
     TransactionSource, TriggerRows,
 };
+pub use copier::{Around, Copier, Work};
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes};
 pub use program::{Program, compile, compile_measured};

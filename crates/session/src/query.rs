@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use catalog::Usage;
 use errors::{Error, Result, bail, err};
-use exec::{Environment, ExecContext, ExecSettings, Outcome, RowSink};
+use exec::{Copier, Environment, ExecContext, ExecSettings, Outcome, RowSink};
 use plugin_api::{FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement};
 use types::{DataType, Value};
 
-use crate::ddl::Copier;
 use crate::outfile;
 use crate::planned::{Planned, PlannedKind};
 use crate::program_host::ProgramSession;

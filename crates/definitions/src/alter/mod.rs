@@ -7,6 +7,7 @@ mod complete;
 pub mod copy;
 mod order;
 mod partitions;
+mod steps;
 mod vacant;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use self::algorithm::{
     not_instant,
 };
 pub use self::complete::{Altered, complete};
+pub use self::steps::{algorithm_name, steps};
 
 use self::actions::{
     change_column, column_of, convert_charset, drop_column, drop_constraint, drop_foreign_key,

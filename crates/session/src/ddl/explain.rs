@@ -2,9 +2,8 @@
 //! changes.
 
 use ::accounts::PrivilegeChecks;
-use catalog::{PrivilegeSet, Table};
-use definitions::alter::{Algorithm, Altered, Choice, IndexChanges, builds_online, edit};
-use engine_api::{IndexDef, TableStats};
+use catalog::PrivilegeSet;
+use definitions::alter::{algorithm_name, edit, steps};
 use errors::{Error, Result, bail};
 use exec::TransactionSource;
 use plugin_api::{ColumnMeta, ResultSink};
@@ -18,63 +17,6 @@ use super::index::{creation, dropping};
 use crate::session::Session;
 use programs::Running;
 
-/// Rows that are copied, and index entries that are built, in a second: measured with rows of 100 bytes on one processor.
-const COPIED_A_SECOND: f64 = 120_000.0;
-const BUILT_A_SECOND: f64 = 600_000.0;
-/// Bytes that a second writes at most.
-const BYTES_A_SECOND: f64 = 100e6;
-/// Bytes of an index entry besides its columns, and of a column whose values have no fixed length.
-const ENTRY_BYTES: u64 = 16;
-const TEXT_BYTES_MAX: u64 = 24;
-
-/// Whom a step keeps waiting.
-#[derive(Clone, Copy)]
-enum Blocks {
-    Nobody,
-    Definitions,
-    /// Statements on the table for a moment.
-    Moment,
-    /// Statements on the table.
-    All,
-}
-
-impl Blocks {
-    fn text(self) -> &'static str {
-        match self {
-            Blocks::Nobody => "nothing",
-            Blocks::Definitions => "other changes of the definition",
-            Blocks::Moment => "reads and writes, for a moment",
-            Blocks::All => "reads and writes",
-        }
-    }
-
-    fn is_online(self) -> bool {
-        match self {
-            Blocks::Nobody | Blocks::Definitions => true,
-            Blocks::Moment | Blocks::All => false,
-        }
-    }
-}
-
-/// A step, with the rows or entries that it writes and their bytes.
-struct Step {
-    action: String,
-    blocks: Blocks,
-    seconds: f64,
-    bytes: u64,
-}
-
-impl Step {
-    fn short(action: impl Into<String>, blocks: Blocks) -> Step {
-        Step { action: action.into(), blocks, seconds: 0.0, bytes: 0 }
-    }
-
-    fn long(action: String, blocks: Blocks, rows: f64, bytes: u64) -> Step {
-        let seconds = rows + bytes as f64 / BYTES_A_SECOND;
-        Step { action, blocks, seconds, bytes }
-    }
-}
-
 /// EXPLAIN of a statement that changes a definition.
 pub(crate) fn explain_definition(
     session: &mut Session,
@@ -83,13 +25,7 @@ pub(crate) fn explain_definition(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let (alter, needed) = if let Statement::AlterTable(alter) = statement {
-        (AlterTable::clone(alter), PrivilegeSet::ALTER)
-    } else if let Statement::CreateIndex(create) = statement {
-        (creation(create)?, PrivilegeSet::INDEX)
-    } else if let Statement::DropIndex(drop) = statement {
-        (dropping(drop), PrivilegeSet::INDEX)
-    } else {
+    let Some((alter, needed)) = as_alter(statement)? else {
         return Err(Error::not_supported("EXPLAIN of this statement"));
     };
     let is_other = |action: &AlterAction| {
@@ -135,6 +71,20 @@ pub(crate) fn explain_definition(
     crate::sink::send_rows(sink, &columns(), &rows, &state)
 }
 
+/// The statement as an ALTER TABLE, and the privilege that it needs.
+fn as_alter(statement: &Statement) -> Result<Option<(AlterTable, PrivilegeSet)>> {
+    if let Statement::AlterTable(alter) = statement {
+        return Ok(Some((AlterTable::clone(alter), PrivilegeSet::ALTER)));
+    }
+    if let Statement::CreateIndex(create) = statement {
+        return Ok(Some((creation(create)?, PrivilegeSet::INDEX)));
+    }
+    if let Statement::DropIndex(drop) = statement {
+        return Ok(Some((dropping(drop), PrivilegeSet::INDEX)));
+    }
+    Ok(None)
+}
+
 fn columns() -> [ColumnMeta; 7] {
     let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
     [
@@ -146,103 +96,4 @@ fn columns() -> [ColumnMeta; 7] {
         ColumnMeta::computed("estimated_bytes", DataType::bigint_unsigned()),
         ColumnMeta::computed("algorithm", text(10)),
     ]
-}
-
-fn algorithm_name(choice: &Choice) -> &'static str {
-    match &choice.algorithm {
-        Algorithm::Copy => "COPY",
-        Algorithm::InPlace(changes) if *changes == IndexChanges::default() => "INSTANT",
-        Algorithm::InPlace(_) => "INPLACE",
-    }
-}
-
-fn steps(
-    table: &Table,
-    altered: &Altered,
-    choice: &Choice,
-    stats: &TableStats,
-    gone: usize,
-) -> Vec<Step> {
-    let mut steps = vec![Step::short(WAIT, Blocks::Nobody)];
-    match &choice.algorithm {
-        Algorithm::Copy => copy_steps(altered, choice, stats, &mut steps),
-        Algorithm::InPlace(changes) => {
-            if gone > 0 {
-                let rows = stats.rows as f64 / 2.0 / COPIED_A_SECOND;
-                let action = format!("delete the rows of {gone} partitions");
-                steps.push(Step::long(action, Blocks::All, rows, 0));
-            }
-            let online = builds_online(table, &altered.table, changes);
-            build_steps(altered, changes, stats, online, &mut steps);
-            let names = |index: &&IndexDef| changes.dropped.contains(&index.id);
-            for index in table.definition.indexes.iter().filter(names) {
-                steps.push(Step::short(format!("drop index {}", index.name), Blocks::Moment));
-            }
-            steps.push(Step::short("change the definition", Blocks::Moment));
-        }
-    }
-    steps
-}
-
-const WAIT: &str = "wait for transactions that use the table";
-
-/// Indexes are built one after another from one reading of the rows each.
-fn build_steps(
-    altered: &Altered,
-    changes: &IndexChanges,
-    stats: &TableStats,
-    online: bool,
-    steps: &mut Vec<Step>,
-) {
-    let is_added = |index: &&IndexDef| changes.added.contains(&index.id);
-    let added: Vec<&IndexDef> = altered.table.definition.indexes.iter().filter(is_added).collect();
-    if added.is_empty() {
-        return;
-    }
-    if online {
-        steps.push(Step::short("begin to note changed entries", Blocks::Moment));
-    }
-    let blocks = if online { Blocks::Definitions } else { Blocks::All };
-    for index in added {
-        let bytes = stats.rows * entry_bytes(&altered.table, index);
-        let action = format!("build index {} over {} rows", index.name, stats.rows);
-        steps.push(Step::long(action, blocks, stats.rows as f64 / BUILT_A_SECOND, bytes));
-    }
-    if online {
-        steps.push(Step::short(WAIT, Blocks::Nobody));
-        steps.push(Step::short("add the last changed entries", Blocks::Moment));
-    }
-}
-
-fn copy_steps(altered: &Altered, choice: &Choice, stats: &TableStats, steps: &mut Vec<Step>) {
-    let indexes = &altered.table.definition.indexes;
-    let entries: u64 = indexes
-        .iter()
-        .filter(|index| index.id != engine_api::IndexId::CLUSTERED)
-        .map(|index| stats.rows * entry_bytes(&altered.table, index))
-        .sum();
-    let seconds = stats.rows as f64 / COPIED_A_SECOND;
-    let bytes = stats.data_bytes + entries;
-    let action = format!("copy {} rows into a new table", stats.rows);
-    if !choice.copies_online {
-        steps.push(Step::long(action, Blocks::All, seconds, bytes));
-        steps.push(Step::short("replace the table", Blocks::Moment));
-        return;
-    }
-    steps.push(Step::short("begin to note changed rows", Blocks::Moment));
-    steps.push(Step::long(action, Blocks::Definitions, seconds, bytes));
-    steps.push(Step::short("copy rows again that others have changed", Blocks::Definitions));
-    steps.push(Step::short(WAIT, Blocks::Nobody));
-    steps.push(Step::short("copy the last changed rows, and replace the table", Blocks::Moment));
-}
-
-/// Bytes of an entry of an index, about.
-fn entry_bytes(table: &Table, index: &IndexDef) -> u64 {
-    let columns = &table.definition.columns;
-    let width = |part: &engine_api::KeyPart| {
-        let ty = &columns[part.column].ty;
-        let fixed = types::record::fixed_length(ty).map(u64::from);
-        fixed.unwrap_or_else(|| u64::from(ty.length).min(TEXT_BYTES_MAX))
-    };
-    index.parts.iter().map(width).sum::<u64>() + ENTRY_BYTES
 }

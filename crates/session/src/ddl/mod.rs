@@ -4,7 +4,6 @@
 //! publishes the new version with the commit.
 
 mod alter;
-mod copier;
 mod copy;
 mod create;
 mod database;
@@ -26,7 +25,6 @@ use syntax::ast::ObjectName;
 use crate::session::Session;
 
 pub(crate) use alter::alter_table;
-pub(crate) use copier::Copier;
 pub(crate) use create::create_table;
 pub(crate) use database::{alter_database, create_database, drop_database};
 pub(crate) use definer::engines;

@@ -12,9 +12,9 @@ use catalog::{LockWait, MetadataGuard, Table};
 use definitions::alter::copy::copy_statement;
 use engine_api::{EngineIndex, IsolationLevel, NotedPass, TableId, Transaction, TxnOptions};
 use errors::{Diagnostics, Error, ErrorCode, Result, err};
+use exec::{Copier, Work};
 use plugin_api::Registry;
 
-use super::copier::{Copier, Work};
 use super::copy::{RUNNING, as_copy};
 use super::create::plan_on_new_table;
 use crate::planned::Planned;

@@ -10,14 +10,13 @@ use engine_api::{
     Transaction, TxnOptions, WaitPolicy,
 };
 use errors::{Error, Result};
-use exec::{Host, TransactionSource};
 use plugin_api::Registry;
 
-use crate::transaction::Transactions;
+use crate::context::{Host, TransactionSource};
 
 /// The rows that a run of the program reads, and what it does with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub enum Work {
     /// Puts all rows into the copy.
     All,
     /// Only those that have been noted as changed.
@@ -25,9 +24,10 @@ pub(crate) enum Work {
 }
 
 /// One run of the program.
-pub(crate) struct Copier {
+pub struct Copier {
     /// The engine of both tables.
     pub engine: EngineIndex,
+    /// Knows the engine.
     pub registry: Arc<Registry>,
     /// The table that is copied.
     pub table: TableId,
@@ -37,8 +37,14 @@ pub(crate) struct Copier {
 }
 
 impl Copier {
-    /// The program's source of transactions.
-    pub fn around<'t>(&'t mut self, transactions: &'t mut Transactions) -> Result<Around<'t>> {
+    /// The program's source of transactions. Rows are written in the one of `transactions`.
+    ///
+    /// # Errors
+    /// Those of `TransactionSource::transaction_at`.
+    pub fn around<'t>(
+        &'t mut self,
+        transactions: &'t mut dyn TransactionSource,
+    ) -> Result<Around<'t>> {
         let txn = CopyTransaction {
             copy: transactions.transaction_at(self.engine)?,
             reader: self.reader.as_mut(),
@@ -54,7 +60,7 @@ impl Copier {
 }
 
 /// See `Copier::around`.
-pub(crate) struct Around<'t> {
+pub struct Around<'t> {
     engine: EngineIndex,
     registry: Arc<Registry>,
     txn: CopyTransaction<'t>,

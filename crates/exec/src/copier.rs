@@ -34,6 +34,8 @@ pub struct Copier {
     pub work: Work,
     /// Sees the rows that are read.
     pub reader: Box<dyn Transaction>,
+    /// Called with the number of rows after each read.
+    pub on_rows: Box<dyn FnMut(u64) + Send>,
 }
 
 impl Copier {
@@ -48,6 +50,7 @@ impl Copier {
         let txn = CopyTransaction {
             copy: transactions.transaction_at(self.engine)?,
             reader: self.reader.as_mut(),
+            on_rows: self.on_rows.as_mut(),
             table: self.table,
             work: self.work,
             cursor: None,
@@ -98,6 +101,7 @@ const OLD_ROWS: CursorId = CursorId(u32::MAX);
 struct CopyTransaction<'t> {
     copy: &'t mut dyn Transaction,
     reader: &'t mut dyn Transaction,
+    on_rows: &'t mut (dyn FnMut(u64) + Send),
     table: TableId,
     work: Work,
     /// The reader's cursor behind `OLD_ROWS`, when it reads all rows.
@@ -211,12 +215,16 @@ impl Transaction for CopyTransaction<'_> {
         limit: usize,
         batch: &mut RowBatch,
     ) -> EngineResult<usize> {
-        match (cursor == OLD_ROWS, self.work, self.cursor) {
-            (false, _, _) => self.copy.fetch(cursor, limit, batch),
-            (true, Work::All, Some(cursor)) => self.reader.fetch(cursor, limit, batch),
-            (true, Work::All, None) => Err(unexpected()),
-            (true, Work::Noted(pass), _) => self.fetch_noted(pass, limit, batch),
+        if cursor != OLD_ROWS {
+            return self.copy.fetch(cursor, limit, batch);
         }
+        let fetched = match (self.work, self.cursor) {
+            (Work::All, Some(cursor)) => self.reader.fetch(cursor, limit, batch),
+            (Work::All, None) => Err(unexpected()),
+            (Work::Noted(pass), _) => self.fetch_noted(pass, limit, batch),
+        };
+        (self.on_rows)(fetched.as_ref().map_or(0, |rows| *rows as u64));
+        fetched
     }
 
     fn close_cursor(&mut self, cursor: CursorId) {

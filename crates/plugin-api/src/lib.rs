@@ -47,14 +47,14 @@ pub use http::{
 pub use identity::{Loading, PluginInfo};
 pub use information::{
     AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,
-    ConstraintKind, ConstraintView, DynamicPrivilegeView, EarlierPasswordView, EngineInformation,
-    EngineStatView, EngineView, EventView, FileOperations, FunctionView, GeneratedView,
-    IndexPartView, IndexView, InfoColumn, InfoFilter, InformationContext, InformationTable,
-    IntervalView, IoBucket, ParameterView, PartitionView, PlanCacheView, PluginItemView,
-    PluginView, ProcessView, ProgramInformation, ProxyView, ReferencedView, RoleGrantView,
-    RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation, SchemaPrivilegesView,
-    SchemaView, ServerInformation, StatusInformation, StatusScope, TableDetail,
-    TablePrivilegesView, TableView, TriggerView, VariableView,
+    ConstraintKind, ConstraintView, CopyProgress, DynamicPrivilegeView, EarlierPasswordView,
+    EngineInformation, EngineStatView, EngineView, EventView, FileOperations, FunctionView,
+    GeneratedView, IndexPartView, IndexView, InfoColumn, InfoFilter, InformationContext,
+    InformationTable, IntervalView, IoBucket, ParameterView, PartitionView, PlanCacheView,
+    PluginItemView, PluginView, ProcessView, ProgramInformation, ProxyView, ReferencedView,
+    RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
+    SchemaPrivilegesView, SchemaView, ServerInformation, StatusInformation, StatusScope,
+    TableDetail, TablePrivilegesView, TableView, TriggerView, VariableView,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine_api::{CancelToken, Wait};
 use hashbrown::HashMap;
-use plugin_api::{ProcessView, Traffic};
+use plugin_api::{CopyProgress, ProcessView, Traffic};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +38,8 @@ pub(crate) struct Activity {
     pub(crate) since_micros: i64,
     /// Slot (`sys::waits::slot`) of the thread that runs the statement, or that ran the last one.
     pub(crate) thread: u32,
+    /// The copy of rows under way.
+    pub(crate) copying: Option<CopyProgress>,
 }
 
 /// The part of a session that others see.
@@ -224,6 +226,7 @@ impl Sessions {
                 account: activity.account.clone(),
                 attributes: activity.attributes.clone(),
                 thread: thread.filter(|slot| *slot != sys::waits::NO_SLOT),
+                copying: activity.copying.clone(),
             }
         };
         sessions.iter().map(view).collect()

@@ -222,6 +222,30 @@ pub fn backup_progress(
     Ok(())
 }
 
+/// `DDL_PROGRESS`: ALTER TABLE statements that copy rows beside others, and how far they are. Rows change meanwhile, so their total is about right.
+pub fn ddl_progress(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for process in ctx.processes() {
+        let Some(copying) = process.copying else { continue };
+        let total = copying.rows_total.max(copying.rows_copied);
+        let share = if total == 0 { 1.0 } else { copying.rows_copied as f64 / total as f64 };
+        emit(&[
+            Value::UInt(process.id),
+            Value::text(&copying.table),
+            Value::text(process.state),
+            Value::UInt(copying.rows_copied),
+            Value::UInt(total),
+            Value::Double((share * 1000.0).round() / 10.0),
+            Value::UInt(copying.rounds),
+            Value::UInt(copying.rows_again),
+        ])?;
+    }
+    Ok(())
+}
+
 /// `INDEX_BUILDS`: indexes that are being built, and how far that is.
 pub fn index_builds(
     ctx: &dyn InformationContext,

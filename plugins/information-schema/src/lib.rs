@@ -178,6 +178,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "CREATE_SCHEMA_STATEMENTS", dictionary::create_schema_statements),
     ("data_dictionary", "RECOVERY_PROGRESS", dictionary::recovery_progress),
     ("data_dictionary", "BACKUP_PROGRESS", dictionary::backup_progress),
+    ("data_dictionary", "DDL_PROGRESS", dictionary::ddl_progress),
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),
     ("data_dictionary", "IO_HISTOGRAM", dictionary::io_histogram),
     ("data_dictionary", "IO_STATS", files::io_stats),

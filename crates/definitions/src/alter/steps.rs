@@ -5,7 +5,7 @@ use engine_api::{IndexDef, TableStats};
 
 use super::{Algorithm, Altered, Choice, IndexChanges, builds_online};
 
-/// Rows that are copied, and index entries that are built, in a second: measured with rows of 100 bytes on one processor.
+/// Rows that are copied, and index entries that are built, in a second: what a machine of two processors does beside other work.
 const COPIED_A_SECOND: f64 = 120_000.0;
 const BUILT_A_SECOND: f64 = 600_000.0;
 /// Bytes that a second writes at most.

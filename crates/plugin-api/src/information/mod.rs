@@ -20,8 +20,8 @@ pub use programs::{
 };
 pub use schemas::{SchemaInformation, SchemaView};
 pub use server::{
-    FileOperations, FunctionView, IoBucket, PlanCacheView, PluginItemView, PluginView, ProcessView,
-    ServerInformation,
+    CopyProgress, FileOperations, FunctionView, IoBucket, PlanCacheView, PluginItemView,
+    PluginView, ProcessView, ServerInformation,
 };
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableView};
 pub use table::{

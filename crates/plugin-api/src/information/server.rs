@@ -79,6 +79,23 @@ pub struct ProcessView {
     pub attributes: Arc<[(String, String)]>,
     /// Slot (`sys::waits`) of the thread that runs its statement, while one does.
     pub thread: Option<u32>,
+    /// The copy of a table's rows that it makes.
+    pub copying: Option<CopyProgress>,
+}
+
+/// How far an ALTER TABLE is that copies rows beside others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyProgress {
+    /// Schema and name of the table.
+    pub table: String,
+    /// Rows copied at first, of about so many.
+    pub rows_copied: u64,
+    /// See `rows_copied`.
+    pub rows_total: u64,
+    /// Rounds since then, in which rows were copied again that others had changed.
+    pub rounds: u64,
+    /// Those rows, all rounds together.
+    pub rows_again: u64,
 }
 
 /// Operations of one kind on the files of one class.

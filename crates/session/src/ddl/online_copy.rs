@@ -12,12 +12,13 @@ use catalog::{LockWait, MetadataGuard, Table};
 use definitions::alter::copy::copy_statement;
 use engine_api::{EngineIndex, IsolationLevel, NotedPass, TableId, Transaction, TxnOptions};
 use errors::{Diagnostics, Error, ErrorCode, Result, err};
-use exec::{Copier, Work};
-use plugin_api::Registry;
+use exec::{Copier, TransactionSource, Work};
+use plugin_api::{CopyProgress, Registry};
 
 use super::copy::{RUNNING, as_copy};
 use super::create::plan_on_new_table;
 use crate::planned::Planned;
+use crate::process::SessionShared;
 use crate::session::Session;
 
 /// Noted rows that may be left for the time when the table is locked.
@@ -39,6 +40,7 @@ pub(super) fn copy_beside_others(
     let children = children_of(session, old);
     guard.downgrade();
     let checks = std::mem::replace(&mut session.settings.foreign_key_checks, false);
+    let progress = Progress::begin(session, old);
     let copied = as_copy(session, old, copy, origins, |session| {
         let planned = plan_on_new_table(session, copy, &statement, &RUNNING)?;
         let mut copying = Copying::new(session, old, planned)?;
@@ -48,6 +50,7 @@ pub(super) fn copy_beside_others(
         copying.finish(session)
     });
     session.settings.foreign_key_checks = checks;
+    drop(progress);
     let rows = copied?;
     // Other tables' changes may have followed this one without its lock.
     let now = session.find_table(&old.schema, &old.name)?;
@@ -64,6 +67,34 @@ pub(super) fn copy_beside_others(
 fn children_of(session: &Session, table: &Table) -> Vec<TableId> {
     let snapshot = session.server.catalog.snapshot();
     snapshot.children_of(&table.schema, &table.name).map(|child| child.id).collect()
+}
+
+/// What others see of the copy, until it is dropped.
+struct Progress(Arc<SessionShared>);
+
+impl Progress {
+    fn begin(session: &Session, old: &Table) -> Progress {
+        let engine = session.transactions.engine(&old.engine).ok();
+        let stats = engine.and_then(|engine| engine.table_stats(old.id).ok());
+        let copying = CopyProgress {
+            table: format!("{}.{}", old.schema, old.name),
+            rows_total: stats.map_or(0, |stats| stats.rows),
+            ..CopyProgress::default()
+        };
+        let mut activity = session.shared.activity.lock();
+        activity.state = "copy to tmp table";
+        activity.copying = Some(copying);
+        drop(activity);
+        Progress(session.shared.clone())
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        let mut activity = self.0.activity.lock();
+        activity.state = "executing";
+        activity.copying = None;
+    }
 }
 
 /// A copy under way.
@@ -111,7 +142,15 @@ impl Copying {
         reader: Box<dyn Transaction>,
     ) -> Result<(u64, Box<dyn Transaction>)> {
         let (engine, registry, table) = (self.engine, self.registry.clone(), self.table);
-        let mut copier = Copier { engine, registry, table, work, reader };
+        let shared = session.shared.clone();
+        let on_rows = Box::new(move |rows| {
+            if work == Work::All
+                && let Some(copying) = &mut shared.activity.lock().copying
+            {
+                copying.rows_copied += rows;
+            }
+        });
+        let mut copier = Copier { engine, registry, table, work, reader, on_rows };
         // What is removed had its warnings when it was put.
         let silent = (work == Work::Noted(NotedPass::Remove))
             .then(|| std::mem::replace(&mut session.working, Diagnostics::new(0)));
@@ -144,6 +183,13 @@ impl Copying {
             self.rows = self.rows.saturating_sub(removed) + put;
         }
         self.reader = Some(now);
+        let mut activity = session.shared.activity.lock();
+        activity.state = "altering table";
+        if let Some(copying) = &mut activity.copying {
+            copying.rounds += 1;
+            copying.rows_again += noted;
+        }
+        drop(activity);
         Ok(noted)
     }
 

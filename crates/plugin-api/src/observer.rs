@@ -5,8 +5,13 @@
 use std::ops::BitOr;
 
 use errors::{Error, Result};
+use types::Value;
 
 use crate::function::SessionServices;
+use crate::session::QueryAttribute;
+
+/// The name under which clients send their place in a trace.
+const TRACE_PARENT: &str = "traceparent";
 
 /// A set of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,9 +103,32 @@ pub struct StatementEvent<'a> {
     pub started_micros: i64,
     /// Variables of the session.
     pub services: &'a dyn SessionServices,
+    /// Attributes that the client sent with it.
+    pub attributes: &'a [QueryAttribute],
 }
 
 impl StatementEvent<'_> {
+    /// The client's place in a trace (W3C Trace Context): the attribute `traceparent`, or the user variable of that name.
+    pub fn trace_parent(&self) -> Option<String> {
+        let attribute = self.attributes.iter().find(|attribute| attribute.name == TRACE_PARENT);
+        let value = match attribute {
+            Some(attribute) => attribute.value.clone(),
+            None => self.services.user_variable(TRACE_PARENT)?.0,
+        };
+        match value {
+            Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Value::Null
+            | Value::Int(_)
+            | Value::UInt(_)
+            | Value::Double(_)
+            | Value::Decimal(_)
+            | Value::Date(_)
+            | Value::Time(_)
+            | Value::DateTime(_)
+            | Value::Json(_) => None,
+        }
+    }
+
     /// The statement's first word in capitals.
     pub fn verb(&self) -> String {
         first_word(self.text)
@@ -136,7 +164,7 @@ pub fn first_word(text: &[u8]) -> String {
 }
 
 /// How a statement ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StatementEnd<'a> {
     /// Its error.
     pub error: Option<&'a Error>,

@@ -7,7 +7,56 @@ use std::time::Duration;
 use errors::{Error, Result, bail};
 use types::{DataType, ResultCell, TypeKind, Value, ZoneRules, json, to_text};
 
-use crate::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionServices, SessionState};
+use crate::{
+    AccountSecret, AuthRequest, Authenticator, ColumnMeta, ConnectInfo, ConnectionKind, LocalFile,
+    OkInfo, ResultSink, RowSource, SessionFactory, SessionHandle, SessionServices, SessionState,
+};
+
+/// A server without accounts, sessions and figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSessions;
+
+impl SessionFactory for NoSessions {
+    fn server_version(&self) -> String {
+        String::new()
+    }
+
+    fn server_collation(&self) -> u16 {
+        0
+    }
+
+    fn default_authentication(&self) -> String {
+        String::new()
+    }
+
+    fn find_account(
+        &self,
+        _: &AuthRequest,
+        _: &ConnectionKind,
+    ) -> Result<(Arc<dyn Authenticator>, AccountSecret)> {
+        bail!(SERVER_SHUTDOWN)
+    }
+
+    fn open(&self, _: ConnectInfo, _: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
+        bail!(SERVER_SHUTDOWN)
+    }
+
+    fn kill(&self, _: u64) {}
+
+    fn global_integer(&self, _: &str) -> u64 {
+        0
+    }
+
+    fn global_text(&self, _: &str) -> String {
+        String::new()
+    }
+
+    fn status(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn count_status(&self, _: &'static str, _: u64) {}
+}
 
 /// A session whose answers are its fields.
 #[derive(Default)]

@@ -40,6 +40,7 @@ pub(crate) fn known(
         Box::new(javascript::JavaScript::default()),
         json_server::plugin(),
         Box::new(metrics::MetricsPlugin::default()),
+        Box::new(otlp::Otlp),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),
     ];

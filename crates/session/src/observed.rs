@@ -2,8 +2,8 @@
 
 use errors::{Error, Result};
 use plugin_api::{
-    AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, ResultSink,
-    SessionFacts, Severity, StatementEnd, StatementEvent, without_secrets,
+    AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
+    ResultSink, SessionFacts, Severity, StatementEnd, StatementEvent, without_secrets,
 };
 use programs::Running;
 use syntax::ast::Statement;
@@ -75,6 +75,7 @@ pub(crate) struct Watch {
     text: Vec<u8>,
     schema: Option<String>,
     started_micros: i64,
+    attributes: Vec<QueryAttribute>,
     /// Counters of the session when it began.
     counts: Vec<u64>,
 }
@@ -113,7 +114,12 @@ impl Session {
 
     /// Begins to watch the first statement of `text`.
     #[cold]
-    pub(crate) fn watch(&mut self, command: &'static str, text: &[u8]) -> Watch {
+    pub(crate) fn watch(
+        &mut self,
+        command: &'static str,
+        text: &[u8],
+        attributes: &[QueryAttribute],
+    ) -> Watch {
         let options = self.reading().options();
         let first = match self.client.multi_statements && command == "Query" {
             true => self.normalizer.normalize(text, &options).consumed,
@@ -127,6 +133,7 @@ impl Session {
             text: without_secrets(text[..length].trim_ascii_start()).into_owned(),
             schema: self.services.database.as_ref().map(|name| name.to_string()),
             started_micros: self.server.now_micros(),
+            attributes: attributes.to_vec(),
             counts: self.counts(),
         }
     }
@@ -141,6 +148,7 @@ impl Session {
             digest_text: &digest_text,
             started_micros: watch.started_micros,
             services: &self.services,
+            attributes: &watch.attributes,
         })
     }
 
@@ -194,9 +202,10 @@ impl Session {
     pub(crate) fn run_one_watched(
         &mut self,
         text: &[u8],
+        attributes: &[QueryAttribute],
         sink: &mut dyn ResultSink,
     ) -> Result<usize> {
-        let watch = self.watch("Query", text);
+        let watch = self.watch("Query", text, attributes);
         let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
         let result = match self.before_watched(&watch) {
             Ok(()) => self.run_one(text, &mut counting),

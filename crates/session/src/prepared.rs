@@ -217,7 +217,7 @@ impl Session {
 
     #[cold]
     fn prepare_one_watched(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
-        let watch = self.watch("Prepare", sql);
+        let watch = self.watch("Prepare", sql, &[]);
         let result = match self.before_watched(&watch) {
             Ok(()) => self.prepare_one(sql),
             Err(error) => Err(self.refuse_watched(error)),
@@ -377,7 +377,7 @@ impl Session {
         request: &ExecuteRequest<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let watch = self.watch("Execute", &text.source);
+        let watch = self.watch("Execute", &text.source, request.attributes);
         let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
         let result = match self.before_watched(&watch) {
             Ok(()) => self.execute_one(text, request, &mut counting),

@@ -35,7 +35,7 @@ impl Session {
     pub(crate) fn run_text(
         &mut self,
         sql: &[u8],
-        _attributes: &[QueryAttribute],
+        attributes: &[QueryAttribute],
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
         self.statement.outcome = CommandOutcome::Continue;
@@ -49,7 +49,7 @@ impl Session {
         // Some clients include the NUL of their strings.
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         self.begin_command("Query", text);
-        let result = self.run_all(text, sink);
+        let result = self.run_all(text, attributes, sink);
         self.statement.more_results = false;
         self.become_idle();
         result.map(|()| self.statement.outcome)
@@ -72,13 +72,18 @@ impl Session {
     }
 
     /// All statements of a text, until one fails.
-    fn run_all(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<()> {
+    fn run_all(
+        &mut self,
+        text: &[u8],
+        attributes: &[QueryAttribute],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         let mut offset = 0;
         loop {
             let rest = &text[offset..];
             let outcome = match self.is_observed() {
                 false => self.run_one(rest, sink),
-                true => self.run_one_watched(rest, sink),
+                true => self.run_one_watched(rest, attributes, sink),
             };
             match outcome {
                 Ok(consumed) => offset += consumed,

@@ -228,6 +228,21 @@ pub fn run(database: &mut dyn Database, statement: &Statement) -> Result<Answer,
     database.run(statement).map_err(|error| Reply::sql_error(&error))
 }
 
+/// The schema that a call names, which is there.
+///
+/// # Errors
+/// Status 400 for no name of a schema, 404 when none has it.
+pub fn existing_schema(database: &mut dyn Database, name: &str) -> Result<Name, Reply> {
+    let schema = Name::new(name)?;
+    let mut statement =
+        Statement::new("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ");
+    statement.value(schema.value());
+    match run(database, &statement)?.rows.is_empty() {
+        true => Err(missing("no schema has this name")),
+        false => Ok(schema),
+    }
+}
+
 /// Runs `work` as one transaction, or in the caller's. Its own transaction locks rows that are there and no gaps between them, so that
 /// changes of different rows do not wait for each other.
 ///

@@ -78,6 +78,78 @@ fn ambiguous_lengths_are_refused() {
     assert_eq!(fresh.get("/1.0/me").status, 200);
 }
 
+/// Heads that programs in front of a server read in other ways than the server: none may hide a second request, or log in as somebody else.
+#[test]
+fn ambiguous_heads_hide_nothing() {
+    let machine = Machine::start();
+    let mut root = machine.client();
+    root.sql("CREATE USER u IDENTIFIED BY 'u'");
+    let (login, other) = (basic("root", "p"), basic("u", "u"));
+    let hidden = format!("GET /1.0/me HTTP/1.1\r\nHost: x\r\n{login}\r\n");
+    let length = hidden.len();
+    for lines in [
+        format!("Content-Length : {length}\r\n"),
+        format!("Content-Length: 0\r\n Content-Length: {length}\r\n"),
+        format!("Content-Length: {length}, {length}\r\n"),
+        "Content-Length: 0x10\r\n".to_owned(),
+        "Content-Length:\r\n".to_owned(),
+        "Transfer-Encoding: xchunked\r\n".to_owned(),
+        "Transfer-Encoding : chunked\r\n".to_owned(),
+        "Transfer-Encoding: chunked, identity\r\n".to_owned(),
+        "Transfer-Encoding: \u{b}chunked\r\n".to_owned(),
+        "X: a\0b\r\n".to_owned(),
+        "X: a\rContent-Length: 3\r\n".to_owned(),
+        "\r\n: x\r\n".to_owned(),
+    ] {
+        let mut client = machine.client();
+        client.send(
+            format!("POST /1.0/me HTTP/1.1\r\nHost: x\r\n{login}{lines}\r\n0\r\n\r\n{hidden}")
+                .as_bytes(),
+        );
+        // The path has no POST: 405 is an answer to the visible request.
+        let statuses: Vec<u16> =
+            std::iter::from_fn(|| client.answer()).map(|it| it.status).collect();
+        assert!(statuses.iter().all(|status| *status >= 400), "{lines:?}: {statuses:?}");
+    }
+    // Of two log-ins the first counts, or none.
+    let mut client = machine.client();
+    client.send(format!("GET /1.0/me HTTP/1.1\r\nHost: x\r\n{other}{login}\r\n").as_bytes());
+    let answer = client.answer().unwrap();
+    assert!(answer.status >= 400 || answer.json()["user"] == "u");
+    // Two bodies under one length: the rest is another request's beginning, and no request.
+    let mut client = machine.client();
+    let text = "Content-Type: text/plain\r\nContent-Length: 8\r\n";
+    client.send(
+        format!("POST /1.0/sql HTTP/1.1\r\nHost: x\r\n{login}{text}\r\nSELECT 1; DROP DATABASE d")
+            .as_bytes(),
+    );
+    assert_eq!(client.answer().unwrap().json()["results"][0]["rows"], json!([[1]]));
+    assert!(client.answer().is_none_or(|answer| answer.status == 400));
+    assert_eq!(root.get("/1.0/me").status, 200);
+}
+
+#[test]
+fn many_slow_clients_keep_nobody_out() {
+    let machine = Machine::start();
+    let mut slow: Vec<_> = (0..300).map(|_| machine.client()).collect();
+    for (number, client) in slow.iter_mut().enumerate() {
+        let login = basic("root", "p");
+        // Half of them stop in the head, half in the body.
+        let text = match number % 2 {
+            0 => "POST /1.0/sql HTTP/1.1\r\nHost: x\r\nX-A: ".to_owned(),
+            _ => {
+                format!("POST /1.0/sql HTTP/1.1\r\nHost: x\r\n{login}Content-Length: 100\r\n\r\nS")
+            }
+        };
+        client.send(text.as_bytes());
+    }
+    let started = Instant::now();
+    for _ in 0..50 {
+        assert_eq!(machine.client().get("/1.0/me").status, 200);
+    }
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+}
+
 #[test]
 fn slow_heads_are_cut_off() {
     let machine = Machine::start();

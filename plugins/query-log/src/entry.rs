@@ -8,6 +8,9 @@ use types::{Time, Value};
 
 use crate::format::{timestamp, utc};
 
+/// Longest `traceparent` that is written.
+const TRACE_PARENT_BYTES_MAX: usize = 128;
+
 /// An entry of the general log.
 pub(crate) struct GeneralEntry<'a> {
     pub(crate) at_micros: i64,
@@ -96,6 +99,9 @@ impl SlowEntry<'_> {
         if self.has_extra {
             self.write_extra(&mut text);
         }
+        if let Some(parent) = self.trace_parent() {
+            let _ = write!(text, " Traceparent: {parent}");
+        }
         text.push('\n');
         if let Some(schema) = session.schema {
             let _ = writeln!(text, "use {schema};");
@@ -110,6 +116,15 @@ impl SlowEntry<'_> {
         }
         entry.extend_from_slice(b";\n");
         entry
+    }
+
+    /// The client's place in a trace, when it is one word: a client cannot write lines of its own.
+    fn trace_parent(&self) -> Option<String> {
+        let is_word = |text: &String| {
+            (1..=TRACE_PARENT_BYTES_MAX).contains(&text.len())
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        self.event.trace_parent().filter(is_word)
     }
 
     fn error_code(&self) -> u16 {
@@ -148,6 +163,7 @@ impl SlowEntry<'_> {
             "rows_affected": end.rows_affected,
             "error_code": self.error_code(),
             "warnings": end.warnings,
+            "traceparent": self.trace_parent(),
         });
         format!("{object}\n").into_bytes()
     }

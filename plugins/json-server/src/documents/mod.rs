@@ -19,7 +19,9 @@ use crate::filter::read_json;
 use crate::reply::Reply;
 use crate::route::{Names, Route, login};
 use crate::sink::{Answer, text};
-use crate::statement::{Database, Name, Statement, invalid, missing, run, with_database};
+use crate::statement::{
+    Database, Name, Statement, existing_schema, invalid, missing, run, with_database,
+};
 
 /// Bytes of an `_id`: the column is VARBINARY(32).
 const ID_BYTES_MAX: usize = 32;
@@ -129,14 +131,7 @@ fn no_transaction(database: &dyn Database) -> Result<(), Reply> {
 
 fn collections(call: &Call<'_>, names: &Names) -> Reply {
     with_database(call, |database| {
-        let schema = Name::new(&names[0])?;
-        let mut statement =
-            Statement::new("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ");
-        statement.value(schema.value());
-        if matches!(run(database, &statement)?.rows.as_slice(), [row] if row[..] == [Value::Int(0)])
-        {
-            return Err(missing("no schema has this name"));
-        }
+        let schema = existing_schema(database, &names[0])?;
         let mut statement = Statement::new(
             "SELECT d.TABLE_NAME FROM information_schema.COLUMNS d JOIN information_schema.COLUMNS i \
              ON i.TABLE_SCHEMA = d.TABLE_SCHEMA AND i.TABLE_NAME = d.TABLE_NAME WHERE d.COLUMN_NAME = 'doc' \

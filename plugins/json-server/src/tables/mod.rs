@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::reply::Reply;
 use crate::route::{Names, Route, login};
 use crate::sink::text;
-use crate::statement::{Name, Statement, missing, run, with_database};
+use crate::statement::{Statement, existing_schema, run, with_database};
 
 pub const ROUTES: &[Route] = &[
     login("GET", "/1.0/tables/{schema}", list),
@@ -30,14 +30,7 @@ pub const ROUTES: &[Route] = &[
 /// `GET /1.0/tables/SCHEMA`: the tables and views that the account may see.
 fn list(call: &Call<'_>, names: &Names) -> Reply {
     with_database(call, |database| {
-        let schema = Name::new(&names[0])?;
-        let mut statement = Statement::new(
-            "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ",
-        );
-        statement.value(schema.value());
-        if run(database, &statement)?.rows.is_empty() {
-            return Err(missing("no schema has this name"));
-        }
+        let schema = existing_schema(database, &names[0])?;
         let mut statement = Statement::new(
             "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ",
         );

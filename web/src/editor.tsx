@@ -41,14 +41,14 @@ const language = (names: Names, schema: string): Extension =>
   sqlLanguage({ dialect: MySQL, schema: names, defaultSchema: schema || undefined, upperCaseKeywords: true });
 
 export interface Handle { text: () => string; selection: () => string; position: () => number; replace: (text: string) => void; focus: () => void }
-interface Props { document: string; names: Names; schema: string; onChange: (text: string) => void; onRun: () => void; handle: { current: Handle | null } }
+interface Props { document: string; names: Names; schema: string; onChange: (text: string) => void; onRun: () => void; onRunOne: () => void; handle: { current: Handle | null } }
 
-export function Editor({ document: text, names, schema, onChange, onRun, handle }: Props) {
+export function Editor({ document: text, names, schema, onChange, onRun, onRunOne, handle }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const grammar = useRef(new Compartment());
-  const calls = useRef({ onChange, onRun });
-  calls.current = { onChange, onRun };
+  const calls = useRef({ onChange, onRun, onRunOne });
+  calls.current = { onChange, onRun, onRunOne };
   useEffect(() => {
     const element = host.current;
     if (!element) return undefined;
@@ -58,7 +58,7 @@ export function Editor({ document: text, names, schema, onChange, onRun, handle 
       state: EditorState.create({
         doc: text,
         extensions: [
-          Prec.highest(keymap.of([{ key: 'Mod-Enter', run: () => { calls.current.onRun(); return true; } }])),
+          Prec.highest(keymap.of([{ key: 'Mod-Enter', run: () => { calls.current.onRun(); return true; } }, { key: 'Shift-Enter', run: () => { calls.current.onRunOne(); return true; } }])),
           lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), closeBrackets(), autocompletion(), highlightActiveLine(), highlightSelectionMatches(),
           keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap]),
           grammar.current.of(language(names, schema)), theme, syntaxHighlighting(colours), placeholder('Type SQL, then Ctrl-Enter'),

@@ -1,6 +1,7 @@
 // Forms that write a definition statement; the statement is always shown before it runs.
 import { useState } from 'preact/hooks';
 import { quoteName, quoteText, select, show } from './api';
+import { Effect } from './effect';
 import { Button, Dialog, Field, SqlStep, useLoad } from './ui';
 
 const TYPES = ['BIGINT', 'INT', 'SMALLINT', 'TINYINT', 'DECIMAL(12,2)', 'DOUBLE', 'VARCHAR(255)', 'TEXT', 'CHAR(36)', 'DATE', 'DATETIME', 'TIMESTAMP', 'JSON', 'BOOLEAN', 'BLOB'];
@@ -89,6 +90,7 @@ export function AlterTable({ schema, table, onClose, onDone }: { schema: string;
     <Field label={label}><select value={old} onChange={(event) => { const name = event.currentTarget.value; setOld(name); setColumn({ ...column, name }); }}><option value="">choose</option>{names.map((name) => <option key={name}>{name}</option>)}</select></Field>
   );
   const sql = step();
+  const statement = sql ? `ALTER TABLE ${quoteName(schema)}.${quoteName(table)} ${sql}` : '';
   return (
     <Dialog title={`Alter ${table}`} onClose={onClose} wide>
       <Types />
@@ -106,7 +108,8 @@ export function AlterTable({ schema, table, onClose, onDone }: { schema: string;
         <Field label="Referenced column"><input value={target.column} onInput={(event) => setTarget({ ...target, column: event.currentTarget.value })} /></Field>
       </div>}
       {(change === 'Rename table' || change === 'Comment') && <Field label={change === 'Comment' ? 'Comment' : 'New name'}><input value={text} onInput={(event) => setText(event.currentTarget.value)} /></Field>}
-      <SqlStep schema={schema} sql={sql ? `ALTER TABLE ${quoteName(schema)}.${quoteName(table)} ${sql}` : ''} danger={change.startsWith('Drop')} onDone={onDone} />
+      {statement && <Effect sql={statement} schema={schema} />}
+      <SqlStep schema={schema} sql={statement} danger={change.startsWith('Drop')} onDone={onDone} />
     </Dialog>
   );
 }

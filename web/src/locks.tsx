@@ -40,8 +40,8 @@ export function Locks({ turn, changed }: { turn: number; changed: () => void }) 
       const held = Number(session?.locked ?? 0);
       const info = session?.info ? show(session.info) : session?.command === 'Sleep' ? 'idle in a transaction' : '';
       return {
-        id, width: 270, height: 150, layer: layers.get(id) ?? 0, tone: waits ? 'warm' : 'hot', label: `Session ${id} ${waits ? 'waits' : 'holds the lock'}; kill it`, onClick: () => setEnding(id),
-        content: <span class="operator"><b>Session {id} {waits ? 'waits' : 'holds the lock'}</b><span>{session?.user ? `${show(session.user)} from ${show(session.host)}` : ''}</span><span class="what mono">{info}</span>{waits && <span class="wants">wants {waits.mode} on {waits.table} {waits.data && `(${waits.data})`}</span>}<span class="foot"><span>{session?.time !== undefined ? `${waits ? 'for ' : ''}${age(Number(session.time))}` : ''}</span>{held > 0 && <span>{held.toLocaleString()} rows locked</span>}</span></span>,
+        id, width: 280, height: 164, layer: layers.get(id) ?? 0, tone: waits ? 'warm' : 'hot', label: `Session ${id} ${waits ? 'waits' : 'holds the lock'}; kill it`, onClick: () => setEnding(id),
+        content: <span class="operator"><b>Session {id} {waits ? 'waits' : 'holds the lock'}</b><span>{session?.user ? `${show(session.user)} from ${show(session.host)}` : ''}</span><span class="what mono">{info}</span>{waits && <span class="wants">wants {waits.mode} on {waits.table} {waits.data && `(${waits.data})`}</span>}<span class="foot"><span>{session?.time !== undefined ? `${waits ? 'for ' : ''}${age(Number(session.time))}` : ''}</span>{held > 0 && <span>{held.toLocaleString()} {held === 1 ? 'row' : 'rows'} locked</span>}</span></span>,
       };
     });
     return { boxes, edges };

@@ -167,9 +167,9 @@ function Ahead({ progress }: { progress: Progress | undefined }) {
   const { work_done: done, work_expected: expected, elapsed_us: elapsed } = progress ?? { work_done: null, work_expected: null, elapsed_us: 0 };
   if (done === null || !expected) return <progress aria-label="Running" />;
   // The estimate may be too low: a running statement is never done.
-  const percent = Math.min(99, Math.floor((100 * done) / expected));
-  const left = percent > 0 && percent < 99 ? `about ${formatTime((elapsed / 1000) * (expected / done - 1))} left` : '';
-  return <><progress max={100} value={percent} aria-label="Share of the estimated work" /><b class="percent" title="Of the work that the optimizer expects">{percent} %</b><span class="muted">{left}</span></>;
+  const percent = Math.min(99, (100 * done) / expected);
+  const left = percent > 0.5 && percent < 99 ? `about ${formatTime((elapsed / 1000) * (expected / done - 1))} left` : '';
+  return <><progress max={100} value={percent} aria-label="Share of the estimated work" /><b class="percent" title="Of the work that the optimizer expects">{percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %</b><span class="muted">{left}</span></>;
 }
 
 const formatTime = (ms: number): string => (ms < 1000 ? `${ms.toFixed(0)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`);
@@ -267,7 +267,7 @@ function Results({ id, outcome }: { id: number; outcome: Outcome | undefined }) 
   const [chosen, setChosen] = useState(0);
   useEffect(() => setChosen(0), [outcome?.started]);
   if (!outcome) {
-    return <div class="empty"><p><kbd>Ctrl</kbd> <kbd>Enter</kbd> runs the selection, or all statements.</p><p class="muted">Results, charts and plans appear here.</p></div>;
+    return <div class="empty"><p><kbd>Ctrl</kbd> <kbd>Enter</kbd> runs the selection, or all statements; <kbd>Shift</kbd> <kbd>Enter</kbd> the one at the cursor.</p><p class="muted">Results, charts and plans appear here.</p></div>;
   }
   const results = outcome.results;
   const at = Math.min(chosen, results.length - 1);
@@ -362,7 +362,7 @@ export function Query() {
         </select></label>
         <Button icon="history" label="History" onClick={() => setShowHistory(true)} />
       </div>
-      <div class="sheet"><Editor key={one.id} document={one.sql} names={names.value} schema={one.schema} handle={handle} onChange={(sql) => change(one.id, { sql })} onRun={go} /></div>
+      <div class="sheet"><Editor key={one.id} document={one.sql} names={names.value} schema={one.schema} handle={handle} onChange={(sql) => change(one.id, { sql })} onRun={go} onRunOne={() => { if (!outcome?.running) void execute(one.id, statementAt(handle.current?.text() ?? one.sql, handle.current?.position() ?? 0)); }} /></div>
       {count > 0 && <Parameters one={one} count={count} />}
       <Results key={`results-${one.id}`} id={one.id} outcome={outcome} />
       {showHistory && <History onClose={() => setShowHistory(false)} onPick={(entry) => { setShowHistory(false); handle.current?.replace(entry.sql); handle.current?.focus(); }} />}

@@ -1,6 +1,7 @@
 // The page Settings: every variable, and a change of one with its SQL.
-import { useEffect, useMemo, useState } from 'preact/hooks';
-import { ApiError, bytes, errorText, quoteName, quoteText, select, selectIfThere, show, type Item, type Value } from './api';
+import { useMemo, useState } from 'preact/hooks';
+import { bytes, quoteName, quoteText, select, selectIfThere, show, type Value } from './api';
+import { Effect } from './effect';
 import { Dialog, Failure, Field, Loading, SqlStep, useLoad } from './ui';
 
 interface Variable {
@@ -39,34 +40,6 @@ function unitOf(name: string): string {
 
 /** A value with its unit, large sizes also as people say them. */
 const worded = (value: string, unit: string): string => `${value}${unit ? ` ${unit}` : ''}${unit === 'bytes' && Number(value) >= 1024 ? ` (${bytes(Number(value))})` : ''}`;
-
-/** What a change would do, asked of the server while it is typed; nothing is changed. */
-function Effect({ sql }: { sql: string }) {
-  const [steps, setSteps] = useState<{ rows?: Item[]; error?: unknown }>({});
-  useEffect(() => {
-    if (sql === '') { setSteps({}); return undefined; }
-    let isCurrent = true;
-    const timer = setTimeout(() => {
-      select(`EXPLAIN ${sql}`).then((rows) => isCurrent && setSteps({ rows }), (error) => isCurrent && setSteps({ error }));
-    }, 250);
-    return () => { isCurrent = false; clearTimeout(timer); };
-  }, [sql]);
-  if (steps.error instanceof ApiError && (steps.error.code === 1064 || steps.error.code === 1235)) return null;
-  if (steps.error) return <div class="failure" role="status">{errorText(steps.error)}</div>;
-  if (!steps.rows) return null;
-  const [total] = steps.rows.filter((row) => row.step === null);
-  const seconds = Number(total?.estimated_seconds ?? 0);
-  return (
-    <section class="effect" aria-label="Effect">
-      <h3>What it would do</h3>
-      <ol>{steps.rows.filter((row) => row.step !== null).map((row) => (
-        <li key={show(row.step)}>{show(row.action)}{row.current_value !== null && <> <code>{show(row.current_value)}</code> → <code>{show(row.new_value ?? '')}</code></>}
-          {row.blocks !== null && show(row.blocks) !== 'nothing' && <span class="badge warn">blocks {show(row.blocks)}</span>}{row.needs_restart === 'YES' && <span class="badge">restart</span>}{row.online === 'NO' && <span class="badge warn">not online</span>}</li>
-      ))}</ol>
-      {total && <p class="muted">About {seconds < 1 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`}{Number(total.estimated_bytes) !== 0 && `, ${Number(total.estimated_bytes) < 0 ? '−' : ''}${bytes(Math.abs(Number(total.estimated_bytes)))}`}. Nothing has changed yet.</p>}
-    </section>
-  );
-}
 
 const SCOPES: [string, string][] = [['GLOBAL', 'until the server stops'], ['PERSIST', 'now and after restarts'], ['PERSIST_ONLY', 'after the next restart']];
 

@@ -34,7 +34,7 @@ let timer = 0;
 export function say(text: string): void {
   note.value = text;
   clearTimeout(timer);
-  timer = window.setTimeout(() => { note.value = ''; }, 5000);
+  timer = window.setTimeout(() => { note.value = ''; }, 3500);
 }
 export const Note = () => <div class={`note ${note.value ? 'shown' : ''}`} role="status">{note.value}</div>;
 

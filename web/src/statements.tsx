@@ -56,6 +56,7 @@ export function Digests({ turn }: { turn: number }) {
     return rows;
   }, [turn]);
   if (!value) return error ? <Failure error={error} /> : <Loading what="statements" />;
+  const isTimed = value.some((row) => Number(row.total) > 0);
   const all = Math.max(1, value.reduce((sum, row) => sum + Number(row.total), 0));
   const rows = value.filter((row) => show(row.t).toLowerCase().includes(filter.toLowerCase())).sort((a, b) => Number(b[order]) - Number(a[order])).slice(0, 60);
   return <>
@@ -63,14 +64,15 @@ export function Digests({ turn }: { turn: number }) {
       <input type="search" aria-label="Filter statements" placeholder="Filter statements" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
       <Field label="By"><select value={order} onChange={(event) => setOrder(event.currentTarget.value)}>{ORDERS.map(([key, label]) => <option key={key} value={key}>{label}</option>)}</select></Field>
     </div>
+    {!isTimed && rows.length > 0 && <p class="muted">The server lists its statements and does not time them.</p>}
     {!rows.length && <p class="muted">No statement yet.</p>}
     <ul class="digests" aria-label="Statements by digest">{rows.map((row) => (
       <li key={keyOf(row)}><button type="button" onClick={() => setOpen(row)}>
         <code>{show(row.t).slice(0, 400)}</code>
-        <span class="share"><Bar share={Number(row.total) / all} />{((100 * Number(row.total)) / all).toFixed(0)} %</span>
-        <span class="numbers">
+        <span class="share">{isTimed && <><Bar share={Number(row.total) / all} />{((100 * Number(row.total)) / all).toFixed(0)} %</>}</span>
+        <span class="numbers">{isTimed && <>
           <span><b>{whole(row.n)}</b> runs</span><span><b>{pico(row.total)}</b> in all</span><span><b>{pico(row.mean)}</b> mean</span><span><b>{pico(row.p95)}</b> 95 %</span>
-          <span><b>{whole(row.examined)}</b> read</span><span><b>{whole(row.sent)}</b> returned</span>
+          <span><b>{whole(row.examined)}</b> read</span><span><b>{whole(row.sent)}</b> returned</span></>}
           {Number(row.errs) > 0 && <span class="bad"><b>{whole(row.errs)}</b> errors</span>}{Number(row.unindexed) > 0 && <span class="badge warn">no index</span>}
           {row.s !== null && <span class="badge">{show(row.s)}</span>}
         </span>

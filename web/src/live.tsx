@@ -69,6 +69,7 @@ function Work({ turn }: { turn: number }) {
     recovery: await selectIfThere('SELECT phase, percent, eta_sec FROM data_dictionary.RECOVERY_PROGRESS'),
     indexes: await selectIfThere('SELECT table_name AS t, index_name AS i, rows_read AS r, entries_built AS e FROM data_dictionary.INDEX_BUILDS'),
     backups: await selectIfThere('SELECT state, pages_done AS d, pages_total AS t, bytes AS b, error AS e FROM data_dictionary.BACKUP_PROGRESS'),
+    statements: await selectIfThere('SELECT session_id AS id, query AS q, work_done AS d, work_expected AS e FROM data_dictionary.SESSIONS WHERE work_expected > 0'),
     stages: await selectIfThere('SELECT event_name AS n, work_completed AS d, work_estimated AS t FROM performance_schema.events_stages_current WHERE work_estimated > 0'),
   }), [turn]);
   if (!value) return <Loading what="background work" />;
@@ -76,6 +77,7 @@ function Work({ turn }: { turn: number }) {
     ...value.recovery.map((row): [string, number, number, string] => ['Recovery', Number(row.percent), 100, show(row.phase)]),
     ...value.backups.map((row): [string, number, number, string] => ['Backup', Number(row.d), Number(row.t), row.e ? show(row.e) : `${show(row.state)}, ${bytes(Number(row.b))}`]),
     ...value.indexes.map((row): [string, number, number, string] => [`Index ${show(row.i)} of ${show(row.t)}`, Number(row.e), Math.max(Number(row.r), Number(row.e), 1), `${Number(row.e).toLocaleString()} entries of ${Number(row.r).toLocaleString()} rows read`]),
+    ...value.statements.map((row): [string, number, number, string] => [`Statement of session ${show(row.id)}`, Math.min(Number(row.d), 0.99 * Number(row.e)), Number(row.e), `${Math.min(99, Math.floor((100 * Number(row.d)) / Number(row.e)))} % ${show(row.q ?? '').slice(0, 200)}`]),
     ...value.stages.map((row): [string, number, number, string] => [show(row.n), Number(row.d), Number(row.t), '']),
   ];
   return <Table label="Background work" rows={lines} empty="Nothing runs in the background." columns={[

@@ -226,6 +226,8 @@ impl Session {
         if !planned.programs.is_empty() {
             return Err(Error::internal("a copy of rows calls no programs"));
         }
+        let cancel = self.shared.cancel.clone();
+        let _long = cancel.long(planned.estimated_rows);
         self.run_program_here(planned, &[], &mut NoRows, Some(copier))
     }
 

@@ -348,6 +348,15 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
       await check('statements');
       await at('live/work');
       await page.getByText('Recovery').waitFor();
+      const busy = await server.connect();
+      const long = busy.query('SELECT COUNT(*) FROM digit a, digit b, digit c, digit d, digit e, digit f, digit g, digit h WHERE a.d + b.d + c.d + d.d + e.d + f.d + g.d + h.d > 75').catch((error) => error.errno);
+      await page.getByRole('progressbar', { name: `Progress of Statement of session ${busy.threadId}` }).waitFor();
+      await check('work');
+      const killer = await server.connect();
+      await killer.query(`KILL QUERY ${busy.threadId}`);
+      await killer.end();
+      assert.equal(await long, 1317);
+      await busy.end();
     });
 
     test('says what is wrong, and shows the statement that says so', async () => {

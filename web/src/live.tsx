@@ -8,6 +8,7 @@ import { find, more, NONE, rate, type Everything } from './samples';
 import { Digests } from './statements';
 import { Transactions } from './transactions';
 import { Trends } from './trends';
+import { Waits } from './waits';
 import { age, Button, Dialog, Failure, Loading, say, SqlStep, Table, useEvery, useLoad } from './ui';
 
 const lastOf = (values: (number | null)[] | undefined): number | null => values?.at(-1) ?? null;
@@ -86,7 +87,7 @@ function Work({ turn }: { turn: number }) {
 }
 
 const SPANS: [string, number][] = [['2 min', 120], ['10 min', 600], ['1 h', 3600]];
-const VIEWS = ['Charts', 'Advice', 'Processes', 'Transactions', 'Locks', 'Statements', 'Work'] as const;
+const VIEWS = ['Charts', 'Advice', 'Processes', 'Transactions', 'Locks', 'Statements', 'Waits', 'Work'] as const;
 
 export function Live({ rest }: { rest: string[] }) {
   const [samples, setSamples] = useState<Everything>(NONE);
@@ -127,6 +128,7 @@ export function Live({ rest }: { rest: string[] }) {
       {view === 'Advice' && <section class="card"><h2>Advice</h2><Advice turn={turn} /></section>}
       {view === 'Locks' && <section class="card"><h2>Who waits for whom</h2><Locks turn={turn} changed={changed} /></section>}
       {view === 'Statements' && <section class="card"><h2>Statements by digest</h2><Digests turn={turn} /></section>}
+      {view === 'Waits' && <Waits turn={turn} />}
       {view === 'Work' && <section class="card"><h2>Background work</h2><Work turn={turn} /></section>}
     </div>
   );

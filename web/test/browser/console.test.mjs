@@ -346,6 +346,11 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
       await at('live/statements');
       await page.getByRole('list', { name: 'Statements by digest' }).waitFor();
       await check('statements');
+      await at('live/waits');
+      await page.getByRole('region', { name: 'Threads' }).waitFor();
+      await page.getByRole('img', { name: /idle/ }).first().waitFor();
+      await page.getByRole('region', { name: 'Calls to files' }).waitFor();
+      await check('waits');
       await at('live/work');
       await page.getByText('Recovery').waitFor();
       const busy = await server.connect();

@@ -393,6 +393,19 @@ fn expressions_see_nothing_of_other_scripts() {
     assert!(shown.contains("a is not defined"), "{shown}");
 }
 
+/// Each has a global object of its own: those of thousands do not fit into the memory of an isolate together.
+#[test]
+fn what_a_call_leaves_is_freed() {
+    let pool = pool(10_000);
+    let mut first = Vec::new();
+    for number in 0..3000 {
+        let script = format!("let x = {{ a: [{number}] }}; x.self = x; x.a.concat([1]).length");
+        assert_eq!(run(&pool, &script, &[]), "2", "call {number}");
+        first.push(pool.counts().isolates);
+    }
+    assert!(first.iter().all(|isolates| *isolates == 1));
+}
+
 #[test]
 fn harmful_scripts_end_within_their_limits() {
     let pool = pool(300);

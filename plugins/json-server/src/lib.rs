@@ -2,7 +2,7 @@
 //! console pages of other plugins.
 //!
 //! The only user of an asynchronous runtime: it reads and writes sockets on its own threads, and statements run on a bounded number
-//! of blocking threads beside them. It sees the server through `plugin_api::SessionFactory` alone. docs/json-server.md describes the calls.
+//! of blocking threads beside them, or, when they are short, where their request was read (`quick`). It sees the server through `plugin_api::SessionFactory` alone. docs/json-server.md describes the calls.
 
 mod account;
 mod arrow;

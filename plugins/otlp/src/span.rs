@@ -107,7 +107,7 @@ pub(crate) fn span(
     }
     if let Some(error) = end.error {
         attributes.push(text("db.response.status_code", &error.code().0.to_string()));
-        attributes.push(text("error.type", &error.sqlstate_str()));
+        attributes.push(text("error.type", error.sqlstate_str()));
         span["status"] = json!({ "code": ERROR, "message": error.message() });
     }
     span["attributes"] = json!(attributes);

@@ -52,6 +52,7 @@ impl Latch {
     fn wait_while_busy(&self, busy: u64) -> u64 {
         let _waiting = waits::enter(Wait::Latch);
         let mut counted = lock_stats::begin(Of::Class(&PAGES));
+        let _seen = sys::probes::latch_wait(self.address());
         let mut spins = SPINS;
         loop {
             let (word, spun) = spin_until_clear(&self.0, busy, spins);

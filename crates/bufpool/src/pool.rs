@@ -366,6 +366,7 @@ impl Pool {
     /// Reads a page into a frame that is not published yet. Other tasks of the thread's reactor continue during the read.
     fn read_page(&self, no: PageNo, frame: u32) -> io::Result<()> {
         let offset = u64::from(no.0) * self.config.page_bytes as u64;
+        sys::probes::page_read(no.0, frame);
         let words = self.frame_words(frame);
         let attempt = || -> io::Result<bool> {
             let read = || self.read_times.time(|| self.file.read_words(words, offset));

@@ -583,6 +583,7 @@ impl LockTable {
     fn park(&self, owner: &Owner, patience: &Patience<'_>) -> Result<(), WaitError> {
         let _waiting = waits::enter(waits::Wait::RowLock);
         let _counted = lock_stats::begin(Of::Class(&ROWS));
+        let _seen = sys::probes::lock_wait(owner.id);
         let deadline = self.clock.monotonic().saturating_add(patience.timeout);
         let mut state = owner.wait.lock();
         loop {

@@ -103,7 +103,10 @@ impl Session {
     ) -> Result<Option<Arc<Planned>>> {
         let lifted = std::mem::take(&mut self.lifted.spans);
         let lifting = ParseOptions { lift: Some(&lifted), ..options.clone() };
-        let parsed = syntax::parse_bytes(text, &lifting);
+        let parsed = {
+            let _seen = sys::probes::parse(text);
+            syntax::parse_bytes(text, &lifting)
+        };
         self.lifted.spans = lifted;
         // Invalid texts, and literals where no parameter is allowed: the plain path reports the error.
         let Ok((statement, _)) = parsed else { return Ok(None) };

@@ -51,6 +51,7 @@ impl SessionHandle for Handle {
         attributes: &[QueryAttribute],
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
+        let _seen = sys::probes::query(self.session.shared.id, sql);
         self.session.run_text(sql, attributes, sink)
     }
 
@@ -67,6 +68,7 @@ impl SessionHandle for Handle {
         request: &ExecuteRequest<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
+        let _seen = sys::probes::execute(self.session.shared.id, request.statement_id);
         self.session.execute_binary(request, sink)
     }
 

@@ -136,6 +136,7 @@ impl Planner<'_> {
         source: &[u8],
         parameter_types: Option<&[DataType]>,
     ) -> Result<Arc<Planned>> {
+        let _seen = sys::probes::plan(source);
         let (logical, context) = self.bind_in_view(view, statement, source, parameter_types)?;
         let (plan, flags) = self.optimize(logical, &context.tables)?;
         if let Some(limit) = self.settings.max_join_size

@@ -87,6 +87,7 @@ impl Reading<'_> {
     /// The one statement of a text.
     pub(crate) fn parse(&self, source: &[u8]) -> Result<Statement> {
         let options = syntax::ParseOptions { multi_statements: false, ..self.options() };
+        let _seen = sys::probes::parse(source);
         let parsed = syntax::parse_bytes(source, &options).map_err(|error| parse_error(&error))?;
         Ok(parsed.0)
     }

@@ -139,8 +139,11 @@ impl Session {
             return Ok(consumed);
         }
         let options = self.reading().options();
-        let (statement, consumed) =
-            syntax::parse_bytes(text, &options).map_err(|error| parse_error(&error))?;
+        let parsed = {
+            let _seen = sys::probes::parse(text);
+            syntax::parse_bytes(text, &options)
+        };
+        let (statement, consumed) = parsed.map_err(|error| parse_error(&error))?;
         let rest = &text[consumed..];
         self.say_more_results(self.client.multi_statements && !is_blank(rest), sink);
         if !self.client.multi_statements && !is_blank(rest) && !is_comment(rest, &options) {

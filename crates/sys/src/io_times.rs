@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::clock::monotonic;
 use crate::disk::BLOCK_BYTES;
+use crate::probes;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::waits::{self, Wait};
 
@@ -270,11 +271,18 @@ impl IoTimes {
         (class, call): (FileClass, Call),
         make: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
+        let is_sync = matches!(call, Call::Fdatasync | Call::Fsync);
         let start = monotonic();
         let waiting = waits::enter_at(class.wait(call), start);
+        if is_sync {
+            probes::fsync_start(class as u8);
+        }
         let result = make();
         let end = monotonic();
         waiting.end_at(end);
+        if is_sync {
+            probes::fsync_done(class as u8, end.saturating_sub(start).as_nanos() as u64);
+        }
         let calls = self.calls(class, call);
         calls.add(end.saturating_sub(start));
         if let Err(error) = &result

@@ -28,6 +28,7 @@ pub mod notify;
 pub mod overlay;
 pub mod pam;
 pub mod private_file;
+pub mod probes;
 pub mod process;
 mod random;
 mod readiness;

@@ -117,6 +117,7 @@ impl Progress {
     /// Enters or continues a phase of which `done` of `total` is done.
     pub fn tell(&mut self, report: &mut Recovery, phase: RecoveryPhase, done: u64, total: u64) {
         const EVERY: Duration = Duration::from_millis(50);
+        sys::probes::recovery(phase as u8, done, total);
         // Shares of the whole: reading and replaying takes most of the time.
         let (from, to) = match phase {
             RecoveryPhase::Redo => (0, 80),

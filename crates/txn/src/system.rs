@@ -271,6 +271,7 @@ impl TxnSystem {
         if breaks("X3") {
             core.commit.store(ticket, Ordering::Release);
         }
+        sys::probes::commit(core.id, ticket);
         self.enqueue(core);
         ticket
     }

@@ -15,6 +15,7 @@ use sys::files::{self, Existing};
 use sys::sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
 
+use crate::crash_report::CrashReport;
 use crate::data_directory::DataDirectory;
 use crate::engines::{Engines, StorageOptions};
 use crate::gate::{Entrance, RecoveryGate};
@@ -78,6 +79,7 @@ fn run_server(options: &Options) -> ExitCode {
 fn serve(options: &Options, directory: &DataDirectory, stop: &Stop) -> BootResult<()> {
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     obey_signals(stop)?;
+    let report = CrashReport::prepare(&directory.path, &options.variables, stop.error_log());
     let state = Arc::new(RecoveryState::new());
     if options.unsafe_no_sync {
         warn!("################################################################");
@@ -95,6 +97,7 @@ fn serve(options: &Options, directory: &DataDirectory, stop: &Stop) -> BootResul
     let registry =
         Registry::knowing(&plugins::known(&engines, &directory.io_times, stop.error_log()));
     let server = open_server(options, directory, &engines, registry, stop)?;
+    report.follow(&server);
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
     let running = match early {
         Some((gate, running)) => {

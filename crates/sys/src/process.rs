@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{OnceLock, mpsc};
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
@@ -93,13 +96,46 @@ pub fn warn(text: &str) {
     print_error(&format!("squall: {text}\n"));
 }
 
+/// Writes down why and in which state the process ends.
+type Report = Box<dyn Fn(&str) + Send + Sync>;
+
+static REPORT: OnceLock<Report> = OnceLock::new();
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// A report that takes longer is given up: its thread may wait for a lock of the one that ends the process.
+const REPORT_TIME: Duration = Duration::from_secs(5);
+
+/// From now on `report` runs, on a thread of its own, before [`abort`] ends the process. The first call of the process counts.
+pub fn before_abort(report: Report) {
+    let _ = REPORT.set(report);
+}
+
 /// Ends the process at once, without undoing or finishing anything: for a state that only a restart can repair.
 pub fn abort(reason: &str) -> ! {
     warn(&format!("{reason}; aborting"));
     if let Some(here) = simulation::current() {
         here.abort(reason);
     }
+    write_report(reason);
     std::process::abort()
+}
+
+fn write_report(reason: &str) {
+    let Some(report) = REPORT.get() else { return };
+    if IS_ENDING.swap(true, Ordering::Relaxed) {
+        // Another thread writes it, or the report itself failed: the first one ends the process.
+        std::thread::sleep(REPORT_TIME);
+        return;
+    }
+    let (done, ended) = mpsc::channel();
+    let reason = reason.to_owned();
+    let writing = std::thread::Builder::new().name("crash report".into()).spawn(move || {
+        report(&reason);
+        let _ = done.send(());
+    });
+    if writing.is_ok() {
+        // Written, failed or too slow: nothing else can be done.
+        let _ = ended.recv_timeout(REPORT_TIME);
+    }
 }
 
 /// The process id.

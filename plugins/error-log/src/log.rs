@@ -102,6 +102,11 @@ impl ErrorLog {
         Ok(log)
     }
 
+    /// The latest `count` events as lines, from memory.
+    pub fn latest(&self, count: usize) -> Vec<String> {
+        self.table.latest(count)
+    }
+
     /// Passes each line on to `copy` too. The first call counts.
     pub fn copy_to(&self, copy: impl Fn(Severity, &str) + Send + Sync + 'static) {
         let _ = self.copy.set(Box::new(copy));

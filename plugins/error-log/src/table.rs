@@ -69,6 +69,16 @@ impl Default for EventTable {
 }
 
 impl EventTable {
+    /// The latest `count` events as lines: priority, subsystem, text.
+    pub(crate) fn latest(&self, count: usize) -> Vec<String> {
+        let events = self.events.lock();
+        let skipped = events.len().saturating_sub(count);
+        let line = |event: &Event| {
+            format!("{} {} {}", priority(event.severity), event.subsystem, event.text)
+        };
+        events.iter().skip(skipped).map(line).collect()
+    }
+
     pub(crate) fn push(&self, mut event: Event) {
         if event.text.len() > LINE_BYTES_MAX {
             let end = (0..=LINE_BYTES_MAX).rev().find(|at| event.text.is_char_boundary(*at));

@@ -1,6 +1,7 @@
 //! The command-line client: interactive with history and completion, or a batch of statements with several output formats. `squall plugin`
-//! helps authors of plugins.
+//! helps authors of plugins, `squall admin` administrators.
 
+mod admin;
 mod complete;
 mod format;
 mod options;
@@ -15,10 +16,10 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let result = if arguments.next().as_deref() == Some("plugin") {
-        plugin::run(arguments)
-    } else {
-        run(&options::Options::parse()).map(|()| String::new())
+    let result = match arguments.next().as_deref() {
+        Some("plugin") => plugin::run(arguments),
+        Some("admin") => admin::run(arguments),
+        Some(_) | None => run(&options::Options::parse()).map(|()| String::new()),
     };
     match result {
         Ok(text) => {

@@ -23,6 +23,22 @@ Statements end with ; or \\g, with \\G their result is shown vertically, \\c for
   quit, \\q          leave
 ";
 
+/// Connects; asks for the password where the options want that.
+///
+/// # Errors
+/// The server cannot be reached or refuses.
+pub fn connect(options: &Options) -> Result<Connection, String> {
+    let password = password_of(options)?;
+    Connection::open(&options.login(&password)).map_err(|error| error.to_string())
+}
+
+fn password_of(options: &Options) -> Result<String, String> {
+    match options.password.as_deref() {
+        Some("?") => ask_password().map_err(|error| error.to_string()),
+        other => Ok(other.unwrap_or_default().to_owned()),
+    }
+}
+
 /// A connected shell.
 pub struct Shell<'a> {
     options: &'a Options,
@@ -46,10 +62,7 @@ impl<'a> Shell<'a> {
     /// # Errors
     /// The server cannot be reached or refuses.
     pub fn open(options: &'a Options) -> Result<Shell<'a>, String> {
-        let password = match options.password.as_deref() {
-            Some("?") => ask_password().map_err(|error| error.to_string())?,
-            other => other.unwrap_or_default().to_owned(),
-        };
+        let password = password_of(options)?;
         let connection = Connection::open(&options.login(&password)).map_err(|e| e.to_string())?;
         Ok(Shell {
             options,

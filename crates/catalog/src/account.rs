@@ -356,6 +356,14 @@ impl EffectivePrivileges {
         self.dynamic.contains_key(name) || self.global.contains(PrivilegeSet::SUPER)
     }
 
+    /// Whether a global or dynamic privilege (upper case) is held.
+    pub fn has_named(&self, name: &str) -> bool {
+        match PrivilegeSet::named(name) {
+            Some(needed) => self.global.contains(needed),
+            None => self.has_dynamic(name),
+        }
+    }
+
     /// Privileges on all of a schema.
     pub fn on_schema(&self, schema: &str) -> PrivilegeSet {
         let mut set = self.global;

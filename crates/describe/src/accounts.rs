@@ -81,6 +81,10 @@ impl AccountInformation for Information<'_> {
     fn current_user(&self) -> String {
         self.account.to_string()
     }
+
+    fn has_privilege(&self, name: &str) -> bool {
+        self.privileges.has_named(name)
+    }
 }
 
 fn role_view(role: &AccountName) -> RoleView {

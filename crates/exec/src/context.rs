@@ -13,6 +13,7 @@ use types::Value;
 
 use crate::buffers::{RunBuffers, SortedRows};
 use crate::measure::{ExecCounts, Measure};
+use crate::watch::RowWatch;
 
 /// The session's transactions, one for each engine that a statement touches.
 pub trait TransactionSource {
@@ -75,6 +76,11 @@ pub trait Host: TransactionSource {
         Err(Error::internal("a stored function without a host that runs programs"))
     }
 
+    /// Who is told of written rows; asked only while `ExecSettings::watches_rows` is set.
+    fn row_watch(&mut self) -> Option<&mut dyn RowWatch> {
+        None
+    }
+
     /// Lends the session to a function that runs statements.
     ///
     /// # Errors
@@ -126,6 +132,8 @@ pub struct ExecSettings {
     pub execution_mode: ExecutionMode,
     /// `parallel_degree`: threads that one scan may use.
     pub parallel_degree: usize,
+    /// Somebody may want to be told of written rows.
+    pub watches_rows: bool,
 }
 
 impl Default for ExecSettings {
@@ -144,6 +152,7 @@ impl Default for ExecSettings {
             select_limit: u64::MAX,
             execution_mode: ExecutionMode::Auto,
             parallel_degree: 1,
+            watches_rows: false,
         }
     }
 }

@@ -22,6 +22,7 @@ mod program;
 mod query;
 mod run;
 mod spill;
+mod watch;
 mod write;
 
 pub use context::{
@@ -32,3 +33,4 @@ pub use copier::{Around, Copier, Work};
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes};
 pub use program::{Program, compile, compile_measured};
+pub use watch::{RowMark, RowWatch, RowWrite};

@@ -5,12 +5,14 @@
 
 mod authentication;
 mod authorization;
+mod change;
 mod forward;
 mod function;
 mod http;
 mod identity;
 mod information;
 mod job;
+mod json_text;
 pub mod kit;
 mod language;
 mod listener;
@@ -34,6 +36,7 @@ pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
 };
 pub use authorization::{Authorizer, Object, Subject};
+pub use change::{ChangeSink, CommittedTransaction, RowChange, RowChangeKind, RowColumn, RowEvent};
 pub use forward::ForwardingSink;
 pub use function::{
     Accumulator, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity, BindContext, Binding,

@@ -7,6 +7,7 @@ use std::ops::BitOr;
 use errors::{Error, Result};
 use types::Value;
 
+use crate::change::RowEvent;
 use crate::function::SessionServices;
 use crate::session::QueryAttribute;
 
@@ -34,13 +35,19 @@ impl EventSet {
     pub const DISCONNECT: EventSet = EventSet(1 << 5);
     /// A log-in was refused.
     pub const LOGIN_FAILURE: EventSet = EventSet(1 << 6);
+    /// Before a row is inserted, updated or deleted.
+    pub const BEFORE_ROW: EventSet = EventSet(1 << 7);
+    /// After that.
+    pub const AFTER_ROW: EventSet = EventSet(1 << 8);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
     /// Before and after changes of schemas and tables.
     pub const SCHEMA_CHANGES: EventSet = EventSet(0b1100);
+    /// Before and after changes of rows.
+    pub const ROWS: EventSet = EventSet(0b1_1000_0000);
 
     /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
-    const NAMES: [(EventSet, &'static str); 7] = [
+    const NAMES: [(EventSet, &'static str); 9] = [
         (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
         (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
         (EventSet::BEFORE_SCHEMA_CHANGE, "BEFORE SCHEMA CHANGE"),
@@ -48,6 +55,8 @@ impl EventSet {
         (EventSet::CONNECT, "CONNECT"),
         (EventSet::DISCONNECT, "DISCONNECT"),
         (EventSet::LOGIN_FAILURE, "LOGIN FAILURE"),
+        (EventSet::BEFORE_ROW, "BEFORE ROW"),
+        (EventSet::AFTER_ROW, "AFTER ROW"),
     ];
 
     /// Whether the two sets share an event.
@@ -289,6 +298,22 @@ pub trait Observer: Send + Sync {
 
     /// A schema or table was changed, or could not be.
     fn after_schema_change(&self, _change: &SchemaChange<'_>, _error: Option<&Error>) {}
+
+    /// Whether it wants the rows of a table, when it wants row events.
+    fn wants_rows_of(&self, _schema: &str, _table: &str) -> bool {
+        true
+    }
+
+    /// A row is about to be written as it is now: after triggers, defaults and checks. It may turn out to be a duplicate.
+    ///
+    /// # Errors
+    /// Refuses the statement, which then has changed nothing.
+    fn before_row(&self, _event: &RowEvent<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// A row was written. Its statement or transaction may still be rolled back: a [`crate::ChangeSink`] is told of what was committed.
+    fn after_row(&self, _event: &RowEvent<'_>) {}
 
     /// A client has logged in.
     fn connected(&self, _connection: &ConnectionEvent<'_>) {}

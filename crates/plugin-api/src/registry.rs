@@ -10,6 +10,7 @@ use types::{AggregateRole, FunctionRole, Value, ZoneRules};
 
 use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
+use crate::change::ChangeSink;
 use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
 use crate::http::{ConsolePage, HttpRoutes};
 use crate::identity::Loading;
@@ -53,6 +54,7 @@ pub struct Registry {
     observers: Vec<Arc<dyn Observer>>,
     authorizers: Vec<Arc<dyn Authorizer>>,
     log_sinks: Vec<Arc<dyn LogSink>>,
+    change_sinks: Vec<Arc<dyn ChangeSink>>,
     http_routes: Vec<Arc<dyn HttpRoutes>>,
     console_pages: Vec<ConsolePage>,
     states: HashMap<&'static str, SharedState>,
@@ -123,6 +125,7 @@ impl Registry {
             observers,
             authorizers,
             log_sinks,
+            change_sinks,
             http_routes,
             console_pages,
             states,
@@ -150,6 +153,7 @@ impl Registry {
         self.observers.extend_from_slice(observers);
         self.authorizers.extend_from_slice(authorizers);
         self.log_sinks.extend_from_slice(log_sinks);
+        self.change_sinks.extend_from_slice(change_sinks);
         self.http_routes.extend_from_slice(http_routes);
         self.console_pages.extend_from_slice(console_pages);
         self.states.extend(states.iter().map(|(name, state)| (*name, state.clone())));
@@ -270,6 +274,11 @@ impl Registry {
     /// All log sinks.
     pub fn log_sinks(&self) -> &[Arc<dyn LogSink>] {
         &self.log_sinks
+    }
+
+    /// The plugins that get the changes of committed transactions.
+    pub fn change_sinks(&self) -> &[Arc<dyn ChangeSink>] {
+        &self.change_sinks
     }
 
     /// The calls over HTTP.
@@ -541,6 +550,12 @@ impl Registrar<'_> {
     pub fn log_sink(&mut self, sink: Arc<dyn LogSink>) {
         self.items.push(("LOG SINK", sink.name().to_owned()));
         self.registry.log_sinks.push(sink);
+    }
+
+    /// Adds a plugin that gets the changes of committed transactions.
+    pub fn change_sink(&mut self, sink: Arc<dyn ChangeSink>) {
+        self.items.push(("CHANGE SINK", sink.name().to_owned()));
+        self.registry.change_sinks.push(sink);
     }
 
     /// Adds calls over HTTP.

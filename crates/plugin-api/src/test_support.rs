@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use errors::{Error, Result, bail};
-use types::{DataType, ResultCell, TypeKind, Value, ZoneRules, json, to_text};
+use types::{DataType, Value, ZoneRules};
 
+use crate::json_text::put_json;
 use crate::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, ConnectInfo, ConnectionKind, LocalFile,
     OkInfo, ResultSink, RowSource, SessionFactory, SessionHandle, SessionServices, SessionState,
@@ -186,44 +187,4 @@ impl ResultSink for JsonSink {
     fn local_file(&mut self, _: &str) -> Result<Box<dyn LocalFile + '_>> {
         bail!(CLIENT_LOCAL_FILES_DISABLED)
     }
-}
-
-/// Appends a cell as JSON.
-fn put_json(ty: &DataType, cell: ResultCell<'_>, out: &mut Vec<u8>) -> Result<()> {
-    use TypeKind::*;
-    if matches!(cell, ResultCell::Null) {
-        out.extend_from_slice(b"null");
-        return Ok(());
-    }
-    match ty.kind {
-        Null | TinyInt | SmallInt | MediumInt | Int | BigInt | Bit | Year | Float | Double
-        | Decimal => {
-            // Without ZEROFILL, and bits as a number.
-            to_text(&cell.into_value()?, &DataType::new(Decimal, ty.length, ty.decimals), out);
-        }
-        Json => {
-            cell.write_text(ty, out)?;
-        }
-        Char | VarChar | TinyText | Text | MediumText | LongText | Enum | Set | Date | Time
-        | DateTime | Timestamp => {
-            let mut text = Vec::new();
-            cell.write_text(ty, &mut text)?;
-            json::quote(&text, out);
-        }
-        Binary | VarBinary | TinyBlob | Blob | MediumBlob | LongBlob | Geometry => {
-            let mut bytes = Vec::new();
-            cell.write_text(ty, &mut bytes)?;
-            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            json::quote(digits.as_bytes(), out);
-        }
-        Vector => {
-            let mut bytes = Vec::new();
-            cell.write_text(ty, &mut bytes)?;
-            let numbers = bytes.chunks_exact(4).filter_map(|chunk| chunk.first_chunk());
-            let numbers: Vec<String> =
-                numbers.map(|number| f32::from_le_bytes(*number).to_string()).collect();
-            out.extend_from_slice(format!("[{}]", numbers.join(",")).as_bytes());
-        }
-    }
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! A session as a protocol sees it: the commands of clients.
 
-use catalog::PrivilegeSet;
 use errors::Result;
 use plugin_api::{
     AuthRequest, ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute,
@@ -151,11 +150,7 @@ impl SessionHandle for Handle {
     }
 
     fn has_privilege(&self, name: &str) -> bool {
-        let privileges = &self.session.privileges;
-        match PrivilegeSet::named(name) {
-            Some(needed) => privileges.global().contains(needed),
-            None => privileges.has_dynamic(name),
-        }
+        self.session.privileges.has_named(name)
     }
 
     fn state(&self) -> OkInfo {

@@ -7,8 +7,9 @@ use sys::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Hooks(AtomicU32);
 
-/// The bit after those of `EventSet`: a plugin restricts access.
+/// Bits after those of `EventSet`: a plugin restricts access; a sink wants changes.
 const RESTRICTS: u32 = 1 << 31;
+const SINKS: u32 = 1 << 30;
 
 impl Hooks {
     /// Whether an observer wants one of these events.
@@ -23,11 +24,19 @@ impl Hooks {
         self.0.load(Ordering::Relaxed) & RESTRICTS != 0
     }
 
+    /// Whether anybody may want written rows.
+    #[inline]
+    pub(crate) fn watches_rows(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & (EventSet::ROWS.bits() | SINKS) != 0
+    }
+
     /// Asks the plugins again.
     pub(crate) fn refresh(&self, registry: &Registry) {
         let wanted = registry.observers().iter().map(|observer| observer.events());
         let events = wanted.fold(EventSet::NONE, |all, events| all | events);
         let restricts = if registry.authorizers().is_empty() { 0 } else { RESTRICTS };
-        self.0.store(events.bits() | restricts, Ordering::Relaxed);
+        let has_sinks = registry.change_sinks().iter().any(|sink| sink.is_active());
+        let sinks = if has_sinks { SINKS } else { 0 };
+        self.0.store(events.bits() | restricts | sinks, Ordering::Relaxed);
     }
 }

@@ -8,11 +8,13 @@ use plugin_api::{
 use programs::Running;
 use syntax::ast::Statement;
 
+use crate::changes::{Changes, OwnedFacts};
 use crate::result_counts::{CountingSink, ResultCounts};
 use crate::schema_changes::changes_of;
 use crate::server::Server;
 use crate::session::Session;
 use crate::status::{Counter, NAMES};
+use crate::watched_rows::RowWatcher;
 
 impl Server {
     /// Calls `tell` for each observer that wants one of these events.
@@ -106,7 +108,7 @@ impl Session {
         counts
     }
 
-    fn session_facts<'a>(&'a self, schema: Option<&'a str>) -> SessionFacts<'a> {
+    pub(crate) fn session_facts<'a>(&'a self, schema: Option<&'a str>) -> SessionFacts<'a> {
         let (user, host) = self.services.user.rsplit_once('@').unwrap_or(("", ""));
         let account = &self.services.current_user;
         SessionFacts { connection_id: self.shared.id, user, host, account, schema }
@@ -273,5 +275,26 @@ impl Session {
             self.server.tell(EventSet::AFTER_SCHEMA_CHANGE, tell);
         }
         result
+    }
+}
+
+impl Session {
+    /// Prepares the statement to tell of its rows.
+    #[cold]
+    pub(crate) fn watch_rows(&mut self) {
+        let schema = self.services.database.as_deref();
+        let session = OwnedFacts::of(&self.session_facts(schema));
+        let (registry, snapshot) = (self.server.registry(), self.server.catalog.snapshot());
+        let order = &self.transactions.home.changes;
+        match &mut self.transactions.watcher {
+            Some(watcher) => {
+                watcher.changes.session = session;
+                watcher.renew(registry, snapshot);
+            }
+            none => {
+                let changes = Changes::new(session, order.clone());
+                *none = Some(Box::new(RowWatcher::new(registry, snapshot, changes)));
+            }
+        }
     }
 }

@@ -255,6 +255,9 @@ impl Session {
         if let Some(wait) = planned.lock_wait {
             self.transactions.set_row_lock_timeout(wait);
         }
+        if self.server.hooks.watches_rows() {
+            self.watch_rows();
+        }
         if !planned.programs.is_empty() {
             let outcome = self.run_with_programs(planned, parameters, rows);
             self.after_program(planned);
@@ -334,6 +337,7 @@ impl Session {
             select_limit: self.settings.sql_select_limit.unwrap_or(u64::MAX),
             execution_mode: self.settings.execution_mode,
             parallel_degree: self.settings.parallel_degree,
+            watches_rows: self.server.hooks.watches_rows(),
             operator_memory_bytes: self.settings.operator_memory_bytes,
             temporary_files: self.settings.temporary_files.clone(),
         }

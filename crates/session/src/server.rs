@@ -14,6 +14,7 @@ use sys::io_times::IoTimes;
 use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
+use crate::change_order::ChangeOrder;
 use crate::deadline::Deadlines;
 use crate::hooks::Hooks;
 use crate::plan_cache::PlanCache;
@@ -86,6 +87,7 @@ pub struct Server {
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
     pub(crate) xa_branches: Arc<XaBranches>,
+    pub(crate) change_order: Arc<ChangeOrder>,
     /// Threads for all large scans, in addition to those of their sessions.
     pub(crate) scan_helpers: HelperLimit,
     pub(crate) logins: Logins,
@@ -170,6 +172,7 @@ impl Server {
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
             xa_branches,
+            change_order: Arc::default(),
             scan_helpers: HelperLimit::new(scan_helpers),
             logins,
             plan_cache,

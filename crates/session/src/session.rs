@@ -152,6 +152,7 @@ impl Session {
             locks: server.metadata_locks.clone(),
             branches: server.xa_branches.clone(),
             session: shared.clone(),
+            changes: server.change_order.clone(),
         };
         let transactions = Transactions::new(home, slot);
         let session = Session {

@@ -12,10 +12,13 @@ use engine_api::{
     TxnOptions,
 };
 use errors::{Error, Result, err};
-use exec::{Host, TransactionSource};
+use exec::{Host, RowMark, RowWatch, TransactionSource};
 use plugin_api::Registry;
 
+use crate::change_order::ChangeOrder;
+use crate::changes::Changes;
 use crate::process::SessionShared;
+use crate::watched_rows::RowWatcher;
 use crate::xa::{Branch, XaBranches};
 
 /// One engine's transaction.
@@ -29,6 +32,7 @@ struct Part {
 struct NamedSavepoint {
     name: String,
     places: Vec<(&'static str, Savepoint)>,
+    rows: RowMark,
 }
 
 /// Characteristics of the next transactions.
@@ -45,6 +49,7 @@ pub(crate) struct TransactionHome {
     pub(crate) locks: Arc<MetadataLocks>,
     pub(crate) branches: Arc<XaBranches>,
     pub(crate) session: Arc<SessionShared>,
+    pub(crate) changes: Arc<ChangeOrder>,
 }
 
 /// The session's transactions.
@@ -67,6 +72,8 @@ pub(crate) struct Transactions {
     /// Stored functions and triggers that run: their statements are part of the calling one.
     pub(crate) function_depth: u32,
     pub(crate) row_lock_timeout: Duration,
+    /// Set while somebody wants the rows that statements write.
+    pub(crate) watcher: Option<Box<RowWatcher>>,
 }
 
 impl Transactions {
@@ -87,6 +94,7 @@ impl Transactions {
             branch: None,
             function_depth: 0,
             row_lock_timeout: Duration::from_secs(50),
+            watcher: None,
         }
     }
 
@@ -149,6 +157,17 @@ impl Transactions {
     /// # Errors
     /// The first engine's error; the others are rolled back then.
     pub(crate) fn commit(&mut self) -> Result<CommitHandle> {
+        match self.take_changes() {
+            None => self.commit_parts(),
+            Some(changes) => {
+                let order = self.home.changes.clone();
+                order.commit(|| self.commit_parts(), |number| changes.tell(number))
+            }
+        }
+    }
+
+    fn commit_parts(&mut self) -> Result<CommitHandle> {
+        self.undo_rows_to(RowMark::default());
         self.explicit = false;
         self.savepoints.clear();
         let mut handle = CommitHandle::Durable;
@@ -202,6 +221,7 @@ impl Transactions {
     /// # Errors
     /// The first engine's error; all are ended anyway.
     pub(crate) fn rollback(&mut self) -> Result<()> {
+        self.undo_rows_to(RowMark::default());
         self.explicit = false;
         self.savepoints.clear();
         let mut result = Ok(());
@@ -216,6 +236,23 @@ impl Transactions {
         result
     }
 
+    /// Where the writes that are kept for sinks are now.
+    pub(crate) fn row_mark(&self) -> RowMark {
+        self.watcher.as_ref().map_or_else(RowMark::default, |watcher| watcher.mark())
+    }
+
+    /// Writes after a mark have been undone.
+    pub(crate) fn undo_rows_to(&mut self, mark: RowMark) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.undo_to(mark);
+        }
+    }
+
+    /// Takes the changes that sinks want.
+    pub(crate) fn take_changes(&mut self) -> Option<Changes> {
+        self.watcher.as_mut()?.changes.take()
+    }
+
     /// SAVEPOINT: replaces one of the same name.
     pub(crate) fn savepoint(&mut self, name: &str) {
         let key = name.to_lowercase();
@@ -226,7 +263,8 @@ impl Transactions {
             .filter(|part| part.txn.is_started())
             .map(|part| (part.engine.name(), part.txn.savepoint()))
             .collect();
-        self.savepoints.push(NamedSavepoint { name: key, places });
+        let rows = self.row_mark();
+        self.savepoints.push(NamedSavepoint { name: key, places, rows });
     }
 
     /// ROLLBACK TO SAVEPOINT: later savepoints are removed, this one stays.
@@ -237,6 +275,7 @@ impl Transactions {
         let position = self.find_savepoint(name)?;
         self.savepoints.truncate(position + 1);
         let places = self.savepoints[position].places.clone();
+        self.undo_rows_to(self.savepoints[position].rows);
         for part in &mut self.parts {
             if !part.txn.is_started() {
                 continue;
@@ -273,7 +312,11 @@ impl Transactions {
 }
 
 /// A statement without programs is run with the transactions alone.
-impl Host for Transactions {}
+impl Host for Transactions {
+    fn row_watch(&mut self) -> Option<&mut dyn RowWatch> {
+        self.watcher.as_deref_mut().map(|watcher| watcher as &mut dyn RowWatch)
+    }
+}
 
 impl TransactionSource for Transactions {
     #[inline]

@@ -40,8 +40,8 @@ impl World {
         let locks = Arc::new(MetadataLocks::new());
         let slot = locks.register(1);
         let branches = Arc::new(XaBranches::default());
-        let home =
-            TransactionHome { registry: Arc::new(Registry::default()), locks, branches, session };
+        let registry = Arc::new(Registry::default());
+        let home = TransactionHome { registry, locks, branches, session, changes: Arc::default() };
         let privileges = EffectivePrivileges::everything();
         World { globals, settings, privileges, transactions: Transactions::new(home, slot) }
     }

@@ -16,7 +16,7 @@ use describe::Information;
 use engine_api::{Engine, EngineIndex, Transaction};
 use errors::{Diagnostics, Error, Result, bail};
 use exec::{
-    Environment, ExecContext, ExecScratch, Host, Outcome, RowSink, StatementCall,
+    Environment, ExecContext, ExecScratch, Host, Outcome, RowSink, RowWatch, StatementCall,
     TransactionSource, TriggerRows,
 };
 use plugin_api::FunctionContext;
@@ -227,6 +227,10 @@ impl Host for Lender<'_> {
         });
         self.loaded[number] = known;
         outcome
+    }
+
+    fn row_watch(&mut self) -> Option<&mut dyn RowWatch> {
+        self.lent.session.transactions.row_watch()
     }
 
     fn call(&mut self, function: u32, args: Vec<Value>) -> Result<Value> {

@@ -18,6 +18,7 @@ use sys::sync::Mutex;
 use types::Value;
 use variables::Settings;
 
+use crate::changes::Changes;
 use crate::planned::Planned;
 use crate::statement_kind::commits_implicitly;
 use crate::status::Counter;
@@ -41,10 +42,12 @@ enum Standing {
 }
 
 /// The state of a prepared branch besides its changes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Detached {
     /// Keeps the definitions of the tables that it used.
     slot: Arc<MetadataSlot>,
+    /// What change sinks get when it commits; lost at a restart.
+    changes: Option<Changes>,
 }
 
 impl XaBranches {
@@ -59,7 +62,7 @@ impl XaBranches {
             };
             let tables = tables.into_iter().map(|table| (table, Usage::Write)).collect();
             let slot = locks.register_prepared(tables);
-            branches.insert(xid, Standing::Prepared(Detached { slot }));
+            branches.insert(xid, Standing::Prepared(Detached { slot, changes: None }));
         }
         if !branches.is_empty() {
             tracing::warn!(
@@ -182,6 +185,13 @@ impl State {
     fn refusal(self) -> Error {
         err!(XAER_RMFAIL, self.name())
     }
+}
+
+/// What becomes of a prepared branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decision {
+    Commit,
+    Rollback,
 }
 
 /// The branch that a session is in.
@@ -343,6 +353,7 @@ impl Transactions {
             bail!(XAER_NOTA);
         }
         branch.check_stands()?;
+        let changes = self.take_changes();
         let prepared = self.prepare(&name_of(xid));
         let taken = self.take_branch();
         let handle = match prepared {
@@ -354,7 +365,7 @@ impl Transactions {
         };
         if let Some(taken) = taken {
             let slot = self.home.locks.detach(&self.slot);
-            taken.leave_prepared(Detached { slot });
+            taken.leave_prepared(Detached { slot, changes });
         }
         self.home.session.counters.add(Counter::HANDLER_PREPARE, 1);
         Ok(to_wait_for(handle))
@@ -375,26 +386,42 @@ impl Transactions {
         &mut self,
         xid: &Xid,
         settings: &Settings,
-        decision: impl Fn(&dyn engine_api::Engine, &[u8]) -> engine_api::EngineResult<CommitHandle>,
+        decision: Decision,
     ) -> Result<CommitHandle> {
         let prepared = self.home.branches.take_prepared(xid);
-        let Some((taken, detached)) = prepared else { bail!(XAER_NOTA) };
+        let Some((taken, mut detached)) = prepared else { bail!(XAER_NOTA) };
         let (locks, session) = (&self.home.locks, &self.home.session);
         let (timeout, cancel) = (settings.lock_wait_timeout, &session.cancel);
         if let Err(error) = locks.wake(&detached.slot, session.id, timeout, cancel) {
             taken.leave_prepared(detached);
             return Err(error);
         }
-        let (name, mut handle, mut result) = (name_of(xid), CommitHandle::Durable, Ok(()));
-        for engine in self.home.registry.engines() {
-            match decision(&**engine, &name) {
-                Ok(CommitHandle::Durable) => {}
-                Ok(pending) => handle = pending,
-                Err(error) => result = result.and(Err(error.into_error(cancel))),
+        let name = name_of(xid);
+        let decide = || {
+            let (mut handle, mut result) = (CommitHandle::Durable, Ok(()));
+            for engine in self.home.registry.engines() {
+                let decided = match decision {
+                    Decision::Commit => engine.commit_prepared(&name),
+                    Decision::Rollback => {
+                        engine.rollback_prepared(&name).map(|()| CommitHandle::Durable)
+                    }
+                };
+                match decided {
+                    Ok(CommitHandle::Durable) => {}
+                    Ok(pending) => handle = pending,
+                    Err(error) => result = result.and(Err(error.into_error(cancel))),
+                }
             }
-        }
+            result.map(|()| handle)
+        };
+        let result = match (decision, detached.changes.take()) {
+            (Decision::Commit, Some(changes)) => {
+                self.home.changes.commit(decide, |number| changes.tell(number))
+            }
+            (Decision::Commit, None) | (Decision::Rollback, _) => decide(),
+        };
         locks.unregister(&detached.slot);
-        result.map(|()| handle)
+        result
     }
 
     /// The session's branch, which `xid` must be; `None` when it is not in a branch: only a prepared branch can be meant.
@@ -432,7 +459,7 @@ impl Transactions {
                 self.leave_branch();
                 handle
             }
-            None => self.decide(xid, around.settings, |engine, name| engine.commit_prepared(name)),
+            None => self.decide(xid, around.settings, Decision::Commit),
         }?;
         self.home.session.counters.add(Counter::HANDLER_COMMIT, 1);
         Ok(to_wait_for(handle))
@@ -443,10 +470,7 @@ impl Transactions {
             Some(branch) if branch.state == State::Active => Err(State::Active.refusal()),
             Some(_) => self.roll_back_branch(),
             None => {
-                let undo = |engine: &dyn engine_api::Engine, name: &[u8]| {
-                    engine.rollback_prepared(name).map(|()| CommitHandle::Durable)
-                };
-                self.decide(xid, settings, undo)?;
+                self.decide(xid, settings, Decision::Rollback)?;
                 self.home.session.counters.add(Counter::HANDLER_ROLLBACK, 1);
                 Ok(())
             }

@@ -1,13 +1,17 @@
 //! The filter document: which events the log takes.
 //!
 //! `{"rules": [{"user": "app%", "host": "10.%", "schema": "shop", "event": ["statement"], "command": ["UPDATE", "DELETE"], "log": true}],
-//! "default": false}`: the first rule that fits decides; a field that a rule lacks fits everything. An empty text logs all.
+//! "default": false}`: the first rule that fits decides; a field that a rule lacks fits everything. An empty text logs all. Changes of rows are
+//! logged only where a rule names the event `row`.
 
 use errors::{Error, ErrorCode, Result};
 use serde_json::{Map, Value};
 
 /// The names of events.
-const EVENTS: [&str; 5] = ["connect", "disconnect", "login_failure", "schema_change", "statement"];
+const EVENTS: [&str; 6] =
+    ["connect", "disconnect", "login_failure", "row", "schema_change", "statement"];
+/// The event that rules have to name.
+const ROW: &str = "row";
 
 /// Which events the log takes.
 #[derive(Debug, Default)]
@@ -22,6 +26,7 @@ struct Rule {
     users: Vec<String>,
     hosts: Vec<String>,
     schemas: Vec<String>,
+    tables: Vec<String>,
     events: Vec<String>,
     commands: Vec<String>,
     skips: bool,
@@ -34,6 +39,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) user: &'a str,
     pub(crate) host: &'a str,
     pub(crate) schema: &'a str,
+    /// Of a row or a schema change; else empty.
+    pub(crate) table: &'a str,
     pub(crate) command: &'a str,
 }
 
@@ -64,6 +71,7 @@ impl Rule {
                 "user" => rule.users = texts(name, value)?,
                 "host" => rule.hosts = texts(name, value)?,
                 "schema" => rule.schemas = texts(name, value)?,
+                "table" => rule.tables = texts(name, value)?,
                 "event" => rule.events = texts(name, value)?,
                 "command" => rule.commands = texts(name, value)?,
                 "log" => rule.skips = !truth(name, value)?,
@@ -78,6 +86,10 @@ impl Rule {
         }
     }
 
+    fn names(&self, event: &str) -> bool {
+        self.events.iter().any(|known| known == event)
+    }
+
     fn fits(&self, facts: &Facts<'_>) -> bool {
         let fits = |patterns: &[String], name: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| is_like(pattern, name))
@@ -85,6 +97,8 @@ impl Rule {
         fits(&self.users, facts.user)
             && fits(&self.hosts, facts.host)
             && fits(&self.schemas, facts.schema)
+            && fits(&self.tables, facts.table)
+            && (facts.event != ROW || self.names(ROW))
             && fits(&self.events, facts.event)
             && fits(&self.commands, facts.command)
     }
@@ -144,7 +158,29 @@ impl Filter {
     /// Whether the log takes the event.
     pub(crate) fn takes(&self, facts: &Facts<'_>) -> bool {
         let rule = self.rules.iter().find(|rule| rule.fits(facts));
-        !rule.map_or(self.skips_rest, |rule| rule.skips)
+        !rule.map_or(self.skips_rest || facts.event == ROW, |rule| rule.skips)
+    }
+
+    /// Whether the log may take an event, whoever causes it.
+    pub(crate) fn may_take(&self, event: &str) -> bool {
+        let may = |rule: &Rule| match event {
+            ROW => rule.names(ROW),
+            _ => rule.events.is_empty() || rule.names(event),
+        };
+        self.rules.iter().any(|rule| may(rule) && !rule.skips) || (!self.skips_rest && event != ROW)
+    }
+
+    /// Whether the log may take rows of a table.
+    pub(crate) fn may_take_rows(&self, schema: &str, table: &str) -> bool {
+        let fits = |patterns: &[String], name: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| is_like(pattern, name))
+        };
+        self.rules.iter().any(|rule| {
+            rule.names(ROW)
+                && !rule.skips
+                && fits(&rule.schemas, schema)
+                && fits(&rule.tables, table)
+        })
     }
 }
 
@@ -153,7 +189,7 @@ mod tests {
     use super::*;
 
     fn facts<'a>(user: &'a str, schema: &'a str, command: &'a str) -> Facts<'a> {
-        Facts { event: "statement", user, host: "10.0.0.1", schema, command }
+        Facts { event: "statement", user, host: "10.0.0.1", schema, table: "", command }
     }
 
     #[test]
@@ -166,6 +202,21 @@ mod tests {
         assert!(filter.takes(&facts("ann", "shop", "SELECT")));
         assert!(!filter.takes(&facts("ann", "other", "SELECT")));
         assert!(Filter::parse("").expect("no filter").takes(&facts("a", "", "SELECT")));
+    }
+
+    #[test]
+    fn rows_are_logged_only_where_a_rule_names_them() {
+        let all = Filter::parse("").expect("no filter");
+        let row = |table| Facts { event: "row", table, ..facts("a", "shop", "UPDATE") };
+        assert!(!all.takes(&row("t")) && !all.may_take("row") && all.may_take("statement"));
+        let text = r#"{"rules": [{"schema": "shop", "log": true},
+            {"event": "row", "schema": "shop", "table": "pay%"}], "default": false}"#;
+        let filter = Filter::parse(text).expect("a filter");
+        assert!(filter.takes(&row("payments")) && !filter.takes(&row("carts")));
+        assert!(filter.may_take_rows("shop", "pay") && !filter.may_take_rows("other", "pay"));
+        assert!(filter.may_take("row") && filter.may_take("connect"));
+        let nothing = Filter::parse(r#"{"default": false}"#).expect("a filter");
+        assert!(EVENTS.iter().all(|event| !nothing.may_take(event)));
     }
 
     #[test]

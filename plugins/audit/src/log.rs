@@ -10,7 +10,8 @@ use errors::{Error, Result};
 use plugin_api::variable::{Definition, Kind};
 use plugin_api::{
     BackgroundJob, ConnectionEvent, EventSet, GlobalValue, LogSink, LoginFailure, Observer,
-    RunningJob, SchemaChange, SessionFactory, SessionFacts, StatementEnd, StatementEvent,
+    RowChangeKind, RowEvent, RunningJob, SchemaChange, SessionFactory, SessionFacts, StatementEnd,
+    StatementEvent,
 };
 use serde_json::{Value, json};
 use sys::files::{Existing, File};
@@ -115,6 +116,10 @@ pub(crate) struct AuditLog {
     recent: Mutex<Recent>,
 }
 
+fn now_micros() -> i64 {
+    i64::try_from(sys::clock::wall().as_micros()).unwrap_or(i64::MAX)
+}
+
 fn timestamp(micros: i64) -> String {
     let at = FixedOffset::utc().utc_to_local(micros);
     let mut text = Vec::new();
@@ -151,7 +156,7 @@ impl AuditLog {
     }
 
     /// Takes an event, if the filter does.
-    fn take(&self, facts: &Facts<'_>, line: impl FnOnce() -> Value) {
+    fn take<L: std::fmt::Display>(&self, facts: &Facts<'_>, line: impl FnOnce() -> L) {
         if !self.filter().takes(facts) {
             return;
         }
@@ -234,7 +239,7 @@ impl AuditLog {
 
 fn facts<'a>(event: &'static str, session: &SessionFacts<'a>, command: &'a str) -> Facts<'a> {
     let schema = session.schema.unwrap_or_default();
-    Facts { event, user: session.user, host: session.host, schema, command }
+    Facts { event, user: session.user, host: session.host, schema, table: "", command }
 }
 
 impl Observer for AuditLog {
@@ -242,12 +247,54 @@ impl Observer for AuditLog {
         "audit_log"
     }
 
+    /// Those that the filter may take.
     fn events(&self) -> EventSet {
-        EventSet::AFTER_STATEMENT
-            | EventSet::AFTER_SCHEMA_CHANGE
-            | EventSet::CONNECT
-            | EventSet::DISCONNECT
-            | EventSet::LOGIN_FAILURE
+        let filter = self.filter();
+        let events = [
+            ("statement", EventSet::AFTER_STATEMENT),
+            ("schema_change", EventSet::AFTER_SCHEMA_CHANGE),
+            ("connect", EventSet::CONNECT),
+            ("disconnect", EventSet::DISCONNECT),
+            ("login_failure", EventSet::LOGIN_FAILURE),
+            ("row", EventSet::AFTER_ROW),
+        ];
+        let wanted = events.into_iter().filter(|(name, _)| filter.may_take(name));
+        wanted.fold(EventSet::NONE, |all, (_, event)| all | event)
+    }
+
+    fn wants_rows_of(&self, schema: &str, table: &str) -> bool {
+        self.filter().may_take_rows(schema, table)
+    }
+
+    fn after_row(&self, event: &RowEvent<'_>) {
+        let RowEvent { session, change } = event;
+        let command = match change.kind() {
+            RowChangeKind::Insert => "INSERT",
+            RowChangeKind::Update => "UPDATE",
+            RowChangeKind::Delete => "DELETE",
+        };
+        let facts = Facts {
+            event: "row",
+            user: session.user,
+            host: session.host,
+            schema: change.schema,
+            table: change.table,
+            command,
+        };
+        let row = |row: Option<&[types::Value]>| {
+            let text = row.and_then(|row| change.json(row).ok());
+            text.unwrap_or_else(|| "null".to_owned())
+        };
+        self.take(&facts, || {
+            let mut line = base("row", now_micros(), session);
+            line["command"] = json!(command);
+            line["schema"] = json!(change.schema);
+            line["table"] = json!(change.table);
+            // As texts, so that every digit of a number stays.
+            let mut text = line.to_string();
+            text.pop();
+            format!("{text},\"old\":{},\"new\":{}}}", row(change.old), row(change.new))
+        });
     }
 
     fn after_statement(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) {
@@ -273,11 +320,11 @@ impl Observer for AuditLog {
             user: change.session.user,
             host: change.session.host,
             schema: change.schema,
+            table: change.table.unwrap_or_default(),
             command,
         };
         self.take(&facts, || {
-            let now = i64::try_from(sys::clock::wall().as_micros()).unwrap_or(i64::MAX);
-            let mut line = base("schema_change", now, &change.session);
+            let mut line = base("schema_change", now_micros(), &change.session);
             line["command"] = json!(command);
             line["schema"] = json!(change.schema);
             line["table"] = json!(change.table);
@@ -305,7 +352,8 @@ impl Observer for AuditLog {
 
     fn login_failed(&self, failure: &LoginFailure<'_>) {
         let LoginFailure { user, host, error, at_micros } = *failure;
-        let facts = Facts { event: "login_failure", user, host, schema: "", command: "" };
+        let facts =
+            Facts { event: "login_failure", user, host, schema: "", table: "", command: "" };
         /// ER_ACCESS_DENIED_ERROR.
         const ACCESS_DENIED: u16 = 1045;
         self.take(&facts, || {
@@ -386,7 +434,8 @@ mod tests {
     #[test]
     fn a_full_queue_counts_what_it_cannot_take() {
         let log = AuditLog::default();
-        let facts = Facts { event: "connect", user: "u", host: "h", schema: "", command: "" };
+        let facts =
+            Facts { event: "connect", user: "u", host: "h", schema: "", table: "", command: "" };
         for _ in 0..LINES_MAX + 3 {
             log.take(&facts, || json!({}));
         }

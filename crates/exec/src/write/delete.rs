@@ -9,9 +9,9 @@ use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
 use super::target_rows::{TargetRows, VisitedRows};
 use super::update::has_join;
+use super::watched::{delete_row, is_watched};
 use super::{atomically, foreign, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
-use crate::fulltext::delete_row;
 use crate::ops::NodeCompiler;
 use crate::output::{self, ComputedRow, Output};
 use crate::run::{Body, Run};
@@ -102,7 +102,7 @@ impl DeleteProgram {
         let (Some(point), [(table, _)]) = (&self.point, &self.targets[..]) else {
             return Ok(false);
         };
-        if !run.function.diagnostics.is_empty() {
+        if !run.function.diagnostics.is_empty() || is_watched(table, run) {
             return Ok(false);
         }
         let is_deleted = point.delete(&self.target_rows, table, run)?;

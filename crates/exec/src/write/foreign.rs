@@ -12,7 +12,7 @@ use types::{StoreMode, Value};
 use super::Written;
 use super::row::Strictness;
 use super::table::{ForeignKey, WriteTable};
-use crate::fulltext::{delete_row, update_row};
+use super::watched::{delete_row, update_row};
 use crate::run::Run;
 
 /// Rows on a path of cascades, the statement's own counted; longer ones are refused, as in the reference.

@@ -9,6 +9,7 @@ mod table;
 mod target_rows;
 mod trigger;
 mod update;
+mod watched;
 
 use engine_api::{EngineError, EngineIndex, Savepoint};
 use errors::{Condition, Error, ErrorCode, Level, Result};
@@ -33,6 +34,7 @@ pub(crate) fn atomically<'r, T>(
     for engine in others {
         savepoints.push((*engine, run.transaction(*engine)?.savepoint()));
     }
+    let mark = watched::mark(run);
     let outcome = together(engines, run, write);
     let outcome = match strict_failure(run) {
         // The first fault is the statement's error.
@@ -44,6 +46,7 @@ pub(crate) fn atomically<'r, T>(
             let undone = run.transaction(engine)?.rollback_to(savepoint);
             run.engine(undone)?;
         }
+        watched::undo_to(mark, run);
     }
     outcome
 }
@@ -54,8 +57,8 @@ fn together<'r, T>(
     run: &mut Run<'r>,
     write: impl FnOnce(&mut Run<'r>) -> Result<T>,
 ) -> Result<T> {
-    if run.host.has_programs() {
-        // Other statements run in between.
+    if run.host.has_programs() || run.env.settings.watches_rows {
+        // Other statements run in between, or rows are read before they are written.
         return write(run);
     }
     for engine in engines {

@@ -10,10 +10,10 @@ use super::point::PointRow;
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
 use super::target_rows::{TargetRows, VisitedRows};
+use super::watched::{is_watched, update_row};
 use super::{Written, atomically, foreign, ignored};
 use crate::buffers::RecordBuffers;
 use crate::context::{ExecContext, Outcome};
-use crate::fulltext::update_row;
 use crate::ops::NodeCompiler;
 use crate::run::{Body, Run};
 
@@ -248,7 +248,7 @@ impl UpdateProgram {
     /// Updates the one row, if the statement needs nothing else. False: nothing has been done.
     fn update_point(&self, outcome: &mut Outcome, run: &mut Run<'_>) -> Result<bool> {
         let (Some(point), [target]) = (&self.point, &self.targets[..]) else { return Ok(false) };
-        if !run.function.diagnostics.is_empty() {
+        if !run.function.diagnostics.is_empty() || is_watched(&target.table, run) {
             return Ok(false);
         }
         let strictness = Strictness::of(run, self.ignore);

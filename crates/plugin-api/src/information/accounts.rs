@@ -23,6 +23,10 @@ pub trait AccountInformation {
     fn grants(&self, account: Option<&str>) -> Result<Vec<String>>;
     /// The session's `user@host`.
     fn current_user(&self) -> String;
+    /// Whether the session's account has a global or dynamic privilege, given in capitals.
+    fn has_privilege(&self, _name: &str) -> bool {
+        false
+    }
 }
 
 /// An account, as information tables see it.

@@ -1,0 +1,42 @@
+//! Who is told of the rows that a statement writes. While nobody wants to be, a statement tests one setting for each row.
+
+use engine_api::TableId;
+use errors::Result;
+use types::Value;
+
+/// A row that is written: the stored columns in the order of the record.
+#[derive(Clone, Copy, Debug)]
+pub struct RowWrite<'w> {
+    /// The table.
+    pub table: TableId,
+    /// The row before; none when it is new.
+    pub old: Option<&'w [Value]>,
+    /// The row after; none when it goes.
+    pub new: Option<&'w [Value]>,
+}
+
+/// A place among the writes of a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowMark {
+    /// Writes that are kept.
+    pub kept: usize,
+    /// Writes that found no room.
+    pub lost: u64,
+}
+
+/// Is told of the rows that statements write.
+pub trait RowWatch {
+    /// Whether somebody wants the rows of a table.
+    fn wants(&mut self, table: TableId) -> bool;
+    /// A row of such a table will be written.
+    ///
+    /// # Errors
+    /// Refuses the statement.
+    fn before(&mut self, write: &RowWrite<'_>) -> Result<()>;
+    /// A row was written.
+    fn after(&mut self, write: &RowWrite<'_>);
+    /// Where the transaction is now.
+    fn mark(&self) -> RowMark;
+    /// What was written after a mark has been undone.
+    fn undo_to(&mut self, mark: RowMark);
+}

@@ -33,6 +33,7 @@ pub(crate) fn known(
         Box::new(query_log::LoggingQuery),
         Box::new(audit::Audit),
         Box::new(syslog::Syslog),
+        Box::new(change_log::ChangeLogPlugin),
         Box::new(user_locks::UserLocks),
         Box::new(policies::SimpleUserPolicy),
         Box::new(policies::RegexPolicy),

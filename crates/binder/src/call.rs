@@ -128,7 +128,9 @@ impl<'b> Binder<'b> {
         }
         let called = call.name.text.to_ascii_uppercase();
         let Some(function) = self.input.registry.function(&called) else {
-            if call.arg_names.iter().any(Option::is_some) {
+            // The function of a plugin that is not loaded is missing, with names or without.
+            let has_names = call.arg_names.iter().any(Option::is_some);
+            if has_names && !self.input.registry.may_come(&called) {
                 bail!(WRONG_PARAMETERS_TO_STORED_FCT, format!("`{}`", call.name.text));
             }
             return self.bind_stored_function(call);

@@ -26,6 +26,10 @@ pub enum Object<'a> {
 pub trait Authorizer: Send + Sync {
     /// Its name.
     fn name(&self) -> &'static str;
+    /// Whether it denies anything as things are. Asked when the plugin is loaded and after a change of a global variable.
+    fn is_active(&self) -> bool {
+        true
+    }
     /// Whether it denies the object. What no authorizer denies is left to the privileges.
     fn denies(&self, subject: &Subject<'_>, object: &Object<'_>) -> bool;
 }

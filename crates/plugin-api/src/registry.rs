@@ -256,6 +256,11 @@ impl Registry {
         self.removable.contains(name)
     }
 
+    /// Whether a known plugin, loaded or not, has the scalar function called `name` (upper case).
+    pub fn may_come(&self, name: &str) -> bool {
+        self.modules.iter().any(|module| module.slots().functions.contains_key(name))
+    }
+
     /// What a plugin keeps for its functions under this name.
     pub fn shared_state(&self, name: &str) -> Option<SharedState> {
         self.states.get(name).cloned()

@@ -34,7 +34,8 @@ impl Hooks {
     pub(crate) fn refresh(&self, registry: &Registry) {
         let wanted = registry.observers().iter().map(|observer| observer.events());
         let events = wanted.fold(EventSet::NONE, |all, events| all | events);
-        let restricts = if registry.authorizers().is_empty() { 0 } else { RESTRICTS };
+        let has_policy = registry.authorizers().iter().any(|policy| policy.is_active());
+        let restricts = if has_policy { RESTRICTS } else { 0 };
         let has_sinks = registry.change_sinks().iter().any(|sink| sink.is_active());
         let sinks = if has_sinks { SINKS } else { 0 };
         self.0.store(events.bits() | restricts | sinks, Ordering::Relaxed);

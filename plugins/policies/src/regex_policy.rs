@@ -129,6 +129,11 @@ impl Authorizer for Policy {
         "regex_policy"
     }
 
+    /// By the name of the file, which is known before its rules.
+    fn is_active(&self) -> bool {
+        !self.file.text().is_empty()
+    }
+
     fn denies(&self, subject: &Subject<'_>, object: &Object<'_>) -> bool {
         let rules = self.rules.read().clone();
         let table;
@@ -197,6 +202,14 @@ mod tests {
         assert!(denies("bob", Object::Table("app", "secrets")));
         assert!(!denies("bob", Object::Table("app", "plain")));
         assert!(denies("bob", Object::Process("ann")));
+    }
+
+    #[test]
+    fn without_a_file_it_is_not_asked() {
+        let policy = Policy::default();
+        assert!(!policy.is_active());
+        policy.file.store(Value::text("rules"));
+        assert!(policy.is_active(), "before its rules are read: nothing is let through in between");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `INSTALL PLUGIN x SONAME 'x.wasm'`: a module that describes its functions becomes a plugin.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use errors::Result;
@@ -9,6 +10,7 @@ use plugin_api::{
     ArgInfo, Arity, BindContext, BoundFunction, Coercion, MadeBinding, Plugin, PluginInfo,
     PluginLoader, Registrar,
 };
+use sys::sync::Mutex;
 use types::{DataType, Value};
 
 use crate::code::Code;
@@ -25,11 +27,31 @@ const DESCRIPTION_BYTES_MAX: u64 = 64 << 10;
 /// Reads `.wasm` files.
 pub(crate) struct WasmLoader {
     limits: Limits,
+    names: Names,
+}
+
+/// Texts that live as long as the server, as names of functions do: a plan may outlive its plugin. Each text is kept once, however often
+/// its plugin is installed.
+#[derive(Default)]
+struct Names(Mutex<HashSet<&'static str>>);
+
+impl Names {
+    fn keep(&self, text: String) -> &'static str {
+        let mut known = self.0.lock();
+        match known.get(text.as_str()) {
+            Some(kept) => kept,
+            None => {
+                let kept: &'static str = Box::leak(text.into_boxed_str());
+                known.insert(kept);
+                kept
+            }
+        }
+    }
 }
 
 impl WasmLoader {
     pub(crate) fn new(limits: Limits) -> WasmLoader {
-        WasmLoader { limits }
+        WasmLoader { limits, names: Names::default() }
     }
 }
 
@@ -39,7 +61,7 @@ impl PluginLoader for WasmLoader {
     }
 
     fn load(&self, name: &str, contents: &[u8]) -> Result<Box<dyn Plugin>> {
-        let plugin = ModulePlugin::new(name, contents, &self.limits);
+        let plugin = ModulePlugin::new(name, contents, self);
         Ok(Box::new(plugin.map_err(|failure| failure.of_definition(name))?))
     }
 }
@@ -60,11 +82,6 @@ struct ModulePlugin {
     functions: Vec<Arc<Function>>,
 }
 
-/// Keeps a text as long as the server runs: the names of functions live as long as any plan. There are as many as an administrator installs.
-fn kept(text: String) -> &'static str {
-    Box::leak(text.into_boxed_str())
-}
-
 /// The text that the module returns from `squall_describe`.
 fn describe(code: &Code) -> Result<Description, Failure> {
     let mut guest = code.take()?;
@@ -79,11 +96,11 @@ fn describe(code: &Code) -> Result<Description, Failure> {
 }
 
 impl ModulePlugin {
-    fn new(name: &str, contents: &[u8], limits: &Limits) -> Result<ModulePlugin, Failure> {
+    fn new(name: &str, contents: &[u8], loader: &WasmLoader) -> Result<ModulePlugin, Failure> {
         if !contents.starts_with(b"\0asm") {
             return Err(Failure::guest("the file is not a WebAssembly module"));
         }
-        let code = Code::new(contents, limits)?;
+        let code = Code::new(contents, &loader.limits)?;
         let description = describe(&code)?;
         let takes_nulls = code.function("squall_takes_nulls").is_some();
         let mut functions = Vec::new();
@@ -103,8 +120,10 @@ impl ModulePlugin {
                 )));
             }
             functions.push(Arc::new(Function {
-                name: kept(described.name.to_ascii_uppercase()),
-                help: kept(format!("{}: a function of the plugin {name}.", described.name)),
+                name: loader.names.keep(described.name.to_ascii_uppercase()),
+                help: loader
+                    .names
+                    .keep(format!("{}: a function of the plugin {name}.", described.name)),
                 described: described.clone(),
                 signature,
             }));
@@ -160,4 +179,17 @@ fn bound(code: Arc<Code>, function: Arc<Function>) -> BoundFunction {
         Ok(result.map_or(Value::Null, |typed| typed.value))
     });
     bound.with_nulls()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Names;
+
+    #[test]
+    fn a_name_is_kept_once() {
+        let names = Names::default();
+        let first = names.keep("F".to_owned());
+        assert!(std::ptr::eq(first, names.keep("F".to_owned())));
+        assert_eq!((names.keep("G".to_owned()), names.0.lock().len()), ("G", 2));
+    }
 }

@@ -20,8 +20,14 @@ pub struct Watched {
     server: Server,
 }
 
+/// The function that checks whether an account may run a plan.
+const ACCESS_CHECK: &str = "check_plan_privileges";
+
 /// Instructions by thread: its number and name.
-pub struct Counts(BTreeMap<u32, (String, u64)>);
+pub struct Counts {
+    threads: BTreeMap<u32, (String, u64)>,
+    access_check: u64,
+}
 
 impl Watched {
     /// Starts `program`.
@@ -65,7 +71,7 @@ impl Watched {
         self.forget()?;
         self.ask(&["dump"])?;
         let names = self.thread_names()?;
-        let mut counts = BTreeMap::new();
+        let (mut counts, mut access_check) = (BTreeMap::new(), 0);
         for path in self.dumps()? {
             let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
             let header = |key: &str| {
@@ -78,8 +84,9 @@ impl Watched {
             let thread = thread as u32;
             let name = names.get(&thread).cloned().unwrap_or_else(|| ENDED.into());
             counts.insert(thread, (name, count));
+            access_check += of_function(&text, ACCESS_CHECK);
         }
-        Ok(Counts(counts))
+        Ok(Counts { threads: counts, access_check })
     }
 
     /// Removes callgrind's previous files: each dump of a thread's counts is a new one.
@@ -134,19 +141,63 @@ impl Watched {
     }
 }
 
+/// Instructions of the function whose name contains `name`, those of its calls included, in a file of callgrind.
+fn of_function(text: &str, name: &str) -> u64 {
+    // A name stands at the first use of its number: `fn=(7) name`, `cfn=(7)`.
+    let mut numbers = Vec::new();
+    let (mut is_inside, mut sum) = (false, 0);
+    for line in text.lines() {
+        let function = line.strip_prefix("fn=").or_else(|| line.strip_prefix("cfn="));
+        if let Some(function) = function {
+            let number = function.split(' ').next().unwrap_or_default();
+            if function.contains(name) {
+                numbers.push(number);
+            }
+            if line.starts_with("fn=") {
+                is_inside = numbers.contains(&number);
+            }
+        } else if is_inside
+            && line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first))
+        {
+            let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<u64>().ok());
+            sum += cost.unwrap_or(0);
+        }
+    }
+    sum
+}
+
 impl Counts {
+    /// Of the check whether the account may run the plan.
+    pub fn of_access_check(&self) -> u64 {
+        self.access_check
+    }
+
     /// Of the threads that run statements.
     pub fn of_statements(&self) -> u64 {
-        let workers = self.0.values().filter(|(name, _)| name == WORKER || name == ENDED);
+        let workers = self.threads.values().filter(|(name, _)| name == WORKER || name == ENDED);
         workers.map(|(_, count)| count).sum()
     }
 }
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (thread, (name, count)) in self.0.iter().filter(|(_, (_, count))| *count > 0) {
+        for (thread, (name, count)) in self.threads.iter().filter(|(_, (_, count))| *count > 0) {
             write!(f, "{thread} {name}: {count}  ")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_function;
+
+    #[test]
+    fn a_function_has_its_own_instructions_and_those_of_its_calls() {
+        let text = "thread: 1\nfn=(1) a::first\n10 5\ncfn=(2) a::check\ncalls=3 20\n+1 30\n12 1\n\n\
+                    fn=(2)\n20 7\n+1 2\ncfn=(3) a::inner\ncalls=1 30\n22 11\n\nfn=(3)\n30 11\n";
+        assert_eq!(of_function(text, "a::check"), 20);
+        assert_eq!(of_function(text, "a::inner"), 11);
+        assert_eq!(of_function(text, "a::other"), 0);
     }
 }

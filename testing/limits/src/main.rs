@@ -3,6 +3,7 @@
 
 mod enums;
 mod packets;
+mod plugins;
 mod prepared;
 mod process;
 
@@ -31,6 +32,7 @@ type Check = fn(&Options) -> Result<(), String>;
 const CHECKS: &[(&str, Check)] = &[
     ("enums", enums::check),
     ("packets", packets::check),
+    ("plugins", plugins::check),
     ("prepared-equal", prepared::equal_texts),
     ("prepared-distinct", prepared::distinct_texts),
     ("prepared-faster", prepared::faster_than_text),

@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import { selectIfThere, show, type Item } from './api';
 import { openQuery } from './query';
 import { micro } from './trends';
-import { Bar, Button, Dialog, Failure, Field, Loading, useLoad } from './ui';
+import { Bar, Button, Dialog, Failure, Field, Loading, SqlStep, useLoad } from './ui';
 
 const SPARK = 40;
 function Spark({ values, label }: { values: number[]; label: string }) {
@@ -16,6 +16,8 @@ function Spark({ values, label }: { values: number[]; label: string }) {
 const ORDERS: [key: string, label: string][] = [['total', 'time in all'], ['mean', 'mean time'], ['n', 'runs'], ['cpu', 'processor time'], ['examined', 'rows read'], ['errs', 'errors']];
 const SQL = 'SELECT digest AS d, schema_name AS s, digest_text AS t, count_star AS n, sum_timer_wait AS total, avg_timer_wait AS mean, max_timer_wait AS most, quantile_95 AS p95, quantile_99 AS p99, sum_cpu_time AS cpu, sum_lock_time AS locked, '
   + 'sum_rows_sent AS sent, sum_rows_examined AS examined, sum_rows_affected AS changed, sum_errors AS errs, sum_warnings AS warned, sum_no_index_used AS unindexed, sum_created_tmp_disk_tables AS disk, first_seen AS first, last_seen AS seen, query_sample_text AS sample FROM performance_schema.events_statements_summary_by_digest ORDER BY sum_timer_wait DESC, last_seen DESC LIMIT 200';
+
+const START = "UPDATE performance_schema.setup_consumers SET enabled = 'YES' WHERE name = 'statements_digest'";
 
 const pico = (value: Item[string]): string => micro(Number(value ?? 0) / 1e6);
 const whole = (value: Item[string]): string => Number(value ?? 0).toLocaleString();
@@ -55,6 +57,8 @@ export function Digests({ turn }: { turn: number }) {
     }
     return rows;
   }, [turn]);
+  const isOff = useLoad(async () => (await selectIfThere("SELECT 1 FROM performance_schema.setup_consumers WHERE name = 'statements_digest' AND enabled = 'NO'")).length > 0, [Math.floor(turn / 5)]);
+  const [starting, setStarting] = useState(false);
   if (!value) return error ? <Failure error={error} /> : <Loading what="statements" />;
   const isTimed = value.some((row) => Number(row.total) > 0);
   const all = Math.max(1, value.reduce((sum, row) => sum + Number(row.total), 0));
@@ -65,6 +69,8 @@ export function Digests({ turn }: { turn: number }) {
       <Field label="By"><select value={order} onChange={(event) => setOrder(event.currentTarget.value)}>{ORDERS.map(([key, label]) => <option key={key} value={key}>{label}</option>)}</select></Field>
     </div>
     {!isTimed && rows.length > 0 && <p class="muted">The server lists its statements and does not time them.</p>}
+    {isOff.value && <div class="actions"><Button label="Begin to time statements" onClick={() => setStarting(true)} /></div>}
+    {starting && <Dialog title="Begin to time statements" onClose={() => setStarting(false)}><p>Each statement is then counted and timed by its digest, until the server stops.</p><SqlStep sql={START} onDone={() => { setStarting(false); isOff.again(); }} /></Dialog>}
     {!rows.length && <p class="muted">No statement yet.</p>}
     <ul class="digests" aria-label="Statements by digest">{rows.map((row) => (
       <li key={keyOf(row)}><button type="button" onClick={() => setOpen(row)}>

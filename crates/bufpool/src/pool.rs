@@ -246,6 +246,7 @@ impl Pool {
     /// As `optimistic`.
     pub fn optimistic_once(&self, no: PageNo) -> io::Result<Optimistic<'_>> {
         let entry = self.entry(no)?;
+        sys::usage::count_page();
         loop {
             let version = entry.latch.version();
             let frame = entry.frame.load(Ordering::Relaxed);
@@ -278,6 +279,7 @@ impl Pool {
     pub fn try_optimistic(&self, no: PageNo) -> io::Result<Option<Optimistic<'_>>> {
         let entry = self.entry(no)?;
         let Some(version) = entry.latch.try_version() else { return Ok(None) };
+        sys::usage::count_page();
         let frame = entry.frame.load(Ordering::Relaxed);
         if frame == NO_FRAME {
             return Ok(None);
@@ -311,6 +313,7 @@ impl Pool {
     /// As `optimistic`.
     pub fn exclusive(&self, no: PageNo) -> io::Result<Exclusive<'_>> {
         let entry = self.entry(no)?;
+        sys::usage::count_page();
         entry.latch.lock_exclusive();
         let guard = self.fill_latched(no, entry, Missing::Read)?;
         self.touch(entry);
@@ -378,6 +381,7 @@ impl Pool {
             return Err(damaged(no));
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
+        sys::usage::count_missed_page();
         Ok(())
     }
 

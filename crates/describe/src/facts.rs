@@ -5,7 +5,10 @@ use std::sync::Arc;
 use catalog::{AccountName, Catalog, EffectivePrivileges, Event};
 use engine_api::Engine;
 use errors::Result;
-use plugin_api::{FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry};
+use plugin_api::{
+    FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry, SessionCounts,
+    UserLockView,
+};
 use types::ZoneRules;
 use variables::Globals;
 
@@ -47,6 +50,10 @@ pub trait ServerFacts {
     ) -> bool;
     /// Connections in order of id.
     fn processes(&self) -> Vec<ProcessView>;
+    /// What their sessions have counted.
+    fn session_counts(&self) -> Vec<SessionCounts>;
+    /// Locks of GET_LOCK() that are held.
+    fn user_locks(&self) -> Vec<UserLockView>;
     /// The account (`user@host`) of a connection.
     fn account_of(&self, connection: u64) -> Option<String>;
     /// The number of connections.

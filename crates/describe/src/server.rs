@@ -4,7 +4,7 @@ use catalog::CatalogSnapshot;
 use errors::Result;
 use plugin_api::{
     FileOperations, FunctionView, IoBucket, Module, Object, PlanCacheView, PluginItemView,
-    PluginView, ProcessView, ServerInformation,
+    PluginView, ProcessView, ServerInformation, SessionCounts, UserLockView,
 };
 
 use crate::information::Information;
@@ -63,6 +63,17 @@ impl ServerInformation for Information<'_> {
     fn functions(&self) -> Vec<FunctionView> {
         let registry = self.server.registry();
         registry.functions().map(|(name, help)| FunctionView { name, help }).collect()
+    }
+
+    fn session_counts(&self) -> Vec<SessionCounts> {
+        let visible: Vec<u64> = self.processes().iter().map(|process| process.id).collect();
+        let mut counts = self.server.session_counts();
+        counts.retain(|session| visible.contains(&session.id));
+        counts
+    }
+
+    fn user_locks(&self) -> Vec<UserLockView> {
+        self.server.user_locks()
     }
 
     fn plan_cache(&self) -> Vec<PlanCacheView> {

@@ -10,6 +10,8 @@ use sys::clock::RealClock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ExecCounts {
+    /// Rows that were read to find the result: what the other counters say of reads also counts how often a scan began or met its end.
+    pub examined: u64,
     pub read_first: u64,
     pub read_key: u64,
     pub read_last: u64,
@@ -34,6 +36,7 @@ pub struct ExecCounts {
 impl ExecCounts {
     /// Adds the counts of a run.
     pub(crate) fn add(&mut self, other: &ExecCounts) {
+        self.examined += other.examined;
         self.read_first += other.read_first;
         self.read_key += other.read_key;
         self.read_last += other.read_last;

@@ -50,6 +50,10 @@ pub trait ForwardingSink {
     fn error(&mut self, error: &Error) -> Result<()> {
         self.target().error(error)
     }
+    /// See [`ResultSink::bytes_written`].
+    fn bytes_written(&mut self) -> u64 {
+        self.target().bytes_written()
+    }
     /// See [`ResultSink::local_file`].
     fn local_file(&mut self, name: &str) -> Result<Box<dyn LocalFile + '_>> {
         self.target().local_file(name)
@@ -93,6 +97,10 @@ impl<S: ForwardingSink> ResultSink for S {
 
     fn error(&mut self, error: &Error) -> Result<()> {
         ForwardingSink::error(self, error)
+    }
+
+    fn bytes_written(&mut self) -> u64 {
+        ForwardingSink::bytes_written(self)
     }
 
     fn local_file(&mut self, name: &str) -> Result<Box<dyn LocalFile + '_>> {

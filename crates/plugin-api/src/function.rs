@@ -171,6 +171,20 @@ pub type StatementKernel = std::sync::Arc<
     dyn Fn(&mut FunctionContext<'_>, &mut dyn Statements, &[Value]) -> Result<Value> + Send + Sync,
 >;
 
+/// Reads an amount that the calling thread has used so far.
+pub type Reading = fn() -> Option<u64>;
+
+/// Whether a function's last argument is evaluated as many times as the first one gives before the code runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Repeats {
+    /// Every argument once.
+    No,
+    /// As many times; the code gets NULL in place of it.
+    Plain,
+    /// As many times; the code gets what that used.
+    Measured(Reading),
+}
+
 /// A function after its argument types are known.
 #[derive(Clone)]
 pub struct BoundFunction {
@@ -182,8 +196,8 @@ pub struct BoundFunction {
     pub nulls: NullRule,
     /// Code.
     pub kernel: Kernel,
-    /// The last argument is evaluated as many times as the first one gives before the code runs.
-    pub repeats: bool,
+    /// Whether the last argument is evaluated several times before the code runs.
+    pub repeats: Repeats,
     /// The code that runs in place of `kernel`, for a function that runs statements.
     pub statements: Option<StatementKernel>,
 }
@@ -200,7 +214,7 @@ impl BoundFunction {
             coercions,
             nulls: NullRule::Propagate,
             kernel: std::sync::Arc::new(kernel),
-            repeats: false,
+            repeats: Repeats::No,
             statements: None,
         }
     }
@@ -223,7 +237,13 @@ impl BoundFunction {
 
     /// The last argument is evaluated as many times as the first one gives.
     pub fn repeating(mut self) -> BoundFunction {
-        self.repeats = true;
+        self.repeats = Repeats::Plain;
+        self
+    }
+
+    /// The same; the code gets the amount that `reading` grew by in place of the last argument, NULL if it is not known.
+    pub fn measuring(mut self, reading: Reading) -> BoundFunction {
+        self.repeats = Repeats::Measured(reading);
         self
     }
 
@@ -475,6 +495,10 @@ pub trait SessionServices {
     fn found_rows(&self) -> u64;
     /// `@name`.
     fn user_variable(&self, name: &str) -> Option<(Value, DataType)>;
+    /// All user variables, by name.
+    fn user_variables(&self) -> Vec<(String, Value, DataType)> {
+        Vec::new()
+    }
     /// `@name := value`.
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType);
     /// `@@name`, as text; `None` when the variable does not exist.

@@ -6,6 +6,7 @@
 mod authentication;
 mod authorization;
 mod change;
+mod cost;
 mod forward;
 mod function;
 mod http;
@@ -37,12 +38,13 @@ pub use authentication::{
 };
 pub use authorization::{Authorizer, Object, Subject};
 pub use change::{ChangeSink, CommittedTransaction, RowChange, RowChangeKind, RowColumn, RowEvent};
+pub use cost::{CostEvents, SessionCounts, StatementCost, StatementCounts};
 pub use forward::ForwardingSink;
 pub use function::{
     Accumulator, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity, BindContext, Binding,
     BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel,
-    MadeBinding, NullRule, ScalarFunction, SessionServices, StatementKernel, TableFunction,
-    TruthArguments,
+    MadeBinding, NullRule, Reading, Repeats, ScalarFunction, SessionServices, StatementKernel,
+    TableFunction, TruthArguments,
 };
 pub use http::{
     ConsolePage, HttpAccess, HttpReply, HttpRequest, HttpRoute, HttpRoutes, HttpServer,
@@ -57,7 +59,8 @@ pub use information::{
     PluginItemView, PluginView, ProcessView, ProgramInformation, ProxyView, ReferencedView,
     RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
     SchemaPrivilegesView, SchemaView, ServerInformation, StatusInformation, StatusScope,
-    TableDetail, TablePrivilegesView, TableView, TriggerView, VariableView,
+    TableDefinition, TableDetail, TableEditor, TablePrivilegesView, TableView, TriggerView,
+    UserLockView, VariableView, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

@@ -8,6 +8,7 @@ use errors::{Error, Result};
 use types::Value;
 
 use crate::change::RowEvent;
+use crate::cost::{SessionCounts, StatementCost, StatementCounts};
 use crate::function::SessionServices;
 use crate::session::QueryAttribute;
 
@@ -39,6 +40,12 @@ impl EventSet {
     pub const BEFORE_ROW: EventSet = EventSet(1 << 7);
     /// After that.
     pub const AFTER_ROW: EventSet = EventSet(1 << 8);
+    /// No event by itself: the observer wants to know what statements cost.
+    pub const COST: EventSet = EventSet(1 << 9);
+    /// No event by itself: the observer wants `StatementEvent::digest_hash`.
+    pub const DIGEST: EventSet = EventSet(1 << 10);
+    /// After a statement of a session whose `statement_cost` is ON, in addition to those that `AFTER_STATEMENT` tells of.
+    pub const SESSION_COST: EventSet = EventSet(1 << 11);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
     /// Before and after changes of schemas and tables.
@@ -47,7 +54,7 @@ impl EventSet {
     pub const ROWS: EventSet = EventSet(0b1_1000_0000);
 
     /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
-    const NAMES: [(EventSet, &'static str); 9] = [
+    const NAMES: [(EventSet, &'static str); 10] = [
         (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
         (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
         (EventSet::BEFORE_SCHEMA_CHANGE, "BEFORE SCHEMA CHANGE"),
@@ -57,6 +64,7 @@ impl EventSet {
         (EventSet::LOGIN_FAILURE, "LOGIN FAILURE"),
         (EventSet::BEFORE_ROW, "BEFORE ROW"),
         (EventSet::AFTER_ROW, "AFTER ROW"),
+        (EventSet::SESSION_COST, "AFTER MEASURED STATEMENT"),
     ];
 
     /// Whether the two sets share an event.
@@ -108,6 +116,11 @@ pub struct StatementEvent<'a> {
     pub text: &'a [u8],
     /// The text with its literals replaced by `?`.
     pub digest_text: &'a dyn Fn() -> String,
+    /// For observers that ask for `EventSet::DIGEST`: a hash of the text without most of its literals. Texts with the same hash have the same digest text;
+    /// it differs in each run of the server.
+    pub digest_hash: Option<u128>,
+    /// Attributes that the client sent when it logged in: names and values.
+    pub connection_attributes: &'a dyn Fn() -> std::sync::Arc<[(String, String)]>,
     /// When it began, microseconds since 1970 UTC.
     pub started_micros: i64,
     /// Variables of the session.
@@ -181,14 +194,16 @@ pub struct StatementEnd<'a> {
     pub rows_sent: u64,
     /// Rows changed.
     pub rows_affected: u64,
-    /// Rows read.
-    pub rows_examined: u64,
+    /// What it did.
+    pub counts: StatementCounts,
+    /// What it cost, if an observer asked for `EventSet::COST` or its session has `statement_cost` ON.
+    pub cost: Option<&'a StatementCost>,
+    /// Microseconds that it waited for locks.
+    pub lock_micros: u64,
     /// Warnings and notes.
     pub warnings: u32,
     /// Microseconds that it took.
     pub elapsed_micros: u64,
-    /// It read a whole table.
-    pub used_no_index: bool,
     /// `LAST_INSERT_ID()` after it.
     pub last_insert_id: u64,
 }
@@ -246,7 +261,7 @@ pub struct SchemaChange<'a> {
 }
 
 /// A session that begins or ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ConnectionEvent<'a> {
     /// The session.
     pub session: SessionFacts<'a>,
@@ -254,6 +269,8 @@ pub struct ConnectionEvent<'a> {
     pub channel: &'static str,
     /// When, microseconds since 1970 UTC.
     pub at_micros: i64,
+    /// What it has counted so far.
+    pub counts: &'a dyn Fn() -> SessionCounts,
 }
 
 /// A log-in that was refused.
@@ -276,6 +293,11 @@ pub trait Observer: Send + Sync {
 
     /// The events that it wants as things are. Asked when the plugin is loaded and after a change of a global variable.
     fn events(&self) -> EventSet;
+
+    /// Whether it wants to know what the next statement costs: asked only of an observer that wants [`EventSet::COST`].
+    fn measures_next(&self) -> bool {
+        true
+    }
 
     /// A statement begins.
     ///

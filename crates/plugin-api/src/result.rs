@@ -243,6 +243,10 @@ pub trait ResultSink {
     /// # Errors
     /// The client is gone.
     fn error(&mut self, error: &Error) -> Result<()>;
+    /// Bytes of answers so far, those of earlier statements and those that are still to be sent included.
+    fn bytes_written(&mut self) -> u64 {
+        0
+    }
     /// Asks the client for a file (LOAD DATA LOCAL INFILE).
     ///
     /// # Errors

@@ -31,6 +31,7 @@ pub(crate) fn known(
         Box::new(ErrorLogPlugin(error_log.clone())),
         Box::new(query_log::QueryLogs),
         Box::new(query_log::LoggingQuery),
+        Box::new(statement_costs::StatementCosts),
         Box::new(audit::Audit),
         Box::new(syslog::Syslog),
         Box::new(change_log::ChangeLogPlugin),

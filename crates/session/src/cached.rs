@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use errors::Result;
+use observation::Phase;
 use plugin_api::ResultSink;
 use syntax::{ParseOptions, Statement};
 use types::Value;
 
+use crate::information_changes::updates_information;
 use crate::placeholders::is_blank;
 use crate::plan_cache::{LiftedText, PlanKey, PlanSettings};
 use crate::planned::Planned;
@@ -112,12 +114,14 @@ impl Session {
         let Ok((statement, _)) = parsed else { return Ok(None) };
         let plannable = match &statement {
             Statement::Query(query) => crate::query::find_into(query).is_none(),
-            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => true,
+            Statement::Update(update) => updates_information(self, update).is_none(),
+            Statement::Insert(_) | Statement::Delete(_) => true,
             _ => false,
         };
         if !plannable || crate::hinted::sets_variables(&statement) {
             return Ok(None);
         }
+        self.enter(Phase::Plan);
         let running =
             Running { source: text, parameters: values, origin: Origin::Prepared, kept: None };
         let types = self.parameter_types(&running);

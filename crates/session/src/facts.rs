@@ -6,7 +6,10 @@ use catalog::{AccountName, Catalog, EffectivePrivileges, Event};
 use describe::{ConnectionFacts, Connections, ServerFacts};
 use engine_api::Engine;
 use errors::Result;
-use plugin_api::{FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry};
+use plugin_api::{
+    FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry, SessionCounts,
+    UserLockView,
+};
 use programs::EventHost;
 use sys::io_times::{FileStats, IoBucket as Counted};
 use sys::sync::atomic::Ordering;
@@ -61,6 +64,14 @@ impl ServerFacts for Server {
 
     fn processes(&self) -> Vec<ProcessView> {
         self.sessions.views(Server::now_micros(self))
+    }
+
+    fn session_counts(&self) -> Vec<SessionCounts> {
+        self.sessions.counts()
+    }
+
+    fn user_locks(&self) -> Vec<UserLockView> {
+        self.user_locks.held()
     }
 
     fn account_of(&self, connection: u64) -> Option<String> {

@@ -72,6 +72,10 @@ impl SessionServices for LentServices<'_> {
         SessionServices::user_variable(&*self.services.borrow(), name)
     }
 
+    fn user_variables(&self) -> Vec<(String, Value, DataType)> {
+        self.services.borrow().user_variables()
+    }
+
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
         self.services.borrow_mut().set_user_variable(name, value, ty);
     }

@@ -1,19 +1,21 @@
 //! Tells the observers of plugins what sessions do. Whether anybody wants to know is one word of the server, tested once for a statement.
 
 use errors::{Error, Result};
+use observation::{CountingSink, Measuring, ResultCounts, changes_of, lock_waits};
 use plugin_api::{
     AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
-    ResultSink, SessionFacts, Severity, StatementEnd, StatementEvent, without_secrets,
+    ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd, StatementEvent,
+    without_secrets,
 };
 use programs::Running;
 use syntax::ast::Statement;
+use sys::waits::{self, Totals};
 
 use crate::changes::{Changes, OwnedFacts};
-use crate::result_counts::{CountingSink, ResultCounts};
-use crate::schema_changes::changes_of;
+use crate::measured::now_nanos;
 use crate::server::Server;
 use crate::session::Session;
-use crate::status::{Counter, NAMES};
+use crate::status::Counter;
 use crate::watched_rows::RowWatcher;
 
 impl Server {
@@ -22,6 +24,15 @@ impl Server {
         let registry = self.registry();
         let wanted = |observer: &&std::sync::Arc<dyn Observer>| observer.events().meets(events);
         registry.observers().iter().filter(wanted).for_each(|observer| tell(observer.as_ref()));
+    }
+
+    /// Whether an observer wants to know what the next statement costs.
+    fn measures_next(&self) -> bool {
+        let mut is_wanted = false;
+        if self.hooks.wants(EventSet::COST) {
+            self.tell(EventSet::COST, |observer| is_wanted |= observer.measures_next());
+        }
+        is_wanted
     }
 
     /// The same for those that may refuse; the first refusal counts.
@@ -78,34 +89,41 @@ pub(crate) struct Watch {
     schema: Option<String>,
     started_micros: i64,
     attributes: Vec<QueryAttribute>,
+    /// Of the text, when the statement is measured.
+    digest_hash: Option<u128>,
     /// Counters of the session when it began.
-    counts: Vec<u64>,
+    counts: [u64; COUNTED.len()],
+    rows_examined: u64,
+    bytes_written: u64,
+    /// The thread's waits until then.
+    waits: Totals,
+    /// What the thread had used, when the statement is measured.
+    used: Option<Measuring>,
 }
 
-/// The row reads that count as examined rows.
-const EXAMINED: [Counter; 6] = [
-    Counter::HANDLER_READ_FIRST,
-    Counter::HANDLER_READ_KEY,
-    Counter::HANDLER_READ_LAST,
-    Counter::HANDLER_READ_NEXT,
-    Counter::HANDLER_READ_PREV,
-    Counter::HANDLER_READ_RND_NEXT,
+/// The counters of a statement, in the order of `StatementCounts`.
+const COUNTED: [Counter; 10] = [
+    Counter::CREATED_TMP_TABLES,
+    Counter::CREATED_TMP_DISK_TABLES,
+    Counter::SELECT_FULL_JOIN,
+    Counter::SELECT_FULL_RANGE_JOIN,
+    Counter::SELECT_RANGE,
+    Counter::SELECT_SCAN,
+    Counter::SORT_MERGE_PASSES,
+    Counter::SORT_RANGE,
+    Counter::SORT_ROWS,
+    Counter::SORT_SCAN,
 ];
-
-/// The counters of statements that read whole tables.
-const WITHOUT_INDEX: [Counter; 2] = [Counter::SELECT_SCAN, Counter::SELECT_FULL_JOIN];
 
 impl Session {
     /// Whether statements of this session are observed.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
-        self.server.hooks.wants(EventSet::STATEMENTS)
+        self.server.hooks.wants(EventSet::STATEMENTS) || self.settings.statement_cost
     }
 
-    fn counts(&self) -> Vec<u64> {
-        let mut counts = vec![0; NAMES.len()];
-        self.shared.counters.add_to(&mut counts);
-        counts
+    fn counts(&self) -> [u64; COUNTED.len()] {
+        COUNTED.map(|counter| self.shared.counters.get(counter))
     }
 
     pub(crate) fn session_facts<'a>(&'a self, schema: Option<&'a str>) -> SessionFacts<'a> {
@@ -121,8 +139,10 @@ impl Session {
         command: &'static str,
         text: &[u8],
         attributes: &[QueryAttribute],
+        bytes_written: u64,
     ) -> Watch {
         let options = self.reading().options();
+        let is_measured = self.settings.statement_cost || self.server.measures_next();
         let first = match self.client.multi_statements && command == "Query" {
             true => self.normalizer.normalize(text, &options).consumed,
             false => text.len(),
@@ -130,24 +150,36 @@ impl Session {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
         let text = &text[..first];
         let length = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+        let wants_digest = is_measured || self.server.hooks.wants(EventSet::DIGEST);
+        let digest_hash =
+            wants_digest.then(|| self.normalizer.normalize(&text[..length], &options).hash);
+        let now = now_nanos(self);
         Watch {
             command,
             text: without_secrets(text[..length].trim_ascii_start()).into_owned(),
             schema: self.services.database.as_ref().map(|name| name.to_string()),
             started_micros: self.server.now_micros(),
             attributes: attributes.to_vec(),
+            digest_hash,
             counts: self.counts(),
+            rows_examined: self.statement.rows_examined,
+            bytes_written,
+            waits: waits::mine(),
+            used: is_measured.then(|| Measuring::begin(&mut self.phases, now)),
         }
     }
 
     fn with_event<T>(&self, watch: &Watch, body: impl FnOnce(&StatementEvent<'_>) -> T) -> T {
         let options = self.reading().options();
         let digest_text = || syntax::digest_text(&watch.text, &options);
+        let connection_attributes = || self.shared.activity.lock().attributes.clone();
         body(&StatementEvent {
             session: self.session_facts(watch.schema.as_deref()),
             command: watch.command,
             text: &watch.text,
             digest_text: &digest_text,
+            digest_hash: watch.digest_hash,
+            connection_attributes: &connection_attributes,
             started_micros: watch.started_micros,
             services: &self.services,
             attributes: &watch.attributes,
@@ -164,38 +196,54 @@ impl Session {
         })
     }
 
-    /// Tells observers that the statement ended.
+    /// Tells observers that the statement ended. `bytes_written`: by its sink so far.
     pub(crate) fn after_watched(
-        &self,
-        watch: &Watch,
+        &mut self,
+        mut watch: Watch,
         result: &ResultCounts,
+        bytes_written: u64,
         error: Option<&Error>,
     ) {
-        let now = self.counts();
-        debug_assert_eq!(
-            now.len(),
-            watch.counts.len(),
-            "a session has the same counters all its life"
-        );
         debug_assert!(result.error.is_none() || error.is_none(), "an error is reported once");
-        let since = |counters: &[Counter]| -> u64 {
-            let count = |counter: &Counter| now[counter.0].saturating_sub(watch.counts[counter.0]);
-            counters.iter().map(count).sum()
+        let locks = lock_waits(&watch.waits);
+        let cost = watch.used.take().map(|measuring| {
+            let now = now_nanos(self);
+            measuring.end(&mut self.phases, now, locks)
+        });
+        let now = self.counts();
+        let since = |at: usize| now[at].saturating_sub(watch.counts[at]);
+        let counts = StatementCounts {
+            rows_examined: self.statement.rows_examined - watch.rows_examined,
+            bytes_sent: bytes_written.saturating_sub(watch.bytes_written),
+            temporary_tables: since(0),
+            temporary_disk_tables: since(1),
+            full_joins: since(2),
+            full_range_joins: since(3),
+            ranges: since(4),
+            scans: since(5),
+            sort_merge_passes: since(6),
+            sort_ranges: since(7),
+            sort_rows: since(8),
+            sort_scans: since(9),
         };
         let elapsed = self.server.now_micros().saturating_sub(watch.started_micros);
         let end = StatementEnd {
             error: error.or(result.error.as_ref()),
             rows_sent: result.sent,
             rows_affected: result.affected,
-            rows_examined: since(&EXAMINED),
+            counts,
+            cost: cost.as_ref(),
+            lock_micros: (locks.0 + locks.1) / 1_000,
             warnings: self.diagnostics.warning_count(),
             elapsed_micros: elapsed.max(0) as u64,
-            used_no_index: since(&WITHOUT_INDEX) > 0,
             last_insert_id: result.last_insert_id,
         };
-        self.with_event(watch, |event| {
-            let tell = |observer: &dyn Observer| observer.after_statement(event, &end);
-            self.server.tell(EventSet::AFTER_STATEMENT, tell);
+        let mut told = EventSet::AFTER_STATEMENT;
+        if self.settings.statement_cost {
+            told = told | EventSet::SESSION_COST;
+        }
+        self.with_event(&watch, |event| {
+            self.server.tell(told, |observer| observer.after_statement(event, &end));
         });
     }
 
@@ -207,14 +255,14 @@ impl Session {
         attributes: &[QueryAttribute],
         sink: &mut dyn ResultSink,
     ) -> Result<usize> {
-        let watch = self.watch("Query", text, attributes);
+        let watch = self.watch("Query", text, attributes, sink.bytes_written());
         let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
         let result = match self.before_watched(&watch) {
             Ok(()) => self.run_one(text, &mut counting),
             Err(error) => Err(self.refuse_watched(error)),
         };
         let counts = counting.counts;
-        self.after_watched(&watch, &counts, result.as_ref().err());
+        self.after_watched(watch, &counts, sink.bytes_written(), result.as_ref().err());
         result
     }
 
@@ -225,30 +273,34 @@ impl Session {
         error
     }
 
-    fn connection_event(&self) -> ConnectionEvent<'_> {
+    fn with_connection_event(&self, body: impl FnOnce(&ConnectionEvent<'_>)) {
         let channel = match (&self.client.kind, &self.client.tls) {
             (ConnectionKind::Local, _) => "Socket",
             (ConnectionKind::Tcp(_), Some(_)) => "SSL/TLS",
             (ConnectionKind::Tcp(_), None) => "TCP/IP",
         };
         let session = self.session_facts(self.services.database.as_deref());
-        ConnectionEvent { session, channel, at_micros: self.server.now_micros() }
+        let at_micros = self.server.now_micros();
+        let counts = || self.shared.counts();
+        body(&ConnectionEvent { session, channel, at_micros, counts: &counts });
     }
 
     /// Tells observers that the session is logged in.
     pub(crate) fn tell_connected(&mut self) {
         self.client.is_announced = true;
         if self.server.hooks.wants(EventSet::CONNECT) {
-            let event = self.connection_event();
-            self.server.tell(EventSet::CONNECT, |observer| observer.connected(&event));
+            self.with_connection_event(|event| {
+                self.server.tell(EventSet::CONNECT, |observer| observer.connected(event));
+            });
         }
     }
 
     /// Tells observers that the session ends, if they could know that it began.
     pub(crate) fn tell_disconnected(&self) {
         if self.client.is_announced && self.server.hooks.wants(EventSet::DISCONNECT) {
-            let event = self.connection_event();
-            self.server.tell(EventSet::DISCONNECT, |observer| observer.disconnected(&event));
+            self.with_connection_event(|event| {
+                self.server.tell(EventSet::DISCONNECT, |observer| observer.disconnected(event));
+            });
         }
     }
 

@@ -16,11 +16,11 @@ use types::{DataType, TypeKind, Value};
 use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
-use crate::result_counts::{CountingSink, ResultCounts};
 use crate::server::Server;
 use crate::session::Session;
 use crate::status::Counter;
 use accounts::Resource;
+use observation::{CountingSink, ResultCounts};
 use programs::{Origin, Running};
 
 /// A statement id consists of a slot (these bits, counted from 1) and the number of earlier uses of the slot.
@@ -217,12 +217,12 @@ impl Session {
 
     #[cold]
     fn prepare_one_watched(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
-        let watch = self.watch("Prepare", sql, &[]);
+        let watch = self.watch("Prepare", sql, &[], 0);
         let result = match self.before_watched(&watch) {
             Ok(()) => self.prepare_one(sql),
             Err(error) => Err(self.refuse_watched(error)),
         };
-        self.after_watched(&watch, &ResultCounts::default(), result.as_ref().err());
+        self.after_watched(watch, &ResultCounts::default(), 0, result.as_ref().err());
         result
     }
 
@@ -377,14 +377,14 @@ impl Session {
         request: &ExecuteRequest<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let watch = self.watch("Execute", &text.source, request.attributes);
+        let watch = self.watch("Execute", &text.source, request.attributes, sink.bytes_written());
         let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
         let result = match self.before_watched(&watch) {
             Ok(()) => self.execute_one(text, request, &mut counting),
             Err(error) => Err(self.refuse_watched(error)),
         };
         let counts = counting.counts;
-        self.after_watched(&watch, &counts, result.as_ref().err());
+        self.after_watched(watch, &counts, sink.bytes_written(), result.as_ref().err());
         result
     }
 

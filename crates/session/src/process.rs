@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine_api::{CancelToken, Wait};
 use hashbrown::HashMap;
-use plugin_api::{CopyProgress, ProcessView, Traffic};
+use plugin_api::{CopyProgress, ProcessView, SessionCounts, Traffic};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,6 +46,8 @@ pub(crate) struct Activity {
 #[derive(Debug)]
 pub(crate) struct SessionShared {
     pub(crate) id: u64,
+    /// When it began, microseconds since 1970 UTC.
+    pub(crate) opened_micros: i64,
     pub(crate) cancel: CancelToken,
     pub(crate) counters: SessionCounters,
     pub(crate) traffic: Traffic,
@@ -202,6 +204,15 @@ impl Sessions {
         self.running.load(Ordering::Relaxed).max(busy.count() as u64)
     }
 
+    /// What each session has counted, in order of id.
+    pub(crate) fn counts(&self) -> Vec<SessionCounts> {
+        let sessions: Vec<Arc<SessionShared>> = self.open.lock().values().cloned().collect();
+        let mut counts: Vec<SessionCounts> =
+            sessions.iter().map(|session| session.counts()).collect();
+        counts.sort_by_key(|session| session.id);
+        counts
+    }
+
     /// The process list in order of id.
     pub(crate) fn views(&self, now_micros: i64) -> Vec<ProcessView> {
         let mut sessions: Vec<Arc<SessionShared>> = self.open.lock().values().cloned().collect();
@@ -250,6 +261,7 @@ mod tests {
     fn a_kill_that_follows_the_begin_of_a_statement_counts() {
         let session = SessionShared {
             id: 1,
+            opened_micros: 0,
             cancel: CancelToken::new(),
             counters: SessionCounters::default(),
             traffic: Traffic::default(),

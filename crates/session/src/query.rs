@@ -17,6 +17,7 @@ use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::transaction_scope::Writable;
 use accounts::Resource;
 use describe::Information;
+use observation::Phase;
 use programs::Running;
 
 /// Plans that are expected to touch more rows than this hand over their reactor thread before they run.
@@ -82,6 +83,7 @@ impl Session {
         {
             return Ok(known);
         }
+        self.enter(Phase::Plan);
         let types = self.parameter_types(running);
         for _ in 0..REPLAN_MAX {
             let planned =
@@ -211,6 +213,7 @@ impl Session {
         parameters: &[Value],
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
+        self.enter(Phase::Execute);
         if planned.estimated_rows > LONG_PLAN_ROWS {
             let cancel = self.shared.cancel.clone();
             let _long = cancel.long(planned.estimated_rows);
@@ -320,7 +323,9 @@ impl Session {
             self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);
         }
         let counters = &self.shared.counters;
-        counters.add_rows(&std::mem::take(&mut self.scratch.counts));
+        let counts = std::mem::take(&mut self.scratch.counts);
+        self.statement.rows_examined += counts.examined;
+        counters.add_rows(&counts);
         planned.access_counters.iter().for_each(|counter| counters.add(*counter, 1));
     }
 

@@ -7,9 +7,9 @@ use plugin_api::{Object, Subject};
 use syntax::ast::Statement;
 
 use crate::planned::Planned;
-use crate::schema_changes::changes_of;
 use crate::server::Server;
 use crate::session::Session;
+use observation::changes_of;
 
 impl Server {
     /// Whether a plugin denies the object to this account.

@@ -16,7 +16,6 @@ use types::{FixedOffset, Value, ZoneRules};
 
 use crate::change_order::ChangeOrder;
 use crate::deadline::Deadlines;
-use crate::hooks::Hooks;
 use crate::plan_cache::PlanCache;
 use crate::plugins::{LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables};
 use crate::prepared_texts::PreparedTexts;
@@ -24,6 +23,7 @@ use crate::process::Sessions;
 use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
+use observation::Hooks;
 use variables::{Globals, Origin, SessionValues, Settings, VariableId};
 
 /// The administrator of a first start.

@@ -244,6 +244,14 @@ impl SessionServices for Services {
         }
     }
 
+    fn user_variables(&self) -> Vec<(String, Value, DataType)> {
+        let known = self.user_variables.iter();
+        let copies = known.map(|(name, (value, ty))| (name.to_string(), value.clone(), ty.clone()));
+        let mut variables: Vec<_> = copies.collect();
+        variables.sort_by(|one, two| one.0.cmp(&two.0));
+        variables
+    }
+
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
         let (value, ty) = self.kept(value, ty);
         self.user_variables.insert(name.to_lowercase().into(), (value, ty));

@@ -22,6 +22,7 @@ use crate::services::Services;
 use crate::statement_state::{LocalClock, StatementState};
 use crate::status::SessionCounters;
 use crate::transaction::{TransactionHome, Transactions};
+use observation::Phases;
 use variables::{SessionValues, Settings};
 
 /// Temporary tables by schema and name.
@@ -92,6 +93,7 @@ pub(crate) struct Session {
     pub(crate) lifted: LiftedLiterals,
     pub(crate) scratch: ExecScratch,
     pub(crate) statement: StatementState,
+    pub(crate) phases: Phases,
     /// Stored programs: those that run, and those that were loaded.
     pub(crate) programs: ProgramState<Arc<Planned>, PlanContext>,
 }
@@ -116,6 +118,7 @@ impl Session {
     pub(crate) fn new(server: Arc<Server>, info: ConnectInfo, request: &AuthRequest) -> Session {
         let shared = Arc::new(SessionShared {
             id: info.connection_id,
+            opened_micros: server.now_micros(),
             cancel: info.cancel.clone(),
             counters: SessionCounters::default(),
             traffic: info.traffic.clone(),
@@ -177,6 +180,7 @@ impl Session {
             lifted: LiftedLiterals::default(),
             scratch: ExecScratch::default(),
             statement: StatementState::new(server.now_micros()),
+            phases: Phases::default(),
             programs: ProgramState::default(),
             server: server.clone(),
         };

@@ -21,8 +21,12 @@ use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
-use crate::{admin, backup, ddl, load_data, maintenance, plugin_statements, set, text_session};
+use crate::{
+    admin, backup, ddl, information_changes, load_data, maintenance, plugin_statements, set,
+    text_session,
+};
 use accounts::Resource;
+use observation::Phase;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;
@@ -228,6 +232,7 @@ impl Session {
             bail!(PS_NO_RECURSION);
         }
         self.statement.depth += 1;
+        self.enter(Phase::Execute);
         let result =
             self.under_hints(statement, |session| session.dispatch(statement, running, sink));
         self.statement.depth -= 1;
@@ -316,10 +321,17 @@ impl Session {
             Statement::Empty => self.send_ok(sink, OkInfo::default()),
             // Rows.
             Statement::Query(query) => self.run_query(statement, query, running, sink),
-            Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Do(_) => self.run_planned_statement(statement, running, sink),
+            Statement::Update(update) => {
+                match information_changes::updates_information(self, update) {
+                    Some(table) => information_changes::update_information(
+                        self, &*table, update, running, sink,
+                    ),
+                    None => self.run_planned_statement(statement, running, sink),
+                }
+            }
+            Statement::Insert(_) | Statement::Delete(_) | Statement::Do(_) => {
+                self.run_planned_statement(statement, running, sink)
+            }
             Statement::Explain(explain) => {
                 admin::run_explain(self, statement, explain, running, sink)
             }

@@ -19,6 +19,8 @@ pub(crate) struct StatementState {
     pub(crate) more_results: bool,
     /// It was prepared: notices about its text were raised then.
     pub(crate) runs_prepared: bool,
+    /// Rows that the session's statements have examined so far.
+    pub(crate) rows_examined: u64,
     /// It reads the conditions of the previous statement and keeps them.
     pub(crate) keeps_diagnostics: bool,
 }
@@ -33,6 +35,7 @@ impl StatementState {
             outcome: CommandOutcome::Continue,
             more_results: false,
             runs_prepared: false,
+            rows_examined: 0,
             keeps_diagnostics: false,
         }
     }

@@ -32,6 +32,7 @@ impl World {
         let settings = Settings::decode(&globals, &values, &|_| None, &Arc::default());
         let session = Arc::new(SessionShared {
             id: 1,
+            opened_micros: 0,
             cancel: CancelToken::new(),
             counters: SessionCounters::default(),
             traffic: Traffic::default(),

@@ -11,12 +11,16 @@ use variables::Origin;
 use crate::session::Session;
 use crate::status::Counter;
 use crate::transaction_scope::{Afterwards, Writable, isolation_name, to_wait_for};
+use observation::Phase;
 
 impl Session {
     /// Call after a statement that succeeded, before its reply: commits unless a transaction is open.
     pub(crate) fn finish_transaction_scope(&mut self) -> Result<Option<CommitHandle>> {
+        self.enter(Phase::Commit);
         let handle = self.transactions.finish_scope(&self.settings)?;
-        self.commit_for_reply(handle)
+        let handle = self.commit_for_reply(handle)?;
+        self.enter(Phase::Execute);
+        Ok(handle)
     }
 
     /// After a statement that failed: a single-statement transaction is rolled back.
@@ -50,6 +54,7 @@ impl Session {
         let before = self.transactions.characteristics;
         let mut ended = None;
         let mut commit = None;
+        self.enter(Phase::Commit);
         match statement {
             Statement::StartTransaction(start) => self.start_transaction(start)?,
             Statement::Commit(completion) => {

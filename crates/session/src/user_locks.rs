@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine_api::{CancelToken, Wait};
 use errors::{Result, bail};
 use hashbrown::HashMap;
+use plugin_api::UserLockView;
 use sys::sync::{Condvar, Mutex};
 
 /// Maximum length of a name in characters.
@@ -41,6 +42,18 @@ fn key(name: &str) -> Result<String> {
 }
 
 impl UserLocks {
+    /// The locks that are held, by name.
+    pub(crate) fn held(&self) -> Vec<UserLockView> {
+        let state = self.state.lock();
+        let view = |(name, held): (&String, &Held)| UserLockView {
+            name: name.clone(),
+            session: held.session,
+        };
+        let mut locks: Vec<UserLockView> = state.held.iter().map(view).collect();
+        locks.sort_unstable();
+        locks
+    }
+
     /// Takes a lock; a negative timeout waits for ever.
     ///
     /// # Errors

@@ -150,6 +150,11 @@ impl SessionCounters {
         }
     }
 
+    /// A counter's value.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0.get(counter.0).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
     /// Adds a statement's counts of row operations; counters whose count is zero are not written.
     #[inline]
     pub fn add_rows(&self, counts: &ExecCounts) {

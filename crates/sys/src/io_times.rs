@@ -12,6 +12,7 @@ use crate::clock::monotonic;
 use crate::disk::BLOCK_BYTES;
 use crate::probes;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::usage;
 use crate::waits::{self, Wait};
 
 /// Kinds of calls.
@@ -206,6 +207,16 @@ impl Default for IoTimes {
     }
 }
 
+/// Whether a call reads.
+fn is_read(call: Call) -> bool {
+    match call {
+        Call::Pread => true,
+        Call::Pwrite | Call::Fdatasync | Call::Fsync | Call::Ftruncate | Call::IoUringEnter => {
+            false
+        }
+    }
+}
+
 impl std::fmt::Debug for IoTimes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.buckets()).finish()
@@ -260,6 +271,10 @@ impl IoTimes {
     ) -> io::Result<usize> {
         let result = self.time(which, make);
         if let Ok(bytes) = result {
+            match is_read(which.1) {
+                true => usage::count_read_bytes(bytes),
+                false => usage::count_written_bytes(bytes),
+            }
             self.calls(which.0, which.1).bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
         result
@@ -284,7 +299,13 @@ impl IoTimes {
             probes::fsync_done(class as u8, end.saturating_sub(start).as_nanos() as u64);
         }
         let calls = self.calls(class, call);
-        calls.add(end.saturating_sub(start));
+        let took = end.saturating_sub(start);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        match is_read(call) {
+            true => usage::count_read(nanos),
+            false => usage::count_write(nanos),
+        }
+        calls.add(took);
         if let Err(error) = &result
             && error.kind() != io::ErrorKind::Interrupted
         {
@@ -295,6 +316,7 @@ impl IoTimes {
 
     /// Counts one of the writes that a call of io_uring handed over.
     pub(crate) fn add_part(&self, class: FileClass, bytes: usize) {
+        usage::count_written_bytes(bytes);
         let calls = self.calls(class, Call::IoUringEnter);
         calls.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         calls.parts.fetch_add(1, Ordering::Relaxed);

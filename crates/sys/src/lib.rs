@@ -41,4 +41,5 @@ pub mod stacks;
 pub mod sync;
 pub mod temporary;
 pub mod threads;
+pub mod usage;
 pub mod waits;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::disk;
 use crate::io_times::{Call, FileClass, IoTimes};
 use crate::simulation::{self, file_tree::unnamed_file};
+use crate::usage;
 
 /// Where a session makes its files, and where calls to them are counted.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ impl TemporaryFiles {
     /// # Errors
     /// I/O.
     pub fn create(&self) -> io::Result<UnnamedFile> {
+        usage::count_temporary_file();
         let times = self.times.clone();
         let file = match simulation::current() {
             Some(here) => Unnamed::Virtual(unnamed_file(&here, &self.directory)?),
@@ -71,6 +73,7 @@ impl UnnamedFile {
     /// # Errors
     /// I/O.
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        usage::count_temporary_bytes(buf.len());
         match &self.file {
             Unnamed::Real(file) => self.times.write_all(FileClass::Temporary, file, buf, offset),
             Unnamed::Virtual(file) => file.write_at(buf, offset),

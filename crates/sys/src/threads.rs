@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::simulation::{self, VirtualThread};
+use crate::usage::Reporting;
 use crate::waits::{self, Wait};
 
 /// A running thread; joined when asked, else detached on drop.
@@ -202,13 +203,14 @@ pub fn together<T: Send>(name: &str, count: usize, work: impl Fn(usize) -> T + S
         helped.insert(0, own);
         return helped;
     }
+    let reporting = Reporting::here();
     std::thread::scope(|scope| {
         let work = &work;
         let helpers: Vec<_> = (1..count)
             .filter_map(|number| {
                 let body = seen(move || {
                     lower_priority();
-                    work(number)
+                    reporting.helped(|| work(number))
                 });
                 std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, body).ok()
             })
@@ -216,7 +218,10 @@ pub fn together<T: Send>(name: &str, count: usize, work: impl Fn(usize) -> T + S
         let mut results = vec![work(0)];
         for helper in helpers {
             match helper.join() {
-                Ok(result) => results.push(result),
+                Ok((result, used)) => {
+                    reporting.add(&used);
+                    results.push(result);
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -257,11 +262,16 @@ pub fn alongside<R: Send, T>(
     if let Some(here) = simulation::current() {
         return here.alongside("piece", count, piece, meanwhile);
     }
+    let reporting = Reporting::here();
     std::thread::scope(|scope| {
-        let running: Vec<_> = (0..count).map(|index| scope.spawn(move || piece(index))).collect();
+        let helped = |index| move || reporting.helped(|| piece(index));
+        let running: Vec<_> = (0..count).map(|index| scope.spawn(helped(index))).collect();
         let other = meanwhile();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, R>| match thread.join() {
-            Ok(result) => result,
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok((result, used)) => {
+                reporting.add(&used);
+                result
+            }
             Err(panic) => std::panic::resume_unwind(panic),
         };
         (running.into_iter().map(join).collect(), other)

@@ -89,6 +89,8 @@ pub struct Settings {
     pub cte_max_recursion_depth: u64,
     /// `None` when `sql_big_selects` lifts the bound.
     pub max_join_size: Option<u64>,
+    /// `statement_cost`: statements are measured.
+    pub statement_cost: bool,
     /// `long_query_time` in microseconds.
     pub long_query_micros: i64,
     /// `session_track_schema`.
@@ -147,6 +149,7 @@ impl Settings {
             )),
             sql_safe_updates: read.flag("sql_safe_updates"),
             foreign_key_checks: read.flag("foreign_key_checks"),
+            statement_cost: read.flag("statement_cost"),
             restricts_foreign_keys: read.flag("restrict_fk_on_non_standard_key"),
             ddl_skips_ahead: read.text("ddl_wait_policy") == "skip_ahead",
             lock_wait_timeout: Duration::from_secs(read.number("lock_wait_timeout")),

@@ -135,6 +135,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("sql_safe_updates", Kind::Bool, "OFF", "UPDATE and DELETE need a key or a LIMIT"),
     Definition::both("sql_select_limit", uint(0, U64), "18446744073709551615", "Rows that a SELECT without LIMIT returns"),
     Definition::both("sql_warnings", Kind::Bool, "OFF", "INSERT of one row reports its warnings"),
+    Definition::both("statement_cost", Kind::Bool, "OFF", "Whether what statements cost is measured, for data_dictionary.SESSION_USAGE"),
     Definition::both("terminology_use_previous", Kind::Enum(&["NONE", "BEFORE_8_0_26", "BEFORE_8_2_0"]), "NONE", "Accepted"),
     Definition::both("time_zone", Kind::TimeZone, "SYSTEM", "Zone of TIMESTAMP columns and NOW()"),
     Definition::both("tmp_table_size", uint(1024, U64), "16777216", "Bytes of a temporary result in memory; a hash table or sort may take four times as much"),

@@ -231,7 +231,9 @@ impl Log {
         debug_assert!(ticket >= state.high, "the tickets of a lane grow (W1)");
         debug_assert!(ticket >= self.durable(), "nothing below `durable` is still to come (W2)");
         on_ticket(ticket);
+        let before = state.bytes.len();
         put_record(&mut state.bytes, kind, ticket, parts);
+        sys::usage::count_log_bytes(state.bytes.len() - before);
         state.high = ticket + 1;
         state.counts[usize::from(kind) % KINDS] += 1;
         (ticket, state.bytes.len() > LANE_BYTES_MAX)

@@ -308,7 +308,7 @@ impl Observer for AuditLog {
             line["duration_us"] = json!(end.elapsed_micros);
             line["rows_sent"] = json!(end.rows_sent);
             line["rows_affected"] = json!(end.rows_affected);
-            line["rows_examined"] = json!(end.rows_examined);
+            line["rows_examined"] = json!(end.counts.rows_examined);
             line
         });
     }

@@ -6,7 +6,6 @@
 mod accounts;
 mod columns;
 mod constraints;
-mod definition;
 mod dictionary;
 mod drizzle;
 mod extensions;
@@ -17,7 +16,6 @@ mod routines;
 mod row;
 mod server;
 mod spatial;
-mod statements;
 mod tables;
 mod threads;
 
@@ -26,10 +24,14 @@ use std::sync::Arc;
 use errors::Result;
 use plugin_api::{
     InfoColumn, InfoFilter, InformationContext, InformationTable, Plugin, PluginInfo, Registrar,
+    TableDefinition, table_definitions,
 };
 
 use row::Emit;
 use types::Value;
+
+/// The tables' shapes.
+const DEFINITIONS: &str = include_str!("definitions.txt");
 
 /// The plugin.
 pub struct InformationSchema;
@@ -43,7 +45,7 @@ impl Plugin for InformationSchema {
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
-        for definition in definition::all() {
+        for definition in table_definitions(DEFINITIONS) {
             let produce = producer(definition.schema, definition.name);
             registrar.information_table(Arc::new(FactTable { definition, produce }));
         }
@@ -54,7 +56,7 @@ impl Plugin for InformationSchema {
 type Producer = fn(&dyn InformationContext, &InfoFilter, &mut Emit<'_>) -> Result<()>;
 
 struct FactTable {
-    definition: definition::Definition,
+    definition: TableDefinition,
     produce: Option<Producer>,
 }
 
@@ -159,8 +161,6 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("information_schema", "INNODB_TRX", locks::transactions),
     ("sys", "innodb_lock_waits", locks::waits),
     ("sys", "x$innodb_lock_waits", locks::waits),
-    ("performance_schema", "events_statements_current", statements::current),
-    ("performance_schema", "events_statements_summary_by_digest", statements::by_digest),
     ("performance_schema", "variables_info", server::variables_info),
     ("data_dictionary", "GLOBAL_VARIABLES", dictionary::global_variables),
     ("data_dictionary", "SESSION_VARIABLES", dictionary::session_variables),
@@ -214,10 +214,13 @@ mod tests {
 
     #[test]
     fn every_producer_has_a_definition_and_every_definition_columns() {
-        let names: Vec<_> = definition::all().iter().map(|d| (d.schema, d.name)).collect();
+        let names: Vec<_> =
+            table_definitions(DEFINITIONS).iter().map(|d| (d.schema, d.name)).collect();
         assert!(names.contains(&("information_schema", "TABLES")));
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
-        assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
+        assert!(
+            table_definitions(DEFINITIONS).iter().all(|definition| !definition.columns.is_empty())
+        );
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
         assert_eq!(produced.count(), PRODUCERS.len(), "a table is defined twice");
         for (schema, name, _) in PRODUCERS {

@@ -54,7 +54,7 @@ impl StatementTimes {
         add(&times.sum_micros, end.elapsed_micros);
         add(&times.errors, u64::from(end.error.is_some()));
         add(&times.rows_sent, end.rows_sent);
-        add(&times.rows_examined, end.rows_examined);
+        add(&times.rows_examined, end.counts.rows_examined);
     }
 
     /// Writes the kinds that occurred.

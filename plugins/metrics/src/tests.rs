@@ -6,7 +6,7 @@ use errors::{Result, bail};
 use plugin_api::variable::GlobalValue;
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, InfoColumn,
-    SessionFactory, SessionHandle, StatementEnd,
+    SessionFactory, SessionHandle, StatementCounts, StatementEnd,
 };
 use types::Value;
 
@@ -101,7 +101,8 @@ impl SessionFactory for Server {
 }
 
 fn end(elapsed_micros: u64) -> StatementEnd<'static> {
-    StatementEnd { rows_sent: 1, rows_examined: 3, elapsed_micros, ..StatementEnd::default() }
+    let counts = StatementCounts { rows_examined: 3, ..StatementCounts::default() };
+    StatementEnd { rows_sent: 1, counts, elapsed_micros, ..StatementEnd::default() }
 }
 
 fn metrics() -> Metrics {

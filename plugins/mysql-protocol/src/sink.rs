@@ -234,6 +234,10 @@ impl Sink<'_> {
 }
 
 impl ResultSink for Sink<'_> {
+    fn bytes_written(&mut self) -> u64 {
+        self.transport.traffic.counts().1 + self.out.len() as u64
+    }
+
     fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
         let form = self.metadata_form();
         if *self.sequence != FIRST_OF_REPLY || self.cursor_possible {

@@ -89,7 +89,7 @@ pub(crate) fn span(
         number("squall.connection_id", session.connection_id),
         number("db.response.returned_rows", end.rows_sent),
         number("squall.rows_affected", end.rows_affected),
-        number("squall.rows_examined", end.rows_examined),
+        number("squall.rows_examined", end.counts.rows_examined),
     ];
     attributes.extend(session.schema.map(|schema| text("db.namespace", schema)));
     let began = u128::try_from(event.started_micros).unwrap_or(0) * 1000;

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
-    BackgroundJob, Observer, QueryAttribute, SessionFacts, StatementEnd, StatementEvent,
+    BackgroundJob, Observer, QueryAttribute, SessionFacts, StatementCounts, StatementEnd,
+    StatementEvent,
 };
 use serde_json::Value as Json;
 use types::Value;
@@ -28,6 +29,8 @@ fn statement(exporter: &Exporter, attributes: &[QueryAttribute]) {
         command: "Query",
         text: b"SELECT 'secret' FROM t",
         digest_text: &|| "SELECT ? FROM `t`".to_owned(),
+        digest_hash: None,
+        connection_attributes: &|| Arc::from([]),
         started_micros: 1_700_000_000_000_000,
         services: &FakeSession::default(),
         attributes,
@@ -35,7 +38,7 @@ fn statement(exporter: &Exporter, attributes: &[QueryAttribute]) {
     let end = StatementEnd {
         error: Some(&error),
         rows_sent: 3,
-        rows_examined: 9,
+        counts: StatementCounts { rows_examined: 9, ..StatementCounts::default() },
         elapsed_micros: 1500,
         ..StatementEnd::default()
     };

@@ -90,11 +90,12 @@ impl SlowEntry<'_> {
         text.push_str(&user_host(session.user, session.account, session.host));
         let _ = write!(
             text,
-            "  Id: {:5}\n# Query_time: {:.6}  Lock_time: 0.000000 Rows_sent: {}  Rows_examined: {}",
+            "  Id: {:5}\n# Query_time: {:.6}  Lock_time: {:.6} Rows_sent: {}  Rows_examined: {}",
             session.connection_id,
             end.elapsed_micros as f64 / 1e6,
+            end.lock_micros as f64 / 1e6,
             end.rows_sent,
-            end.rows_examined
+            end.counts.rows_examined
         );
         if self.has_extra {
             self.write_extra(&mut text);
@@ -158,8 +159,9 @@ impl SlowEntry<'_> {
             "command": event.command,
             "query": String::from_utf8_lossy(event.text),
             "query_time_us": end.elapsed_micros,
+            "lock_time_us": end.lock_micros,
             "rows_sent": end.rows_sent,
-            "rows_examined": end.rows_examined,
+            "rows_examined": end.counts.rows_examined,
             "rows_affected": end.rows_affected,
             "error_code": self.error_code(),
             "warnings": end.warnings,
@@ -178,9 +180,11 @@ impl SlowEntry<'_> {
             Value::DateTime(utc(event.started_micros)),
             Value::text(&user_host(session.user, session.account, session.host)),
             Value::Time(Time::from_micros_clamped(elapsed)),
-            Value::Time(Time::from_micros_clamped(0)),
+            Value::Time(Time::from_micros_clamped(
+                i64::try_from(end.lock_micros).unwrap_or(i64::MAX),
+            )),
             int(end.rows_sent),
-            int(end.rows_examined),
+            int(end.counts.rows_examined),
             Value::text(session.schema.unwrap_or_default()),
             int(end.last_insert_id),
             Value::Int(0),

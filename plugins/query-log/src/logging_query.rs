@@ -147,7 +147,7 @@ impl QueryLog {
     fn is_wanted(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) -> bool {
         end.elapsed_micros >= self.slow_micros.number()
             && end.rows_sent >= self.big_result.number()
-            && end.rows_examined >= self.big_examined.number()
+            && end.counts.rows_examined >= self.big_examined.number()
             && self.matches(event.text)
     }
 }
@@ -200,7 +200,7 @@ fn json_line(event: &StatementEvent<'_>, end: &StatementEnd<'_>) -> String {
         "duration_us": end.elapsed_micros,
         "rows_sent": end.rows_sent,
         "rows_affected": end.rows_affected,
-        "rows_examined": end.rows_examined,
+        "rows_examined": end.counts.rows_examined,
         "warnings": end.warnings,
     })
     .to_string()
@@ -218,7 +218,7 @@ fn csv_line(event: &StatementEvent<'_>, end: &StatementEnd<'_>) -> String {
         event.command.to_owned(),
         end.elapsed_micros.to_string(),
         end.rows_sent.to_string(),
-        end.rows_examined.to_string(),
+        end.counts.rows_examined.to_string(),
         end.rows_affected.to_string(),
         end.warnings.to_string(),
         code.to_string(),

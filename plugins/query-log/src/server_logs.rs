@@ -314,11 +314,11 @@ const ADMIN: [&str; 6] = ["ALTER", "ANALYZE", "CHECK", "OPTIMIZE", "REPAIR", "CR
 impl ServerLogs {
     fn is_slow(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) -> bool {
         let limit_micros = number(event.services, "long_query_time") * 1e6;
-        let without_index = end.used_no_index && self.variables.without_index.is_on();
+        let without_index = end.counts.used_no_index() && self.variables.without_index.is_on();
         if end.elapsed_micros as f64 <= limit_micros && !without_index {
             return false;
         }
-        if (end.rows_examined as f64) < number(event.services, "min_examined_row_limit") {
+        if (end.counts.rows_examined as f64) < number(event.services, "min_examined_row_limit") {
             return false;
         }
         if !self.variables.admin.is_on() && ADMIN.contains(&event.verb().as_str()) {

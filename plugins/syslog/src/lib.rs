@@ -164,7 +164,7 @@ impl Sender {
     fn is_wanted(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) -> bool {
         end.elapsed_micros >= self.slow_micros.number()
             && end.rows_sent >= self.big_result.number()
-            && end.rows_examined >= self.big_examined.number()
+            && end.counts.rows_examined >= self.big_examined.number()
             && self.matches(event.text)
     }
 }
@@ -196,7 +196,7 @@ impl Observer for Sender {
             end.error.map_or(0, |error| error.code().0),
             end.elapsed_micros,
             end.rows_sent,
-            end.rows_examined,
+            end.counts.rows_examined,
             end.rows_affected,
             String::from_utf8_lossy(event.text),
         );

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine_api::EngineIndex;
 use errors::{Error, ErrorCode, Result};
 use plan::{BinaryOp, Expr, FulltextSearch, Subquery, SubqueryKind, UnaryOp};
-use plugin_api::{BindContext, BoundFunction, Registry};
+use plugin_api::{BindContext, BoundFunction, Registry, Repeats};
 use rows::arguments::{arg_infos, trimmed};
 use rows::numbers::Numbers;
 use rows::value_key::Domain;
@@ -452,7 +452,7 @@ impl<'a> Compiler<'a> {
         let function = self.bound_function(name, args)?;
         // A repeated expression must not be computed once.
         let inside_once = self.inside_once;
-        self.inside_once |= function.repeats;
+        self.inside_once |= !matches!(function.repeats, Repeats::No);
         let args = args.iter().enumerate().map(|(at, arg)| {
             let coercion = function.coercion(at).clone();
             Ok((self.expr(arg)?, arg.ty(), trimmed(coercion, &arg.ty())))

@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use errors::{Result, bail};
 use plan::CastKind;
-use plugin_api::{BoundFunction, Coercion, NullRule, SessionHandle, StatementResult, Statements};
+use plugin_api::{
+    BoundFunction, Coercion, NullRule, Repeats, SessionHandle, StatementResult, Statements,
+};
 use types::{CollationId, DataType, RunsStatements, Value};
 
 use crate::fulltext::MatchCode;
@@ -342,21 +344,29 @@ const ARGS_INLINE: usize = 4;
 impl Call {
     /// Evaluates the last argument as many times as the first one gives.
     fn repeat(&self, run: &mut Run<'_>) -> Result<Value> {
-        let (Some(count), Some((body, ..))) = (self.args.first(), self.args.last()) else {
-            return Ok(Value::Null);
+        let Some(((body, ..), others)) = self.args.split_last() else { return Ok(Value::Null) };
+        let mut values = Vec::with_capacity(self.args.len());
+        for other in others {
+            values.push(self.arg(other, run)?.unwrap_or(Value::Null));
+        }
+        let read = || match self.function.repeats {
+            Repeats::Measured(reading) => reading(),
+            Repeats::Plain | Repeats::No => None,
         };
-        let count = self.arg(count, run)?.unwrap_or(Value::Null);
-        if let Value::Int(count) = count {
-            for _ in 0..count {
+        let before = read();
+        if let Some(Value::Int(count)) = values.first() {
+            for _ in 0..*count {
                 run.env.cancel.check()?;
                 body.eval(run)?;
             }
         }
-        (self.function.kernel)(&mut run.function, &[count, Value::Null])
+        let used = read().zip(before).map(|(after, before)| after.saturating_sub(before));
+        values.push(used.map_or(Value::Null, Value::UInt));
+        (self.function.kernel)(&mut run.function, &values)
     }
 
     fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
-        if self.function.repeats {
+        if !matches!(self.function.repeats, Repeats::No) {
             return self.repeat(run);
         }
         if self.args.len() > ARGS_INLINE {

@@ -63,12 +63,17 @@ impl<'r> Operator<'r> for InformationScan<'r> {
         let Some(filter) = self.look_up_filter(run)? else { return Ok(()) };
         let (information, columns, rows) =
             (run.env.information, &self.node.columns, &mut self.rows);
-        table.rows(information, &filter, &mut |values| {
+        let of_session = table.session_rows(&*run.function.session);
+        let mut emit = |values: &[types::Value]| {
             let wanted = columns
                 .iter()
                 .map(|(column, _)| values.get(*column).cloned().unwrap_or(types::Value::Null));
             rows.push_values(wanted, run)
-        })
+        };
+        match of_session {
+            Some(found) => found.iter().try_for_each(|row| emit(row)),
+            None => table.rows(information, &filter, &mut emit),
+        }
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {

@@ -81,6 +81,7 @@ impl ScanNode {
     /// Counts rows that the engine returned; none for the end.
     fn count_fetched(&self, rows: u64, run: &mut Run<'_>) {
         let counts = &mut run.counts;
+        counts.examined += rows;
         match &self.access {
             AccessNode::Full { backward: false, index: IndexId::CLUSTERED } => {
                 // The read that finds the end counts too.
@@ -176,7 +177,10 @@ impl TableNode {
         let transaction = run.host.transaction_at(self.engine)?;
         let outcome = transaction.get(self.table, index, key, lock, self.wait, row);
         match outcome {
-            Ok(GetOutcome::Found) => Ok(true),
+            Ok(GetOutcome::Found) => {
+                run.counts.examined += 1;
+                Ok(true)
+            }
             Ok(GetOutcome::NotFound | GetOutcome::Skipped) => Ok(false),
             Err(error) => Err(run.engine_error(error)),
         }

@@ -41,6 +41,7 @@ struct Source {
 impl Source {
     /// Counts the rows read for status variables.
     fn count(&self, ranges: u64, rows: u64, counts: &mut ExecCounts) {
+        counts.examined += rows;
         counts.read_key += ranges;
         match (&self.ranges, self.index) {
             (None, None) => {

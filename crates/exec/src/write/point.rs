@@ -198,6 +198,7 @@ impl PointRow {
         if matches!(made, Ok(true)) && run.function.diagnostics.is_empty() {
             match run.transaction(table.engine)?.write_if_unchanged(table.id, key, record) {
                 Ok(true) => {
+                    run.counts.examined += 1;
                     run.counts.read_key += 1;
                     return Ok(true);
                 }

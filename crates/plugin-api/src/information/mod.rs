@@ -2,6 +2,7 @@
 //! the questions that such tables may ask the server, a trait for each subject.
 
 mod accounts;
+mod definition;
 mod engines;
 mod programs;
 mod schemas;
@@ -14,6 +15,7 @@ pub use accounts::{
     EarlierPasswordView, ProxyView, RoleGrantView, RoleView, RoutinePrivilegesView,
     SchemaPrivilegesView, TablePrivilegesView,
 };
+pub use definition::{TableDefinition, table_definitions};
 pub use engines::{EngineInformation, EngineStatView, EngineView};
 pub use programs::{
     EventView, IntervalView, ParameterView, ProgramInformation, RoutineView, TriggerView,
@@ -21,7 +23,7 @@ pub use programs::{
 pub use schemas::{SchemaInformation, SchemaView};
 pub use server::{
     CopyProgress, FileOperations, FunctionView, IoBucket, PlanCacheView, PluginItemView,
-    PluginView, ProcessView, ServerInformation,
+    PluginView, ProcessView, ServerInformation, UserLockView,
 };
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableView};
 pub use table::{
@@ -29,8 +31,10 @@ pub use table::{
     PartitionView, ReferencedView, TableDetail, TableView,
 };
 
-use errors::Result;
+use errors::{Error, ErrorCode, Result};
 use types::{DataType, Value};
+
+use crate::function::SessionServices;
 
 /// A column of an information table.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +85,35 @@ pub trait InformationTable: Send + Sync {
         filter: &InfoFilter,
         emit: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<()>;
+    /// The rows of a table about the values of the session that reads it; `None` for other tables, whose rows come from `rows`.
+    fn session_rows(&self, _session: &dyn SessionServices) -> Option<Vec<Vec<Value>>> {
+        None
+    }
+    /// Changes the table; `None` when statements may not.
+    fn editor(&self) -> Option<&dyn TableEditor> {
+        None
+    }
+}
+
+/// Changes an information table. The caller has checked the privileges.
+pub trait TableEditor {
+    /// Assigns values to columns of a row, which is given as `rows` produced it. Returns whether that changed anything. `number`: which of
+    /// the statement's rows it is, from 1.
+    ///
+    /// # Errors
+    /// 1683 for columns that cannot be assigned; 1265 for wrong values.
+    fn update(&self, row: &[Value], assigned: &[(usize, Value)], number: u64) -> Result<bool> {
+        let _ = (row, assigned, number);
+        Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[]))
+    }
+
+    /// Empties it.
+    ///
+    /// # Errors
+    /// 1683.
+    fn truncate(&self) -> Result<()> {
+        Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[]))
+    }
 }
 
 /// The questions that information tables may ask the server. Every answer is limited to objects that the session's account may see.

@@ -6,6 +6,7 @@ use engine_api::Progress;
 use errors::Result;
 
 use crate::PluginInfo;
+use crate::cost::SessionCounts;
 
 /// Facts about the server as a whole and its connections.
 pub trait ServerInformation {
@@ -17,6 +18,14 @@ pub trait ServerInformation {
     }
     /// The server's operations on files by class of file.
     fn file_operations(&self) -> Vec<FileOperations> {
+        Vec::new()
+    }
+    /// What the sessions of these connections have counted.
+    fn session_counts(&self) -> Vec<SessionCounts> {
+        Vec::new()
+    }
+    /// Locks of GET_LOCK() that are held.
+    fn user_locks(&self) -> Vec<UserLockView> {
         Vec::new()
     }
     /// Approximate bytes of memory for unused definitions.
@@ -123,6 +132,15 @@ pub struct FileOperations {
     pub p99_micros: u64,
     /// The longest call.
     pub max_micros: u64,
+}
+
+/// A lock of GET_LOCK().
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UserLockView {
+    /// Its name.
+    pub name: String,
+    /// The session that holds it.
+    pub session: u64,
 }
 
 /// The number of calls of one kind to the operating system's files by duration.

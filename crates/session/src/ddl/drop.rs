@@ -148,6 +148,9 @@ pub(crate) fn truncate_table(
     name: &ObjectName,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
+    if crate::information_changes::truncate_information(session, name, sink)? {
+        return Ok(());
+    }
     let (schema, name) = session.qualify(name)?;
     let table = session.find_table(&schema, &name)?;
     if table.temporary {

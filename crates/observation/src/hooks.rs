@@ -5,7 +5,7 @@ use sys::sync::atomic::{AtomicU32, Ordering};
 
 /// What the loaded plugins want to know or restrict.
 #[derive(Debug, Default)]
-pub(crate) struct Hooks(AtomicU32);
+pub struct Hooks(AtomicU32);
 
 /// Bits after those of `EventSet`: a plugin restricts access; a sink wants changes.
 const RESTRICTS: u32 = 1 << 31;
@@ -14,24 +14,24 @@ const SINKS: u32 = 1 << 30;
 impl Hooks {
     /// Whether an observer wants one of these events.
     #[inline]
-    pub(crate) fn wants(&self, events: EventSet) -> bool {
+    pub fn wants(&self, events: EventSet) -> bool {
         self.0.load(Ordering::Relaxed) & events.bits() != 0
     }
 
     /// Whether a plugin restricts access.
     #[inline]
-    pub(crate) fn restricts(&self) -> bool {
+    pub fn restricts(&self) -> bool {
         self.0.load(Ordering::Relaxed) & RESTRICTS != 0
     }
 
     /// Whether anybody may want written rows.
     #[inline]
-    pub(crate) fn watches_rows(&self) -> bool {
+    pub fn watches_rows(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (EventSet::ROWS.bits() | SINKS) != 0
     }
 
     /// Asks the plugins again.
-    pub(crate) fn refresh(&self, registry: &Registry) {
+    pub fn refresh(&self, registry: &Registry) {
         let wanted = registry.observers().iter().map(|observer| observer.events());
         let events = wanted.fold(EventSet::NONE, |all, events| all | events);
         let has_policy = registry.authorizers().iter().any(|policy| policy.is_active());

@@ -4,15 +4,15 @@ use plugin_api::{SchemaChange, SchemaChangeKind, SessionFacts};
 use syntax::ast::{AlterAction, ObjectName, Statement};
 
 /// A change of a schema or table by a statement.
-pub(crate) struct Change {
+pub struct Change {
     kind: SchemaChangeKind,
-    pub(crate) schema: String,
-    pub(crate) table: Option<String>,
-    pub(crate) renamed: Option<(String, String)>,
+    pub schema: String,
+    pub table: Option<String>,
+    pub renamed: Option<(String, String)>,
 }
 
 impl Change {
-    pub(crate) fn event<'a>(&'a self, session: SessionFacts<'a>) -> SchemaChange<'a> {
+    pub fn event<'a>(&'a self, session: SessionFacts<'a>) -> SchemaChange<'a> {
         let renamed = self.renamed.as_ref();
         SchemaChange {
             session,
@@ -25,7 +25,7 @@ impl Change {
 }
 
 /// The schemas and tables that a statement changes; `current` is the current schema.
-pub(crate) fn changes_of(statement: &Statement, current: Option<&str>) -> Vec<Change> {
+pub fn changes_of(statement: &Statement, current: Option<&str>) -> Vec<Change> {
     use SchemaChangeKind::{
         AlterDatabase, AlterTable, CreateDatabase, CreateTable, DropDatabase, DropTable,
         RenameTable, TruncateTable,

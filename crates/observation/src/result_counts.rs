@@ -5,17 +5,17 @@ use plugin_api::{ColumnMeta, ForwardingSink, OkInfo, ResultSink, RowSource, Sess
 
 /// What a statement sent to its client.
 #[derive(Debug, Default)]
-pub(crate) struct ResultCounts {
-    pub(crate) sent: u64,
-    pub(crate) affected: u64,
-    pub(crate) last_insert_id: u64,
-    pub(crate) error: Option<Error>,
+pub struct ResultCounts {
+    pub sent: u64,
+    pub affected: u64,
+    pub last_insert_id: u64,
+    pub error: Option<Error>,
 }
 
 /// Counts what passes to another sink.
-pub(crate) struct CountingSink<'s> {
-    pub(crate) target: &'s mut dyn ResultSink,
-    pub(crate) counts: ResultCounts,
+pub struct CountingSink<'s> {
+    pub target: &'s mut dyn ResultSink,
+    pub counts: ResultCounts,
 }
 
 impl ForwardingSink for CountingSink<'_> {

@@ -348,9 +348,9 @@ fn survives(count: usize) {
     assert!(passed > count / 10, "only {passed} reached a call");
 }
 
-/// `SQUALL_REQUESTS=100000` runs the full number, which takes some minutes.
+/// `SQUALL_REQUESTS=100000` runs the full number, which takes a minute.
 #[test]
 fn changed_requests_do_no_harm() {
     let count = std::env::var("SQUALL_REQUESTS").ok().and_then(|text| text.parse().ok());
-    survives(count.unwrap_or(1500));
+    survives(count.unwrap_or(10_000));
 }

@@ -58,7 +58,7 @@ impl Plugin for AuthHttp {
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         let server = HttpServer::default();
-        registrar.checked_variable(&URL, &server.url, |value| check(value));
+        registrar.checked_variable(&URL, &server.url, check);
         registrar.variable(&TIMEOUT, &server.timeout);
         registrar.variable(&CA, &server.ca_file);
         registrar.variable(&CACHE_SECONDS, &server.cache_seconds);

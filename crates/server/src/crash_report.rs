@@ -74,23 +74,23 @@ impl CrashReport {
         write!(file, "Squall {VERSION} ended by itself: {reason}\n\n")?;
         write!(file, "seconds since 1970: {seconds}\nprocess: {}\n", sys::process::id())?;
         write!(file, "memory in use: {} bytes\n\n", sys::process::resident_bytes())?;
-        write!(file, "[error log]\n")?;
+        writeln!(file, "[error log]")?;
         for line in self.log.latest(LOG_LINES) {
             writeln!(file, "{}", without_statement(&line))?;
         }
-        write!(file, "\n[options]\n")?;
+        writeln!(file, "\n[options]")?;
         for (name, value) in &self.options {
             let is_secret = SECRET_NAMES.iter().any(|part| name.contains(part));
             writeln!(file, "{name}={}", if is_secret { "<hidden>" } else { value })?;
         }
-        write!(file, "\n[status]\n")?;
+        writeln!(file, "\n[status]")?;
         if let Some(server) = self.server.get().and_then(Weak::upgrade) {
             for (name, value) in server.status() {
                 writeln!(file, "{name}={value}")?;
             }
         }
         // Names take the longest: of a program with all its symbols, seconds.
-        write!(file, "\n[stacks]\n")?;
+        writeln!(file, "\n[stacks]")?;
         write!(file, "{}", sys::stacks::folded(&sys::stacks::capture_all()))
     }
 }
@@ -128,6 +128,8 @@ fn without_quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a test")]
+
     use super::*;
 
     #[test]

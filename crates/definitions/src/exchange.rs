@@ -58,9 +58,10 @@ fn row_format(table: &Table) -> &str {
     }
 }
 
-/// All columns but the one that holds the partition's number.
+/// All columns but the one that holds the partition's number and places of dropped ones.
 fn own_columns(table: &Table) -> Vec<&Column> {
-    table.columns.iter().filter(|column| &*column.name != PARTITION_COLUMN).collect()
+    let is_own = |column: &&Column| &*column.name != PARTITION_COLUMN && !column.is_vacant();
+    table.columns.iter().filter(is_own).collect()
 }
 
 fn check_columns(own: &[&Column], others: &[&Column]) -> Result<()> {

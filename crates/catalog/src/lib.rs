@@ -34,7 +34,9 @@ pub use constraints::ConstraintKind;
 pub use edit::Edit;
 pub use event::{Event, EventSchedule, EventStatus, EventStep};
 pub use histogram::{Histogram, HistogramBucket};
-pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage};
+pub use metadata_lock::{
+    LockMode, MetadataGuard, MetadataLockView, MetadataLocks, MetadataSlot, Purpose, Usage,
+};
 pub use metadata_turn::{DdlWaitPolicy, LockWait};
 pub use model::*;
 pub use partitions::{

@@ -172,6 +172,28 @@ impl Announcement {
     }
 }
 
+/// A metadata lock, for reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetadataLockView {
+    /// The session, or a number above those of sessions for a prepared transaction.
+    pub owner: u64,
+    /// `None` for all tables.
+    pub table: Option<TableId>,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Whether its session still waits for others.
+    pub is_waiting: bool,
+}
+
+/// What a metadata lock is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A statement or transaction uses the table.
+    Use(Usage),
+    /// A session keeps others from uses.
+    Lock(LockMode),
+}
+
 /// The server's metadata locks.
 #[derive(Debug, Default)]
 pub struct MetadataLocks {
@@ -192,6 +214,30 @@ impl MetadataLocks {
     /// No locks.
     pub fn new() -> MetadataLocks {
         MetadataLocks::default()
+    }
+
+    /// All locks, held and waited for.
+    pub fn views(&self) -> Vec<MetadataLockView> {
+        let slots: Vec<_> = self.slots.lock().values().cloned().collect();
+        let uses = slots.iter().flat_map(|slot| {
+            let held = slot.held.lock();
+            let view = |(table, usage): &(TableId, Usage)| MetadataLockView {
+                owner: slot.owner,
+                table: Some(*table),
+                purpose: Purpose::Use(*usage),
+                is_waiting: false,
+            };
+            held.tables.iter().map(view).collect::<Vec<_>>()
+        });
+        let mut views: Vec<_> = uses.collect();
+        let announcements = self.announcements.lock();
+        views.extend(announcements.iter().map(|one| MetadataLockView {
+            owner: one.owner,
+            table: one.table,
+            purpose: Purpose::Lock(one.mode),
+            is_waiting: one.is_waiting(),
+        }));
+        views
     }
 
     /// A slot for session `owner`.

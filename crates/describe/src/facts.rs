@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{AccountName, Catalog, EffectivePrivileges, Event};
+use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView};
 use engine_api::Engine;
 use errors::Result;
 use plugin_api::{
@@ -68,6 +68,8 @@ pub trait ServerFacts {
     fn prepared_statements(&self) -> u64;
     /// Entries of the plan cache.
     fn plan_cache(&self) -> Vec<PlanCacheView>;
+    /// All metadata locks.
+    fn metadata_locks(&self) -> Vec<MetadataLockView>;
     /// Operations on files by class of file.
     fn file_operations(&self) -> Vec<FileOperations>;
     /// Counts of file operations by duration.

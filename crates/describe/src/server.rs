@@ -1,10 +1,10 @@
 //! The server and its connections.
 
-use catalog::CatalogSnapshot;
+use catalog::{CatalogSnapshot, LockMode, MetadataLockView, Purpose, Usage};
 use errors::Result;
 use plugin_api::{
-    FileOperations, FunctionView, IoBucket, Module, Object, PlanCacheView, PluginItemView,
-    PluginView, ProcessView, ServerInformation, SessionCounts, UserLockView,
+    FileOperations, FunctionView, IoBucket, MetadataLockRow, Module, Object, PlanCacheView,
+    PluginItemView, PluginView, ProcessView, ServerInformation, SessionCounts, UserLockView,
 };
 
 use crate::information::Information;
@@ -22,6 +22,28 @@ impl ServerInformation for Information<'_> {
 
     fn sees_all_processes(&self) -> bool {
         self.may_see_all()
+    }
+
+    fn metadata_locks(&self) -> Vec<MetadataLockRow> {
+        /// Owners from here on are prepared transactions.
+        const PREPARED: u64 = 1 << 63;
+        let catalog = self.catalog_view();
+        let row = |lock: MetadataLockView| {
+            let table = match lock.table {
+                None => None,
+                Some(id) => {
+                    let table = catalog.table_by_id(id)?;
+                    if !self.sees(&table.schema, &table.name) {
+                        return None;
+                    }
+                    Some((table.schema.to_string(), table.name.to_string()))
+                }
+            };
+            let connection = (lock.owner < PREPARED).then_some(lock.owner);
+            let lock_type = lock_type(lock.purpose);
+            Some(MetadataLockRow { connection, table, lock_type, is_waiting: lock.is_waiting })
+        };
+        self.server.metadata_locks().into_iter().filter_map(row).collect()
     }
 
     fn file_operations(&self) -> Vec<FileOperations> {
@@ -94,5 +116,17 @@ impl ServerInformation for Information<'_> {
 
     fn check_cancelled(&self) -> Result<()> {
         self.connection.check_cancelled()
+    }
+}
+
+/// The reference's word for a metadata lock.
+fn lock_type(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Use(Usage::Read) => "SHARED_READ",
+        Purpose::Use(Usage::Write) => "SHARED_WRITE",
+        Purpose::Lock(LockMode::Intent) => "INTENTION_EXCLUSIVE",
+        Purpose::Lock(LockMode::Definition) => "SHARED_UPGRADABLE",
+        Purpose::Lock(LockMode::NoWrite) => "SHARED_READ_ONLY",
+        Purpose::Lock(LockMode::Exclusive) => "EXCLUSIVE",
     }
 }

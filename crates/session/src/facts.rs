@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{AccountName, Catalog, EffectivePrivileges, Event};
+use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView};
 use describe::{ConnectionFacts, Connections, ServerFacts};
 use engine_api::Engine;
 use errors::Result;
@@ -114,6 +114,10 @@ impl ServerFacts for Server {
             total_micros,
         };
         self.io_times.buckets().into_iter().map(view).collect()
+    }
+
+    fn metadata_locks(&self) -> Vec<MetadataLockView> {
+        self.metadata_locks.views()
     }
 
     fn file_operations(&self) -> Vec<FileOperations> {

@@ -170,9 +170,15 @@ static TABLE: [Slot; SLOTS] = [const {
 struct Registry {
     names: Vec<String>,
     free: Vec<u32>,
+    /// Waits of threads that have ended.
+    ended: Totals,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry { names: Vec::new(), free: Vec::new() });
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    names: Vec::new(),
+    free: Vec::new(),
+    ended: Totals([Total { count: 0, nanos: 0 }; Wait::COUNT]),
+});
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -186,7 +192,9 @@ impl Drop for Lease {
         let _ended = SLOT.try_with(|slot| slot.set(NO_SLOT));
         if self.0 != NO_SLOT {
             let mut registry = registry();
-            TABLE[self.0 as usize].thread_id.store(0, Ordering::Relaxed);
+            let slot = &TABLE[self.0 as usize];
+            registry.ended.add(&slot.totals());
+            slot.thread_id.store(0, Ordering::Relaxed);
             registry.free.push(self.0);
         }
     }
@@ -338,6 +346,17 @@ pub fn threads() -> Vec<ThreadWaits> {
     // A thread that ends waits for this mutex before another one gets its slot.
     let registry = registry();
     (0..registry.names.len()).filter_map(|number| view(&registry, number)).collect()
+}
+
+/// The waits of all threads that have or had slots.
+pub fn all() -> Totals {
+    let registry = registry();
+    let mut sum = registry.ended;
+    let is_used = |slot: &&Slot| slot.thread_id.load(Ordering::Relaxed) != 0;
+    for slot in TABLE[..registry.names.len()].iter().filter(is_used) {
+        sum.add(&slot.totals());
+    }
+    sum
 }
 
 /// The thread that has a slot, if one has it.

@@ -18,6 +18,7 @@ mod server;
 mod spatial;
 mod tables;
 mod threads;
+mod waits;
 
 use std::sync::Arc;
 
@@ -182,6 +183,11 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),
     ("data_dictionary", "IO_HISTOGRAM", dictionary::io_histogram),
     ("data_dictionary", "IO_STATS", files::io_stats),
+    ("performance_schema", "events_waits_current", waits::current),
+    ("performance_schema", "events_waits_summary_by_thread_by_event_name", waits::by_thread),
+    ("performance_schema", "events_waits_summary_global_by_event_name", waits::global),
+    ("performance_schema", "file_summary_by_event_name", waits::files),
+    ("performance_schema", "metadata_locks", waits::metadata_locks),
     ("data_dictionary", "LOCK_STATS", threads::locks),
     ("data_dictionary", "THREAD_STATES", threads::states),
     ("data_dictionary", "THREAD_STACKS", threads::stacks),

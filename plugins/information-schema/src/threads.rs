@@ -1,6 +1,5 @@
 //! What the server's threads do: `data_dictionary.THREAD_STATES`, `THREAD_STACKS` and `LOCK_STATS`. Rows are for accounts that may see all connections.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use errors::Result;
@@ -9,16 +8,12 @@ use sys::waits::{self, ThreadWaits, Wait};
 use types::Value;
 
 use crate::row::{Emit, optional, optional_number};
+use crate::waits::connections;
 
 /// Kinds of waits that are for locks.
 const LOCKS: [Wait; 4] = [Wait::Mutex, Wait::Latch, Wait::RowLock, Wait::MetadataLock];
 /// Kinds of waits that are for files.
 const FILES: [Wait; 4] = [Wait::LogFlush, Wait::Read, Wait::Write, Wait::Sync];
-
-/// Connections by the slot of the thread that runs their statement.
-fn connections(ctx: &dyn InformationContext) -> HashMap<u32, u64> {
-    ctx.processes().iter().filter_map(|process| Some((process.thread?, process.id))).collect()
-}
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)

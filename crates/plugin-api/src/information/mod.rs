@@ -22,8 +22,8 @@ pub use programs::{
 };
 pub use schemas::{SchemaInformation, SchemaView};
 pub use server::{
-    CopyProgress, FileOperations, FunctionView, IoBucket, PlanCacheView, PluginItemView,
-    PluginView, ProcessView, ServerInformation, UserLockView,
+    CopyProgress, FileOperations, FunctionView, IoBucket, MetadataLockRow, PlanCacheView,
+    PluginItemView, PluginView, ProcessView, ServerInformation, UserLockView,
 };
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableView};
 pub use table::{

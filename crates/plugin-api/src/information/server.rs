@@ -16,6 +16,10 @@ pub trait ServerInformation {
     fn sees_all_processes(&self) -> bool {
         false
     }
+    /// Metadata locks on the tables that the account sees.
+    fn metadata_locks(&self) -> Vec<MetadataLockRow> {
+        Vec::new()
+    }
     /// The server's operations on files by class of file.
     fn file_operations(&self) -> Vec<FileOperations> {
         Vec::new()
@@ -105,6 +109,19 @@ pub struct CopyProgress {
     pub rounds: u64,
     /// Those rows, all rounds together.
     pub rows_again: u64,
+}
+
+/// A metadata lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataLockRow {
+    /// The connection; `None` for a prepared transaction.
+    pub connection: Option<u64>,
+    /// Schema and name of the table; `None` for all tables.
+    pub table: Option<(String, String)>,
+    /// MySQL's word for the kind of lock.
+    pub lock_type: &'static str,
+    /// Whether its session still waits for others.
+    pub is_waiting: bool,
 }
 
 /// Operations of one kind on the files of one class.

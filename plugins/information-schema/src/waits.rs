@@ -1,0 +1,200 @@
+//! Waits as `performance_schema` shows them, from what threads, locks and files count anyway. Times are picoseconds. The shortest wait is not kept, and shown as 0.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use errors::Result;
+use plugin_api::{FileOperations, InfoFilter, InformationContext};
+use sys::waits::{self, ThreadWaits, Total, Wait};
+use types::Value;
+
+use crate::row::Emit;
+
+/// Picoseconds of a nanosecond and of a microsecond.
+const NANOSECOND: u64 = 1_000;
+const MICROSECOND: u64 = 1_000_000;
+/// Above the numbers of connections: numbers of threads that run no statement.
+const BACKGROUND: u64 = 1 << 32;
+
+/// The number of a thread in `performance_schema`: of the connection whose statement it runs, or one of its own.
+pub fn number(thread: &ThreadWaits, connections: &HashMap<u32, u64>) -> u64 {
+    let own = BACKGROUND + u64::from(thread.thread_id);
+    connections.get(&thread.slot).copied().unwrap_or(own)
+}
+
+/// Connections by the slot of the thread that runs their statement.
+pub fn connections(ctx: &dyn InformationContext) -> HashMap<u32, u64> {
+    ctx.processes().iter().filter_map(|process| Some((process.thread?, process.id))).collect()
+}
+
+/// Event name and operation of a kind of wait, the reference's where it has one.
+fn event(wait: Wait) -> (&'static str, &'static str) {
+    match wait {
+        Wait::Running => ("", ""),
+        Wait::Idle => ("idle", "idle"),
+        Wait::Mutex => ("wait/synch/mutex/squall/mutex", "lock"),
+        Wait::Latch => ("wait/synch/sxlock/squall/page_latch", "lock"),
+        Wait::RowLock => ("wait/lock/row/squall/row_lock", "lock"),
+        Wait::MetadataLock => ("wait/lock/metadata/sql/mdl", "metadata lock"),
+        Wait::LogFlush => ("wait/io/file/squall/redo_log", "sync"),
+        Wait::Read => ("wait/io/file/squall/read", "read"),
+        Wait::Write => ("wait/io/file/squall/write", "write"),
+        Wait::Sync => ("wait/io/file/squall/sync", "sync"),
+        Wait::Network => ("wait/io/socket/sql/client_connection", "send"),
+        Wait::Sleep => ("wait/synch/cond/squall/sleep", "timed_wait"),
+    }
+}
+
+/// Kinds of waits that are events.
+fn kinds() -> impl Iterator<Item = Wait> {
+    Wait::ALL.into_iter().filter(|wait| *wait != Wait::Running)
+}
+
+fn picos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(NANOSECOND)
+}
+
+/// `events_waits_current`: what each thread waits for now.
+pub fn current(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    if !ctx.sees_all_processes() {
+        return Ok(());
+    }
+    let connections = connections(ctx);
+    for thread in waits::threads().iter().filter(|thread| thread.wait != Wait::Running) {
+        let (name, operation) = event(thread.wait);
+        let ended: u64 = kinds().map(|kind| thread.totals.of(kind).count).sum();
+        let now = sys::clock::monotonic();
+        let time =
+            |time: Option<Duration>| time.map_or(Value::Null, |time| Value::UInt(picos(time)));
+        let mut row = vec![
+            Value::UInt(number(thread, &connections)),
+            Value::UInt(ended + 1),
+            Value::Null,
+            Value::text(name),
+            Value::Null,
+            time(thread.since),
+            time(thread.since.map(|_| now)),
+            time(thread.since.map(|since| now.saturating_sub(since))),
+        ];
+        // Spins, and the object.
+        row.extend(std::iter::repeat_n(Value::Null, 5));
+        row.extend([Value::UInt(0), Value::Null, Value::Null, Value::text(operation)]);
+        row.extend([Value::Null, Value::Null]);
+        emit(&row)?;
+    }
+    Ok(())
+}
+
+fn summary(count: u64, sum: u64, longest: u64) -> [Value; 5] {
+    let average = sum.checked_div(count).unwrap_or(0);
+    [count, sum, 0, average, longest].map(Value::UInt)
+}
+
+/// `events_waits_summary_by_thread_by_event_name`. The longest wait is not kept by thread.
+pub fn by_thread(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    if !ctx.sees_all_processes() {
+        return Ok(());
+    }
+    let connections = connections(ctx);
+    for thread in waits::threads() {
+        for kind in kinds() {
+            let Total { count, nanos } = thread.totals.of(kind);
+            let mut row = vec![Value::UInt(number(&thread, &connections))];
+            row.push(Value::text(event(kind).0));
+            row.extend(summary(count, nanos.saturating_mul(NANOSECOND), 0));
+            emit(&row)?;
+        }
+    }
+    Ok(())
+}
+
+/// `events_waits_summary_global_by_event_name`: each class of locks and of files, and the other kinds of waits of all threads so far.
+pub fn global(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    let mut row = |name: &str, [count, sum, longest]: [u64; 3]| {
+        let mut row = vec![Value::text(name)];
+        row.extend(summary(count, sum, longest));
+        emit(&row)
+    };
+    for class in sys::lock_stats::all() {
+        let name = match class.kind {
+            sys::lock_stats::Kind::Mutex => format!("wait/synch/mutex/squall/{}", class.name),
+            sys::lock_stats::Kind::RwLock => format!("wait/synch/rwlock/squall/{}", class.name),
+            sys::lock_stats::Kind::Latch => event(Wait::Latch).0.to_owned(),
+            sys::lock_stats::Kind::RowLock => event(Wait::RowLock).0.to_owned(),
+            sys::lock_stats::Kind::MetadataLock => event(Wait::MetadataLock).0.to_owned(),
+        };
+        let time = class.wait_nanos + class.spin_nanos;
+        row(&name, [class.waits, time * NANOSECOND, class.wait_nanos_max * NANOSECOND])?;
+    }
+    for (name, operations) in by_class(&ctx.file_operations()) {
+        let sum = |value: fn(&FileOperations) -> u64| operations.iter().map(value).sum::<u64>();
+        let longest = operations.iter().map(|one| one.max_micros).max().unwrap_or(0);
+        let time = sum(|one| one.total_micros) * MICROSECOND;
+        row(&name, [sum(|one| one.requests), time, longest * MICROSECOND])?;
+    }
+    let totals = waits::all();
+    [Wait::Idle, Wait::Network, Wait::Sleep].into_iter().try_for_each(|kind| {
+        let Total { count, nanos } = totals.of(kind);
+        row(event(kind).0, [count, nanos.saturating_mul(NANOSECOND), 0])
+    })
+}
+
+fn by_class(all: &[FileOperations]) -> Vec<(String, Vec<FileOperations>)> {
+    let groups = all.chunk_by(|one, other| one.class == other.class);
+    let name = |class: &str| format!("wait/io/file/squall/{}", class.replace(' ', "_"));
+    groups.map(|group| (name(group[0].class), group.to_vec())).collect()
+}
+
+/// `file_summary_by_event_name`: each class of files. What is neither read nor written are syncs.
+pub fn files(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for (name, operations) in by_class(&ctx.file_operations()) {
+        let of = |wanted: &str| operations.iter().find(|one| one.operation == wanted);
+        let timed = |one: Option<&FileOperations>| {
+            let (count, micros) = one.map_or((0, 0), |one| (one.requests, one.total_micros));
+            let longest = one.map_or(0, |one| one.max_micros);
+            summary(count, micros * MICROSECOND, longest * MICROSECOND)
+        };
+        let bytes =
+            |one: Option<&FileOperations>| Value::Int(one.map_or(0, |one| one.bytes as i64));
+        let sum = |value: fn(&FileOperations) -> u64| operations.iter().map(value).sum::<u64>();
+        let longest = operations.iter().map(|one| one.max_micros).max().unwrap_or(0);
+        let mut row = vec![Value::text(&name)];
+        let time = sum(|one| one.total_micros) * MICROSECOND;
+        row.extend(summary(sum(|one| one.requests), time, longest * MICROSECOND));
+        row.extend(timed(of("read")));
+        row.push(bytes(of("read")));
+        row.extend(timed(of("write")));
+        row.push(bytes(of("write")));
+        row.extend(timed(of("sync")));
+        emit(&row)?;
+    }
+    Ok(())
+}
+
+/// `metadata_locks`: uses of tables by statements and transactions, and locks that keep others from them.
+pub fn metadata_locks(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for lock in ctx.metadata_locks() {
+        let (kind, schema, name) = match &lock.table {
+            Some((schema, name)) => ("TABLE", Value::text(schema), Value::text(name)),
+            None => ("GLOBAL", Value::Null, Value::Null),
+        };
+        emit(&[
+            Value::text(kind),
+            schema,
+            name,
+            Value::Null,
+            Value::UInt(0),
+            Value::text(lock.lock_type),
+            Value::text("TRANSACTION"),
+            Value::text(if lock.is_waiting { "PENDING" } else { "GRANTED" }),
+            Value::Null,
+            lock.connection.map_or(Value::Null, Value::UInt),
+            Value::Null,
+        ])?;
+    }
+    Ok(())
+}

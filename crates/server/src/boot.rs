@@ -99,6 +99,9 @@ fn serve(options: &Options, directory: &DataDirectory, stop: &Stop) -> BootResul
     let server = open_server(options, directory, &engines, registry, stop)?;
     report.follow(&server);
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
+    if engines.default.is_durable() {
+        set_storage_facts(&server, &directory.path)?;
+    }
     let running = match early {
         Some((gate, running)) => {
             set_port_fact(&running, &server)?;
@@ -356,6 +359,21 @@ fn listener_context(
         tls_files: options.tls_files.clone(),
         tls_disabled: options.tls_disabled,
     }
+}
+
+/// What the data directory is stored on, with a warning when a sync need not reach the device.
+fn set_storage_facts(server: &Server, directory: &Path) -> BootResult<()> {
+    let storage = sys::storage::of(directory);
+    if storage.lacks_barriers {
+        warn!(
+            file_system = storage.file_system,
+            "the file system of the data directory is mounted without barriers: a power failure may lose commits and destroy pages"
+        );
+    }
+    server.set_fact("storage_file_system", &storage.file_system)?;
+    server.set_fact("storage_sector_bytes", &storage.sector_bytes.to_string())?;
+    let barriers = if storage.lacks_barriers { "OFF" } else { "ON" };
+    Ok(server.set_fact("storage_barriers", barriers)?)
 }
 
 fn set_port_fact(running: &Running, server: &Server) -> BootResult<()> {

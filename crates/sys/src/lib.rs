@@ -38,6 +38,7 @@ pub mod sim;
 pub mod simulation;
 mod spin;
 pub mod stacks;
+pub mod storage;
 pub mod sync;
 pub mod temporary;
 pub mod threads;

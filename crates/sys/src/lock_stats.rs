@@ -94,7 +94,6 @@ impl Of {
 const CLASSES: usize = 1024;
 
 /// What a class's waits came to.
-#[derive(Default)]
 struct Waits {
     waits: AtomicU64,
     wait_nanos: AtomicU64,
@@ -106,15 +105,17 @@ struct Waits {
 }
 
 impl Waits {
-    const NONE: Waits = Waits {
-        waits: AtomicU64::new(0),
-        wait_nanos: AtomicU64::new(0),
-        wait_nanos_max: AtomicU64::new(0),
-        spins: AtomicU64::new(0),
-        spin_nanos: AtomicU64::new(0),
-        unlock_wakes: AtomicU64::new(0),
-        unlock_nanos: AtomicU64::new(0),
-    };
+    const fn new() -> Waits {
+        Waits {
+            waits: AtomicU64::new(0),
+            wait_nanos: AtomicU64::new(0),
+            wait_nanos_max: AtomicU64::new(0),
+            spins: AtomicU64::new(0),
+            spin_nanos: AtomicU64::new(0),
+            unlock_wakes: AtomicU64::new(0),
+            unlock_nanos: AtomicU64::new(0),
+        }
+    }
 }
 
 /// One thread's acquisitions of a class, in ticks. Only that thread writes.
@@ -127,7 +128,7 @@ struct Holds {
 }
 
 static KEYS: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
-static WAITS: [Waits; CLASSES] = [const { Waits::NONE }; CLASSES];
+static WAITS: [Waits; CLASSES] = [const { Waits::new() }; CLASSES];
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 struct Registry {

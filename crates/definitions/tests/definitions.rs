@@ -166,7 +166,8 @@ fn code<T>(result: Result<T>) -> u16 {
 }
 
 fn names(table: &Table) -> Vec<&str> {
-    table.columns.iter().map(|column| &*column.name).collect()
+    let visible = table.columns.iter().filter(|column| !column.is_vacant());
+    visible.map(|column| &*column.name).collect()
 }
 
 const BASE: &str = "CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(10), KEY (b))";
@@ -249,12 +250,12 @@ fn rows_are_copied_only_where_they_must_change() {
         "RENAME COLUMN b TO d",
         "ALTER b SET DEFAULT 4",
         "COMMENT = 'x'",
+        "DROP COLUMN c",
     ] {
         let Algorithm::InPlace(changes) = algorithm(sql) else { panic!("{sql} copies") };
         assert!(changes.added.is_empty() && changes.dropped.is_empty(), "{sql}");
     }
     for sql in [
-        "DROP COLUMN c",
         "MODIFY b BIGINT",
         "MODIFY b INT NOT NULL",
         "MODIFY c VARCHAR(5)",
@@ -277,7 +278,7 @@ fn clauses_that_request_the_impossible_are_refused() {
     let mut session = Session::new();
     let table = session.create(BASE).expect("valid");
     let mut refused = |sql: &str| code(session.alter(&table, sql));
-    assert_eq!(refused("MODIFY b BIGINT, ALGORITHM = INSTANT"), 1845);
+    assert_eq!(refused("MODIFY b BIGINT, ALGORITHM = INSTANT"), 1846);
     assert_eq!(refused("ADD KEY (c), ALGORITHM = INSTANT"), 1845);
     assert_eq!(refused("MODIFY b BIGINT, ALGORITHM = INPLACE"), 1846);
     assert_eq!(refused("MODIFY b BIGINT, LOCK = NONE"), 1846);

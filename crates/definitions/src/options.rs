@@ -8,7 +8,7 @@ use crate::charsets::{note_charset, stored_collation};
 use crate::column_type::{find_charset, find_collation};
 use crate::context::Context;
 use crate::draft::Draft;
-use crate::engines::note_engine;
+use crate::engines::{DECLARED_ENGINE, SHOWN_ENGINE, note_engine};
 
 /// Applies options to a draft, in order. Returns the collation that the options specify, if any.
 pub fn apply_table_options<'o>(
@@ -50,7 +50,8 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
     match option {
         TableOption::Engine(name) => {
             let table = draft.name.clone();
-            note_engine(ctx, &name.text, &table)?;
+            let shown = note_engine(ctx, &name.text, &table)?;
+            declare_engine(draft, shown);
         }
         TableOption::AutoIncrement(next) => draft.auto_increment = Some(*next),
         TableOption::Comment(text) => draft.comment = text.to_string(),
@@ -93,6 +94,11 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
         }
     }
     Ok(())
+}
+
+/// Keeps the name of the engine that was declared.
+pub(crate) fn declare_engine(draft: &mut Draft, shown: &str) {
+    keep(draft, DECLARED_ENGINE, (shown != SHOWN_ENGINE).then(|| shown.to_owned()));
 }
 
 /// Stores an option in the order of first mention; `None` removes it.

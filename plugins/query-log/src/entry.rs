@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plugin_api::{StatementEnd, StatementEvent};
+use plugin_api::{StatementCost, StatementEnd, StatementEvent};
 use serde_json::json;
 use types::{Time, Value};
 
@@ -73,6 +73,25 @@ pub(crate) struct SlowEntry<'a> {
     pub(crate) end: &'a StatementEnd<'a>,
     /// The text has the fields of `log_slow_extra`.
     pub(crate) has_extra: bool,
+    /// Further lines of the text.
+    pub(crate) verbosity: Verbosity,
+}
+
+/// What `log_slow_verbosity` adds to an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Verbosity {
+    /// How it was executed.
+    pub(crate) plan: bool,
+    /// What it cost in the engine and the processor.
+    pub(crate) engine: bool,
+}
+
+fn yes_no(is: bool) -> &'static str {
+    if is { "Yes" } else { "No" }
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
 }
 
 impl SlowEntry<'_> {
@@ -104,6 +123,12 @@ impl SlowEntry<'_> {
             let _ = write!(text, " Traceparent: {parent}");
         }
         text.push('\n');
+        if self.verbosity.plan {
+            self.write_plan(&mut text);
+        }
+        if self.verbosity.engine {
+            self.write_engine(&mut text);
+        }
         if let Some(schema) = session.schema {
             let _ = writeln!(text, "use {schema};");
         }
@@ -144,11 +169,56 @@ impl SlowEntry<'_> {
         );
     }
 
+    /// How it was executed: the lines and names are those that slow log readers know.
+    fn write_plan(&self, text: &mut String) {
+        let counts = &self.end.counts;
+        let _ = writeln!(
+            text,
+            "# Schema: {}  Last_errno: {}  Killed: 0\n# Rows_affected: {}  Bytes_sent: {}  Tmp_tables: {}  Tmp_disk_tables: {}",
+            self.event.session.schema.unwrap_or_default(),
+            self.error_code(),
+            self.end.rows_affected,
+            counts.bytes_sent,
+            counts.temporary_tables,
+            counts.temporary_disk_tables
+        );
+        let is_sorted = counts.sort_rows + counts.sort_scans + counts.sort_ranges > 0;
+        let _ = writeln!(
+            text,
+            "# Full_scan: {}  Full_join: {}  Tmp_table: {}  Tmp_table_on_disk: {}\n# Filesort: {}  Filesort_on_disk: {}  Merge_passes: {}",
+            yes_no(counts.scans > 0),
+            yes_no(counts.full_joins > 0),
+            yes_no(counts.temporary_tables > 0),
+            yes_no(counts.temporary_disk_tables > 0),
+            yes_no(is_sorted),
+            yes_no(counts.sort_merge_passes > 0),
+            counts.sort_merge_passes
+        );
+    }
+
+    /// What it cost in the engine and the processor, if that was measured.
+    fn write_engine(&self, text: &mut String) {
+        let Some(cost) = self.end.cost else { return };
+        let _ = writeln!(
+            text,
+            "#   InnoDB_pages: {}  InnoDB_IO_r_ops: {}  InnoDB_rec_lock_wait: {:.6}  Log_bytes: {}\n# CPU_time: {:.6}  Parse_time: {:.6}  Plan_time: {:.6}  Execute_time: {:.6}  Commit_time: {:.6}",
+            cost.pages,
+            cost.pages_missed,
+            seconds(cost.row_lock_nanos),
+            cost.log_bytes,
+            seconds(cost.cpu_nanos),
+            seconds(cost.parse_nanos),
+            seconds(cost.plan_nanos),
+            seconds(cost.execute_nanos),
+            seconds(cost.commit_nanos)
+        );
+    }
+
     /// The same as an object.
     pub(crate) fn json_line(&self) -> Vec<u8> {
         let SlowEntry { event, end, .. } = *self;
         let session = &event.session;
-        let object = json!({
+        let mut object = json!({
             "time": timestamp(self.ended_micros()),
             "started": timestamp(event.started_micros),
             "connection_id": session.connection_id,
@@ -167,6 +237,25 @@ impl SlowEntry<'_> {
             "warnings": end.warnings,
             "traceparent": self.trace_parent(),
         });
+        if self.verbosity.plan {
+            let counts = &end.counts;
+            object["plan"] = json!({
+                "bytes_sent": counts.bytes_sent,
+                "scans": counts.scans,
+                "full_joins": counts.full_joins,
+                "temporary_tables": counts.temporary_tables,
+                "temporary_disk_tables": counts.temporary_disk_tables,
+                "sort_rows": counts.sort_rows,
+                "sort_merge_passes": counts.sort_merge_passes,
+            });
+        }
+        if let (true, Some(cost)) = (self.verbosity.engine, end.cost) {
+            let amounts = StatementCost::NAMES.iter().zip(cost.amounts());
+            object["cost"] = amounts
+                .map(|(name, amount)| (name.to_lowercase(), amount.into()))
+                .collect::<serde_json::Map<_, _>>()
+                .into();
+        }
         format!("{object}\n").into_bytes()
     }
 

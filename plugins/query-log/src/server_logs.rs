@@ -11,7 +11,7 @@ use plugin_api::{
 use sys::log_file::LogFile;
 use types::Value;
 
-use crate::entry::{GeneralEntry, SlowEntry, header, user_host};
+use crate::entry::{GeneralEntry, SlowEntry, Verbosity, header, user_host};
 use crate::file::{self, Files};
 use crate::sampling::Sampling;
 use crate::tables::LogTable;
@@ -59,6 +59,12 @@ pub(crate) static LOG_SLOW_EXTRA: Definition = Definition::global(
     Kind::Bool,
     "OFF",
     "Whether entries of the slow query log in files have further fields",
+);
+pub(crate) static LOG_SLOW_VERBOSITY: Definition = Definition::global(
+    "log_slow_verbosity",
+    Kind::Set(&["query_plan", "innodb", "full"]),
+    "",
+    "Lines that entries of the slow query log in files have besides: query_plan for scans, joins, temporary tables and sorts, innodb for pages, lock waits and time on the processor, full for both",
 );
 pub(crate) static QUERY_LOG_FORMAT: Definition = Definition::global(
     "query_log_format",
@@ -108,6 +114,7 @@ pub(crate) struct LogVariables {
     pub(crate) without_index: GlobalValue,
     pub(crate) admin: GlobalValue,
     pub(crate) extra: GlobalValue,
+    pub(crate) verbosity: GlobalValue,
     pub(crate) format: GlobalValue,
     pub(crate) rate_limit: GlobalValue,
     pub(crate) rate_type: GlobalValue,
@@ -130,6 +137,14 @@ impl Output {
 
     fn is_none(self) -> bool {
         !self.file && !self.table
+    }
+}
+
+impl Verbosity {
+    fn of(text: &str) -> Verbosity {
+        let has = |word: &str| text.split(',').any(|part| part.eq_ignore_ascii_case(word));
+        let full = has("full");
+        Verbosity { plan: full || has("query_plan"), engine: full || has("innodb") }
     }
 }
 
@@ -176,6 +191,10 @@ impl ServerLogs {
         Output::of(&self.variables.output.text())
     }
 
+    fn verbosity(&self) -> Verbosity {
+        Verbosity::of(&self.variables.verbosity.text())
+    }
+
     fn is_json(&self) -> bool {
         is_json(&self.variables.format)
     }
@@ -211,6 +230,7 @@ impl Observer for ServerLogs {
             false => EventSet::NONE,
         };
         let slow = match self.variables.slow.is_on() {
+            true if self.verbosity().engine => EventSet::AFTER_STATEMENT | EventSet::COST,
             true => EventSet::AFTER_STATEMENT,
             false => EventSet::NONE,
         };
@@ -237,7 +257,12 @@ impl Observer for ServerLogs {
             return;
         }
         let output = self.output();
-        let entry = SlowEntry { event, end, has_extra: self.variables.extra.is_on() };
+        let entry = SlowEntry {
+            event,
+            end,
+            has_extra: self.variables.extra.is_on(),
+            verbosity: self.verbosity(),
+        };
         if output.file {
             let text = if self.is_json() { entry.json_line() } else { entry.text() };
             self.slow_file.append(entry.ended_micros(), &text);
@@ -335,6 +360,13 @@ impl ServerLogs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn full_is_all_of_it() {
+        assert_eq!(Verbosity::of("query_plan"), Verbosity { plan: true, engine: false });
+        assert_eq!(Verbosity::of("full"), Verbosity { plan: true, engine: true });
+        assert_eq!(Verbosity::of(""), Verbosity::default());
+    }
 
     #[test]
     fn none_wins_over_other_outputs() {

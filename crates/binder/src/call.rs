@@ -186,6 +186,11 @@ impl<'b> Binder<'b> {
             Some(schema) => Some(&*schema.text),
             None => self.input.catalog.current_database(),
         };
+        let registry = self.input.registry;
+        let function = schema.and_then(|schema| registry.function_in(schema, &call.name.text));
+        if let Some(function) = function {
+            return self.bind_system_function(function, call);
+        }
         let routine =
             schema.and_then(|schema| self.input.catalog.stored_function(schema, &call.name.text));
         let Some(routine) = routine else { return self.unknown_function(call) };
@@ -199,6 +204,20 @@ impl<'b> Binder<'b> {
         let deterministic = routine.deterministic;
         let program = self.function_number(routine, &args, &call.name.text);
         Ok(Expr::Stored { program, args, deterministic, ty: ty.with_nullable(true) })
+    }
+
+    /// A call of a function that a plugin has in a schema. It answers for its arguments as a stored function does.
+    fn bind_system_function(
+        &mut self,
+        function: &ScalarFunction,
+        call: &ast::FunctionCall,
+    ) -> Result<Expr> {
+        let (wanted, given) = (function.arity.max, call.args.len());
+        if wanted != given {
+            bail!(SP_WRONG_NO_OF_ARGS, "FUNCTION", function.name.to_lowercase(), wanted, given);
+        }
+        let args: Vec<&ast::Expr> = call.args.iter().collect();
+        self.bind_args_of(function, function.name, &args)
     }
 
     /// The number of a stored function with these arguments; equal calls are equal expressions.

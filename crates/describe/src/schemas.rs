@@ -55,7 +55,9 @@ impl SchemaInformation for Information<'_> {
             return Ok(());
         }
         match (catalog::system_schema(schema), name) {
-            (Some(system), name) => self.system_tables(system, name).iter().try_for_each(visit),
+            (Some(system), name) => {
+                self.system_tables(system, name, detail).iter().try_for_each(visit)
+            }
             (None, Some(name)) => self.user_table(schema, name, detail).iter().try_for_each(visit),
             (None, None) => self.user_tables(schema, detail, visit),
         }

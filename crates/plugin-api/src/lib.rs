@@ -58,7 +58,7 @@ pub use information::{
     InformationTable, IntervalView, IoBucket, MetadataLockRow, ParameterView, PartitionView,
     PlanCacheView, PluginItemView, PluginView, ProcessView, ProgramInformation, ProxyView,
     ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
-    SchemaPrivilegesView, SchemaView, ServerInformation, StatusInformation, StatusScope,
+    SchemaPrivilegesView, SchemaView, ServerInformation, StatusInformation, StatusScope, SystemView,
     TableDefinition, TableDetail, TableEditor, TablePrivilegesView, TableView, TriggerView,
     UserLockView, VariableView, table_definitions,
 };

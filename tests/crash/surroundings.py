@@ -140,11 +140,11 @@ def no_sync(program, folder):
 
 
 def signals(program, folder):
-    """SIGHUP and SIGUSR1 open the log again, as after it was renamed; SIGUSR2 does nothing."""
+    """SIGHUP and SIGUSR1 open the log again, as after it was renamed; SIGUSR2 writes the stacks of all threads into it."""
     folder.mkdir()
     port, log = free_port(), folder / "log"
     server = Server(program, folder, port, (f"--log-error={log}",))
-    for sent, said in (("SIGHUP", "logs flushed"), ("SIGUSR1", "logs flushed"), ("SIGUSR2", "signal ignored")):
+    for sent, said in (("SIGHUP", "logs flushed"), ("SIGUSR1", "logs flushed"), ("SIGUSR2", "stacks of all threads")):
         old = log.rename(folder / f"before-{sent}")
         lines = len(old.read_text().splitlines())
         server.process.send_signal(signal.Signals[sent])

@@ -216,14 +216,14 @@ impl Session {
     }
 
     /// Loads every plugin that can be loaded, and names them. Those that watch or restrict sessions get settings by which they want
-    /// nothing; `simple_user_policy` has none: it is in use as soon as it is loaded.
+    /// nothing; `simple_user_policy` and `metrics` have none: they are in use as soon as they are loaded.
     ///
     /// # Errors
     /// One cannot be loaded.
     pub fn load_plugins(&mut self) -> Result<Vec<String>, String> {
         let sql = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \
             WHERE PLUGIN_TYPE = 'MODULE' AND PLUGIN_STATUS = 'DISABLED' \
-            AND PLUGIN_NAME <> 'simple_user_policy'";
+            AND PLUGIN_NAME NOT IN ('simple_user_policy', 'metrics')";
         let mut names = Names::default();
         let outcome = self.connection.query(sql.as_bytes(), &mut names);
         outcome.map_err(|failure| format!("{sql}: {failure}"))?;

@@ -56,6 +56,7 @@ impl Machine {
             Box::new(functions_temporal::TemporalFunctions),
             Box::new(information_schema::InformationSchema),
             Box::new(show::ShowStatements),
+            Box::new(statement_costs::StatementCosts),
             authentication::plugin(),
             mysql_protocol::plugin(Arc::default()),
         ];

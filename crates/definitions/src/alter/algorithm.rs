@@ -180,7 +180,9 @@ fn in_place_changes(
         // A stored column must be the same one, at its position: another may have replaced a dropped one.
         let at = |columns: &[Column]| columns.iter().position(|known| known.stored == Some(place));
         let (was, now) = (at(&old.columns)?, at(&new.columns)?);
-        if origins.get(now) != Some(&Some(was)) {
+        // The column of the partitions' numbers has no origin: it is made anew, behind the others.
+        let origin = origins.get(now).copied().unwrap_or_else(|| old.partition_column());
+        if origin != Some(was) {
             return None;
         }
         let (was, now) = (&old.columns[was], &new.columns[now]);

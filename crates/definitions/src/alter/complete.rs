@@ -49,12 +49,7 @@ pub fn complete(
         .filter(|key| key.existing)
         .filter_map(|key| key.name.clone())
         .collect();
-    let mut origins: Vec<Option<usize>> =
-        draft.columns.iter().map(|column| column.origin).collect();
-    // The column of the partitions' numbers comes last.
-    if draft.partitioning.is_some() {
-        origins.push(draft.partition_origin);
-    }
+    let origins: Vec<Option<usize>> = draft.columns.iter().map(|column| column.origin).collect();
     let mut table = draft.finish(old.id, Some(old))?;
     note_repeated_indexes(ctx.conditions(), &table, Some(old));
     check_foreign_keys(ctx, &mut table, &existing)?;

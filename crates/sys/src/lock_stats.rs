@@ -98,6 +98,8 @@ struct Waits {
     waits: AtomicU64,
     wait_nanos: AtomicU64,
     wait_nanos_max: AtomicU64,
+    /// The longest wait whose stack was kept.
+    stack_nanos_max: AtomicU64,
     spins: AtomicU64,
     spin_nanos: AtomicU64,
     unlock_wakes: AtomicU64,
@@ -110,6 +112,7 @@ impl Waits {
             waits: AtomicU64::new(0),
             wait_nanos: AtomicU64::new(0),
             wait_nanos_max: AtomicU64::new(0),
+            stack_nanos_max: AtomicU64::new(0),
             spins: AtomicU64::new(0),
             spin_nanos: AtomicU64::new(0),
             unlock_wakes: AtomicU64::new(0),
@@ -325,8 +328,11 @@ impl Drop for Waiting {
         waits.wait_nanos.fetch_add(took - spun, Ordering::Relaxed);
         waits.spins.fetch_add(self.spins.into(), Ordering::Relaxed);
         waits.spin_nanos.fetch_add(spun, Ordering::Relaxed);
-        let longest = waits.wait_nanos_max.fetch_max(took, Ordering::Relaxed);
+        waits.wait_nanos_max.fetch_max(took, Ordering::Relaxed);
+        // Of the waits whose stack was kept, not of all: those before `lock_stats` was on have none.
+        let longest = waits.stack_nanos_max.load(Ordering::Relaxed);
         if is_on() && took > longest.saturating_add(longest / 2).max(STACK_WAIT_MIN_NANOS) {
+            waits.stack_nanos_max.fetch_max(took, Ordering::Relaxed);
             keep_stack(at);
         }
     }
@@ -425,7 +431,8 @@ pub fn all() -> Vec<LockStats> {
 
 impl LockStats {
     fn add(&mut self, other: LockStats) {
-        if other.wait_nanos_max > self.wait_nanos_max && !other.stack.is_empty() {
+        let is_longer = self.stack.is_empty() || other.wait_nanos_max > self.wait_nanos_max;
+        if is_longer && !other.stack.is_empty() {
             self.stack = other.stack;
         }
         self.acquires += other.acquires;

@@ -1,7 +1,7 @@
 //! A server starts from nothing, serves clients and stops on a simulated machine: the same seed gives the same run, another seed another
 //! run with the same answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use simulation::{Client, Server};
@@ -11,22 +11,30 @@ use sys::threads::Thread;
 
 const ROWS: usize = 12;
 
+/// A process has one error log, and each of its servers sets the level of that log: a machine beside would decide which lines this
+/// one's trace has.
+static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 /// A machine that prints its server's log when a test fails.
-struct Machine(Simulation);
+struct Machine {
+    machine: Simulation,
+    _alone: MutexGuard<'static, ()>,
+}
 
 impl Machine {
     fn new(seed: u64) -> Machine {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let machine = Simulation::new(seed);
         // The cryptographic library makes keys from its own entropy.
         machine.hide_bytes_of(".pem");
-        Machine(machine)
+        Machine { machine, _alone: alone }
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", self.0.console());
+            eprintln!("{}", self.machine.console());
         }
     }
 }
@@ -104,7 +112,7 @@ fn live<T: Send + 'static>(machine: &Simulation, life: fn() -> T) -> T {
 }
 
 fn run(seed: u64) -> (Vec<Record>, Vec<String>) {
-    let Machine(machine) = &Machine::new(seed);
+    let Machine { machine, .. } = &Machine::new(seed);
     let answers = live(machine, first_life);
     assert_eq!(answers, live(machine, second_life));
     (machine.trace(), answers)
@@ -159,7 +167,7 @@ fn recovered_life() -> (Vec<usize>, Vec<String>, Vec<String>) {
 fn what_was_acknowledged_is_there_after_a_power_failure() {
     let mut kept = Vec::new();
     for seed in 1..=6 {
-        let Machine(machine) = &Machine::new(seed);
+        let Machine { machine, .. } = &Machine::new(seed);
         let acknowledged = machine.run(interrupted_life).expect("a life");
         machine.lose_power();
         let (ids, counter, checked) = live(machine, recovered_life);

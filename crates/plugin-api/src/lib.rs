@@ -41,10 +41,10 @@ pub use change::{ChangeSink, CommittedTransaction, RowChange, RowChangeKind, Row
 pub use cost::{CostEvents, SessionCounts, StatementCost, StatementCounts};
 pub use forward::ForwardingSink;
 pub use function::{
-    Accumulator, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity, BindContext, Binding,
-    BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel,
-    MadeBinding, NullRule, Reading, Repeats, ScalarFunction, SessionServices, StatementKernel,
-    TableFunction, TruthArguments,
+    Accumulator, AggregateBinding, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity,
+    BindContext, Binding, BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext,
+    Geometries, Kernel, MadeAggregate, MadeBinding, NullRule, Reading, Repeats, ScalarFunction,
+    SessionServices, StatementKernel, TableFunction, TruthArguments,
 };
 pub use http::{
     ConsolePage, HttpAccess, HttpReply, HttpRequest, HttpRoute, HttpRoutes, HttpServer,

@@ -183,8 +183,12 @@ impl Registry {
             bail!(UDF_EXISTS, module.info.name);
         }
         // A file may not change what the server's own functions do.
-        let own = &module.slots().functions;
-        if let Some(taken) = own.keys().find(|name| self.functions.contains_key(*name)) {
+        let slots = module.slots();
+        let mut own = slots.functions.keys().chain(slots.aggregates.keys());
+        let is_taken = |name: &&&str| {
+            self.functions.contains_key(**name) || self.aggregates.contains_key(**name)
+        };
+        if let Some(taken) = own.find(is_taken) {
             bail!(UDF_EXISTS, taken);
         }
         let mut modules = self.modules.clone();
@@ -259,6 +263,11 @@ impl Registry {
     /// Whether a known plugin, loaded or not, has the scalar function called `name` (upper case).
     pub fn may_come(&self, name: &str) -> bool {
         self.modules.iter().any(|module| module.slots().functions.contains_key(name))
+    }
+
+    /// The aggregate called `name` (upper case) that is not of the grammar.
+    pub fn named_aggregate(&self, name: &str) -> Option<&Arc<AggregateFunction>> {
+        self.aggregates.get(name).filter(|function| function.role == AggregateRole::Named)
     }
 
     /// What a plugin keeps for its functions under this name.
@@ -436,7 +445,9 @@ impl Registrar<'_> {
         for name in std::iter::once(&function.name).chain(function.aliases) {
             self.registry.aggregates.insert(name, function.clone());
         }
-        self.registry.aggregate_roles.insert(function.role, function.clone());
+        if function.role != AggregateRole::Named {
+            self.registry.aggregate_roles.insert(function.role, function.clone());
+        }
         self.items.push(("AGGREGATE", function.name.to_owned()));
     }
 

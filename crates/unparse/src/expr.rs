@@ -449,6 +449,9 @@ impl Printer<'_> {
             }
         }
         self.s(")");
+        if let Some(over) = &call.over {
+            self.over(over);
+        }
     }
 
     /// A quoted name stays quoted: without quotes it may be a keyword, like MIN.

@@ -142,6 +142,7 @@ impl Session {
             row_count: -1,
             found_rows: 0,
             seeds: seeds(info.connection_id),
+            seeds_given: false,
             insert_id: None,
             fixed_now_micros: None,
             warning_count: 0,
@@ -444,6 +445,9 @@ impl Session {
         self.services.last_insert_id = 0;
         self.services.insert_id = None;
         self.services.fixed_now_micros = None;
+        if std::mem::take(&mut self.services.seeds_given) {
+            self.services.seeds = seeds(self.shared.id);
+        }
         self.services.found_rows = 0;
         self.services.row_count = -1;
         self.transactions.next = None;

@@ -67,8 +67,14 @@ fn apply_session(session: &mut Session, id: VariableId, value: Value) {
         }
         "insert_id" => session.services.insert_id = Some(as_u64(&value)).filter(|id| *id > 0),
         "last_insert_id" => session.services.last_insert_id = as_u64(&value),
-        "rand_seed1" => session.services.seeds.0 = (as_u64(&value) % 0x3FFF_FFFF) as u32,
-        "rand_seed2" => session.services.seeds.1 = (as_u64(&value) % 0x3FFF_FFFF) as u32,
+        "rand_seed1" => {
+            session.services.seeds.0 = (as_u64(&value) % 0x3FFF_FFFF) as u32;
+            session.services.seeds_given = true;
+        }
+        "rand_seed2" => {
+            session.services.seeds.1 = (as_u64(&value) % 0x3FFF_FFFF) as u32;
+            session.services.seeds_given = true;
+        }
         // The connection's number does not change.
         "pseudo_thread_id" => {}
         name => {

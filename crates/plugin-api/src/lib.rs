@@ -20,6 +20,7 @@ mod listener;
 mod log_sink;
 mod observer;
 mod plugin;
+mod profile;
 mod registry;
 mod result;
 mod rewrite;
@@ -74,6 +75,7 @@ pub use observer::{
     SessionFacts, StatementEnd, StatementEvent, first_word,
 };
 pub use plugin::{Module, Plugin, PluginLoader};
+pub use profile::{ProfileFrame, ProfilePrinter, ProfileRows};
 pub use registry::{Registrar, Registry};
 pub use result::{
     ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,

@@ -21,6 +21,7 @@ use crate::listener::Listener;
 use crate::log_sink::LogSink;
 use crate::observer::Observer;
 use crate::plugin::{Module, Plugin, PluginLoader};
+use crate::profile::ProfilePrinter;
 use crate::rewrite::StatementRewriter;
 use crate::shared_state::SharedState;
 use crate::text_runner::TextRunner;
@@ -46,6 +47,7 @@ pub struct Registry {
     time_zones: Vec<Arc<dyn TimeZones>>,
     privileges: Vec<&'static str>,
     text_runner: Option<Arc<dyn TextRunner>>,
+    profile_printer: Option<Arc<dyn ProfilePrinter>>,
     loaders: Vec<Arc<dyn PluginLoader>>,
     jobs: Vec<Arc<dyn BackgroundJob>>,
     variables: Vec<PluginVariable>,
@@ -117,6 +119,7 @@ impl Registry {
             time_zones,
             privileges,
             text_runner,
+            profile_printer,
             loaders,
             jobs,
             variables,
@@ -145,6 +148,8 @@ impl Registry {
         self.time_zones.extend_from_slice(time_zones);
         self.privileges.extend_from_slice(privileges);
         self.text_runner = text_runner.clone().or_else(|| self.text_runner.take());
+        let printer = profile_printer.clone();
+        self.profile_printer = printer.or_else(|| self.profile_printer.take());
         self.loaders.extend_from_slice(loaders);
         self.jobs.extend_from_slice(jobs);
         self.variables.extend_from_slice(variables);
@@ -408,6 +413,11 @@ impl Registry {
         self.text_runner.as_ref()
     }
 
+    /// Shows profiles of statements.
+    pub fn profile_printer(&self) -> Option<&Arc<dyn ProfilePrinter>> {
+        self.profile_printer.as_ref()
+    }
+
     /// The language of stored programs called `name` (upper case). A later plugin's replaces an earlier one.
     pub fn language(&self, name: &str) -> Option<&Arc<dyn ProgramLanguage>> {
         self.languages.iter().rev().find(|language| language.name() == name)
@@ -503,6 +513,12 @@ impl Registrar<'_> {
     pub fn text_runner(&mut self, name: &str, runner: Arc<dyn TextRunner>) {
         self.items.push(("STATEMENT", name.to_owned()));
         self.registry.text_runner = Some(runner);
+    }
+
+    /// Sets how PROFILE shows what it measured.
+    pub fn profile_printer(&mut self, printer: Arc<dyn ProfilePrinter>) {
+        self.items.push(("STATEMENT", "PROFILE".to_owned()));
+        self.registry.profile_printer = Some(printer);
     }
 
     /// Adds a loader of plugins from files.

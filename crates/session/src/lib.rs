@@ -40,6 +40,7 @@ mod plugin_statements;
 mod plugins;
 mod prepared;
 mod process;
+mod profile;
 mod program_host;
 mod query;
 mod reading;

@@ -17,6 +17,7 @@ use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
 use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared, kept_attributes};
+use crate::profile::Profiled;
 use crate::server::Server;
 use crate::services::Services;
 use crate::statement_state::{LocalClock, StatementState};
@@ -94,6 +95,8 @@ pub(crate) struct Session {
     pub(crate) scratch: ExecScratch,
     pub(crate) statement: StatementState,
     pub(crate) phases: Phases,
+    /// The running statement is profiled.
+    pub(crate) profile: Option<Box<Profiled>>,
     /// Stored programs: those that run, and those that were loaded.
     pub(crate) programs: ProgramState<Arc<Planned>, PlanContext>,
 }
@@ -182,6 +185,7 @@ impl Session {
             scratch: ExecScratch::default(),
             statement: StatementState::new(server.now_micros()),
             phases: Phases::default(),
+            profile: None,
             programs: ProgramState::default(),
             server: server.clone(),
         };

@@ -139,6 +139,7 @@ impl Measures {
 
     /// Another operator runs, or none. Returns the one that ran until now.
     pub(crate) fn enter(&mut self, place: Option<usize>) -> Option<usize> {
+        debug_assert!(place.is_none_or(|place| place < self.list.len()), "a measured operator");
         let count = waits::mine_ended();
         if count != self.seen_count {
             let now = waits::mine();

@@ -100,6 +100,7 @@ impl Profiling {
     /// The program that began last ended.
     pub fn end_program(&mut self, now_nanos: u64, profile: ProgramProfile) {
         self.enter(Phase::Execute, now_nanos);
+        debug_assert!(!self.open.is_empty(), "a program ends that began");
         let Some(program) = self.open.pop() else { return };
         let waits = self.waits.since(&program.waits);
         let own_waits = waits.since(&profile.waits).since(&program.inner_waits);
@@ -131,6 +132,7 @@ impl Profiling {
     /// The profile of the statement, which ended.
     pub fn end(mut self, now_nanos: u64) -> ProfileFrame {
         self.enter(Phase::Execute, now_nanos);
+        debug_assert!(self.open.is_empty(), "each program that began has ended");
         let mut parts = Vec::new();
         for (at, share) in self.shares.iter().enumerate().filter(|(_, share)| share.nanos > 0) {
             let mut phase = frame(PHASES[at], share.nanos);

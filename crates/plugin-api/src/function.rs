@@ -508,7 +508,7 @@ pub trait SessionServices {
     fn load_file(&self, _name: &str, _bytes_max: u64) -> Option<Vec<u8>> {
         None
     }
-    /// Whether the account has a dynamic privilege, in upper case.
+    /// Whether the account has a privilege on everything: a dynamic or another one, in upper case.
     fn has_privilege(&self, _name: &str) -> bool {
         false
     }

@@ -46,6 +46,8 @@ impl EventSet {
     pub const DIGEST: EventSet = EventSet(1 << 10);
     /// After a statement of a session whose `statement_cost` is ON, in addition to those that `AFTER_STATEMENT` tells of.
     pub const SESSION_COST: EventSet = EventSet(1 << 11);
+    /// A SET of a session's variable.
+    pub const SESSION_VARIABLE: EventSet = EventSet(1 << 12);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
     /// Before and after changes of schemas and tables.
@@ -54,7 +56,7 @@ impl EventSet {
     pub const ROWS: EventSet = EventSet(0b1_1000_0000);
 
     /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
-    const NAMES: [(EventSet, &'static str); 10] = [
+    const NAMES: [(EventSet, &'static str); 11] = [
         (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
         (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
         (EventSet::BEFORE_SCHEMA_CHANGE, "BEFORE SCHEMA CHANGE"),
@@ -65,6 +67,7 @@ impl EventSet {
         (EventSet::BEFORE_ROW, "BEFORE ROW"),
         (EventSet::AFTER_ROW, "AFTER ROW"),
         (EventSet::SESSION_COST, "AFTER MEASURED STATEMENT"),
+        (EventSet::SESSION_VARIABLE, "SESSION VARIABLE"),
     ];
 
     /// Whether the two sets share an event.
@@ -336,6 +339,12 @@ pub trait Observer: Send + Sync {
 
     /// A row was written. Its statement or transaction may still be rolled back: a [`crate::ChangeSink`] is told of what was committed.
     fn after_row(&self, _event: &RowEvent<'_>) {}
+
+    /// A session has set one of its variables.
+    fn variable_set(&self, _connection_id: u64, _name: &str, _value: &Value) {}
+
+    /// A session's variables have their global values again.
+    fn variables_reset(&self, _connection_id: u64) {}
 
     /// A client has logged in.
     fn connected(&self, _connection: &ConnectionEvent<'_>) {}

@@ -11,7 +11,7 @@ use types::{DataType, Value};
 
 use crate::planned::planned;
 use crate::planner::EngineStatistics;
-use crate::profile::actual_of;
+use crate::profiled::actual_of;
 use crate::session::Session;
 use crate::sink::NoRows;
 use programs::Running;

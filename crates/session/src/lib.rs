@@ -41,6 +41,7 @@ mod plugins;
 mod prepared;
 mod process;
 mod profile;
+mod profiled;
 mod program_host;
 mod query;
 mod reading;

@@ -16,7 +16,7 @@ use variables::{Scope, Settings, expression_type};
 use crate::plan_cache::{PlanKey, PlanSettings};
 use crate::planned::{BoundContext, Planned, planned};
 use crate::prepared_texts::PreparedText;
-use crate::profile::MeasuredPlan;
+use crate::profiled::MeasuredPlan;
 use crate::server::Server;
 use crate::services::Services;
 use crate::session::{Session, TemporaryTables};

@@ -3,61 +3,38 @@
 use std::sync::Arc;
 
 use errors::{Error, Result, bail};
-use exec::{Measure, MeasuredNodes, Outcome, RowSink};
+use exec::{Measure, Outcome, RowSink};
 use observation::{Profiling, ProgramProfile, waits_of};
-use optimizer::explain::{Actual, Operator};
-use optimizer::{Explainer, OptimizeInput};
-use plan::Plan;
+use optimizer::OptimizeInput;
+use optimizer::explain::Operator;
 use plugin_api::{
     ColumnMeta, ForwardingSink, OkInfo, ProfileFrame, ResultSink, RowSource, SessionState,
 };
 use programs::{Origin, Running};
-use syntax::ast::{self, ProfileTarget, Statement};
+use syntax::ast::Statement;
 use sys::waits::Totals;
 use types::{DataType, Value};
 
-use crate::admin;
 use crate::measured::now_nanos;
 use crate::planned::{Planned, PlannedKind};
 use crate::planner::EngineStatistics;
+use crate::profiled::{MeasuredPlan, Profiled, actual_of};
 use crate::session::Session;
 use crate::sink::send_rows;
-
-/// A statement that is profiled.
-pub(crate) struct Profiled {
-    pub(crate) profiling: Profiling,
-    /// Plans that were made for it and have not run yet.
-    plans: Vec<MeasuredPlan>,
-    /// The one that ran last, by its address, and its name: LOAD DATA runs one for each row.
-    last: (usize, String),
-}
-
-/// A plan whose operators are measured, with what their names need.
-pub(crate) struct MeasuredPlan {
-    pub(crate) planned: Arc<Planned>,
-    /// The nodes are known by their addresses.
-    pub(crate) plan: Box<Plan>,
-    pub(crate) explainer: Explainer,
-    pub(crate) nodes: MeasuredNodes,
-}
 
 /// PROFILE.
 pub(crate) fn run_profile(
     session: &mut Session,
-    (statement, profile): (&Statement, &ast::Profile),
+    (inner, format): (&Statement, Option<&str>),
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let ProfileTarget::Statement(inner) = &profile.target else {
-        return admin::run_rewritten(session, statement, running, sink);
-    };
     let Some(printer) = session.server.registry().profile_printer().cloned() else {
         return Err(Error::not_supported("PROFILE"));
     };
     if session.profile.is_some() {
         return Err(Error::not_supported("PROFILE in a statement that is profiled"));
     }
-    let format = profile.format.as_ref().map(|format| &*format.text);
     printer.check(format)?;
     let profiled = begin(session, running);
     session.profile = Some(Box::new(profiled));
@@ -141,9 +118,9 @@ pub(crate) fn run_profiled(
 fn unmeasured_name(kind: PlannedKind) -> String {
     let name = match kind {
         PlannedKind::Query => "Query",
-        PlannedKind::Insert => "Insert",
-        PlannedKind::Update => "Update",
-        PlannedKind::Delete => "Delete",
+        PlannedKind::Insert => "Insert rows",
+        PlannedKind::Update => "Update rows",
+        PlannedKind::Delete => "Delete rows",
         PlannedKind::Do => "Do",
     };
     name.to_owned()
@@ -187,19 +164,6 @@ fn described(session: &Session, measured: &MeasuredPlan, measures: &[Measure]) -
     measures.iter().for_each(|measure| waits.add(&measure.waits));
     let operators = roots.into_iter().map(|root| frame_of(root, measures)).collect();
     ProgramProfile { name, rows: 0, operators, waits }
-}
-
-/// The measurements of an operator; `None` when it was never run.
-pub(crate) fn actual_of(measures: &[Measure], place: usize) -> Option<Actual> {
-    let measure = measures.get(place).filter(|measure| measure.loops > 0)?;
-    Some(Actual {
-        place,
-        loops: measure.loops,
-        rows: measure.rows,
-        examined: measure.examined,
-        first: measure.first,
-        last: measure.last,
-    })
 }
 
 fn is_at(operator: &Operator, place: usize) -> bool {

@@ -215,7 +215,7 @@ impl SessionServices for Services {
     }
 
     fn has_privilege(&self, name: &str) -> bool {
-        self.privileges.has_dynamic(name)
+        self.privileges.has_named(name)
     }
 
     fn database(&self) -> Option<String> {

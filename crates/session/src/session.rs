@@ -7,7 +7,9 @@ use ::accounts::{AccountLimits, PrivilegeChecks, Resource, has_expired_password,
 use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
 use errors::{Diagnostics, Result, bail, err};
 use exec::ExecScratch;
-use plugin_api::{AuthRequest, ConnectInfo, ConnectionKind, OkInfo, StateChange};
+use plugin_api::{
+    AuthRequest, ConnectInfo, ConnectionKind, EventSet, Observer, OkInfo, StateChange,
+};
 use programs::ProgramState;
 use types::Value;
 
@@ -17,7 +19,7 @@ use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
 use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared, kept_attributes};
-use crate::profile::Profiled;
+use crate::profiled::Profiled;
 use crate::server::Server;
 use crate::services::Services;
 use crate::statement_state::{LocalClock, StatementState};
@@ -465,6 +467,11 @@ impl Session {
             self.statement.changes.clear();
         }
         self.refresh_settings();
+        if self.server.hooks.wants(EventSet::SESSION_VARIABLE) {
+            let connection = self.shared.id;
+            let tell = |observer: &dyn Observer| observer.variables_reset(connection);
+            self.server.tell(EventSet::SESSION_VARIABLE, tell);
+        }
         rolled_back
     }
 }

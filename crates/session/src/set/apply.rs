@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::Edit;
 use errors::Result;
-use plugin_api::{SessionServices, StateChange};
+use plugin_api::{EventSet, SessionServices, StateChange};
 use types::Value;
 use variables::{Origin, VariableId, as_text, as_u64, display_text};
 
@@ -56,6 +56,12 @@ pub(super) fn apply(session: &mut Session, assignments: Vec<Assignment>) -> Resu
 
 fn apply_session(session: &mut Session, id: VariableId, value: Value) {
     let definition = session.server.globals.definitions.get(id);
+    if session.server.hooks.wants(EventSet::SESSION_VARIABLE) {
+        let (connection, name) = (session.shared.id, definition.name);
+        session.server.tell(EventSet::SESSION_VARIABLE, |observer| {
+            observer.variable_set(connection, name, &value);
+        });
+    }
     match definition.name {
         "timestamp" => {
             let seconds = match &value {

@@ -1,6 +1,7 @@
 //! Where the time of statements goes: PROFILE shows the measurements of one statement; samples of the running sessions show what all of them do.
 
 mod folded;
+mod functions;
 mod sample;
 mod sampler;
 mod stack;
@@ -14,6 +15,9 @@ use plugin_api::variable::{Definition, Kind, uint};
 use plugin_api::{Plugin, PluginInfo, Registrar};
 
 use sampler::{SampleJob, Sampler};
+
+/// The name of the sampler among the states of plugins.
+const STATE: &str = "profile";
 
 static RATE: Definition = Definition::both(
     sampler::RATE,
@@ -44,6 +48,8 @@ impl Plugin for Profile {
         registrar.variable(&RATE, &sampler.rate);
         registrar.variable(&HISTORY, &sampler.keeps_history);
         tables::all(&sampler).into_iter().for_each(|table| registrar.information_table(table));
+        registrar.shared_state(STATE, sampler.clone());
+        registrar.table_function(functions::FLAME_GRAPH);
         registrar.observer(sampler.clone());
         registrar.job(Arc::new(SampleJob(sampler)));
     }

@@ -34,6 +34,15 @@ impl Node {
 
 /// The graph of nanoseconds as an SVG document.
 pub(crate) fn draw(folded: &Folded) -> String {
+    draw_counts(folded, millis)
+}
+
+/// The graph of samples.
+pub(crate) fn draw_samples(folded: &Folded) -> String {
+    draw_counts(folded, |count| format!("{count} samples"))
+}
+
+fn draw_counts(folded: &Folded, amount: fn(u64) -> String) -> String {
     let mut root = Node::default();
     for (stack, count) in folded.stacks() {
         root.count += count;
@@ -50,7 +59,7 @@ pub(crate) fn draw(folded: &Folded) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
     );
     let whole = root.count.max(1);
-    let mut drawing = Drawing { out: &mut out, whole, depth };
+    let mut drawing = Drawing { out: &mut out, amount, whole, depth };
     drawing.row("all", &root, 0, 0);
     out.push_str("</svg>\n");
     out
@@ -58,6 +67,8 @@ pub(crate) fn draw(folded: &Folded) -> String {
 
 struct Drawing<'a> {
     out: &'a mut String,
+    /// A count in words.
+    amount: fn(u64) -> String,
     whole: u64,
     /// Rows in all.
     depth: usize,
@@ -77,7 +88,7 @@ impl Drawing<'_> {
         let x = MARGIN as f64 + self.scaled(before);
         let y = MARGIN + (self.depth - 1 - level) * ROW;
         let percent = node.count as f64 * 100.0 / self.whole as f64;
-        let (whole_name, amount) = (escaped(name), millis(node.count));
+        let (whole_name, amount) = (escaped(name), (self.amount)(node.count));
         let (colour, height) = (colour(name), ROW - 1);
         let _always = writeln!(
             self.out,

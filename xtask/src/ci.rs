@@ -51,7 +51,8 @@ const STEPS: &[Step] = &[
         for script in ["tests/crash/damage.py", "tests/crash/surroundings.py"] {
             run::command("python3", &[script, "--squalld", "target/debug/squalld"])?;
         }
-        Ok(())
+        let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
     }),
     ("backup", || {
         let script = ["tests/crash/backup.py", "--squalld", "target/debug/squalld"];

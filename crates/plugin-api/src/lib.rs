@@ -61,7 +61,7 @@ pub use information::{
     ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
     SchemaPrivilegesView, SchemaView, ServerInformation, StatusInformation, StatusScope,
     TableDefinition, TableDetail, TableEditor, TablePrivilegesView, TableView, TriggerView,
-    UserLockView, VariableView, table_definitions,
+    UserLockView, VariableChange, VariableView, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

@@ -14,9 +14,10 @@ use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{Loading, Module, Registry};
 use sys::sync::Mutex;
 use types::Value;
-use variables::{Globals, Origin, VariableId, as_text};
+use variables::{Changed, Globals, Origin, Provenance, VariableId};
 
 use crate::server::Server;
+use crate::set::put_variable;
 
 /// The largest file that a plugin may be in.
 const LIBRARY_BYTES_MAX: u64 = 256 << 20;
@@ -138,6 +139,7 @@ impl Server {
         &self,
         changes: &[Change],
         settings: &[Setting],
+        changed: &Changed,
         cancel: &CancelToken,
     ) -> Result<CommitHandle> {
         sys::blocking::blocking(|| {
@@ -148,15 +150,17 @@ impl Server {
                 after = Arc::new(change.apply(&after)?);
             }
             let known = settings.iter().map(|setting| {
-                (setting.id, self.globals.get(setting.id), self.globals.origin(setting.id))
+                (setting.id, self.globals.get(setting.id), self.globals.provenance(setting.id))
             });
             let known: Vec<_> = known.collect();
             let new: Vec<_> = settings.iter().map(|new| (new.id, new.value.clone())).collect();
-            self.globals.set(&new, Origin::Dynamic);
-            let changed = self.change_registry(before, after, settings, cancel);
+            let provenance =
+                Provenance { origin: Origin::Dynamic, changed: Some(Arc::new(changed.clone())) };
+            self.globals.set(&new, &provenance);
+            let changed = self.change_registry(before, after, settings, changed, cancel);
             if changed.is_err() {
-                for (id, value, origin) in known {
-                    self.globals.set(&[(id, value)], origin);
+                for (id, value, provenance) in known {
+                    self.globals.set(&[(id, value)], &provenance);
                 }
             }
             changed
@@ -169,6 +173,7 @@ impl Server {
         before: Arc<Registry>,
         after: Arc<Registry>,
         settings: &[Setting],
+        changed: &Changed,
         cancel: &CancelToken,
     ) -> Result<CommitHandle> {
         let (added, removed) = (only_in(&after, &before), only_in(&before, &after));
@@ -182,10 +187,8 @@ impl Server {
         let loaded = added.iter().map(|module| stored_choice(module, Wanted::Loaded));
         let not_loaded = removed.iter().map(|module| stored_choice(module, Wanted::NotLoaded));
         let persisted = settings.iter().filter(|setting| setting.persists);
-        let persisted = persisted.map(|setting| Edit::PutVariable {
-            name: self.globals.definitions.get(setting.id).name.into(),
-            value: as_text(&setting.value).into(),
-        });
+        let persisted = persisted
+            .map(|setting| put_variable(&self.globals, setting.id, &setting.value, changed));
         let edits: Vec<Edit> = loaded.chain(not_loaded).chain(persisted).collect();
         match self.catalog.commit_alone(&edits, cancel) {
             Ok(commit) => {

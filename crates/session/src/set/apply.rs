@@ -2,54 +2,95 @@
 
 use std::sync::Arc;
 
-use catalog::Edit;
+use catalog::{Edit, PersistedVariable};
+use engine_api::CommitHandle;
 use errors::Result;
 use plugin_api::{EventSet, SessionServices, StateChange};
 use types::Value;
-use variables::{Origin, VariableId, as_text, as_u64, display_text};
+use variables::{Changed, Globals, Origin, Provenance, VariableId, as_text, as_u64, display_text};
 
 use super::Assignment;
 use crate::program_host::ProgramSession;
-use crate::server::ENGINE_OPTIONS;
+use crate::server::{ENGINE_OPTIONS, Server};
 use crate::session::Session;
 
-/// Stores everything.
-pub(super) fn apply(session: &mut Session, assignments: Vec<Assignment>) -> Result<()> {
-    let mut edits = Vec::new();
+/// Stores everything. The global values and those kept for later starts are one transaction: all change, or on an error none. The commit of
+/// the latter is to be waited for.
+pub(super) fn apply(
+    session: &mut Session,
+    assignments: Vec<Assignment>,
+) -> Result<Option<CommitHandle>> {
+    let changed = changed_by(session);
+    let (mut globals, mut edits) = (Vec::new(), Vec::new());
+    let mut own = Vec::new();
     let changes_settings = assignments.iter().any(|assignment| {
         !matches!(assignment, Assignment::Local { .. } | Assignment::User { .. })
     });
     for assignment in assignments {
         match assignment {
-            Assignment::Local { variable, value, ty } => {
-                programs::assign_local(&mut ProgramSession::new(session), &variable, &value, &ty)?;
-            }
-            Assignment::User { name, value, ty } => {
-                session.services.set_user_variable(&name.text, value, ty);
-            }
-            Assignment::Session { id, value } => apply_session(session, id, value),
-            Assignment::NextTransaction { id, value } => apply_next(session, id, &value),
-            Assignment::Global { id, value } => apply_global(session, id, &value)?,
+            Assignment::Global { id, value } => globals.push((id, value)),
             Assignment::Persist { id, value, only } => {
+                edits.push(put_variable(&session.server.globals, id, &value, &changed));
                 if !only {
-                    apply_global(session, id, &value)?;
+                    globals.push((id, value));
                 }
-                let name = session.server.globals.definitions.get(id).name;
-                let text = if value.is_null() { "NULL".into() } else { as_text(&value) };
-                edits.push(Edit::PutVariable { name: name.into(), value: text.into() });
             }
-            Assignment::ResultsCollation(id) => session.client.results_collation = Some(id.0),
             Assignment::Unpersist { id } => {
                 let name = session.server.globals.definitions.get(id).name;
                 edits.push(Edit::DropVariable(name.into()));
             }
+            Assignment::Local { .. }
+            | Assignment::User { .. }
+            | Assignment::Session { .. }
+            | Assignment::NextTransaction { .. }
+            | Assignment::ResultsCollation(_) => own.push(assignment),
         }
+    }
+    let commit = store_globals(session, &globals, &edits, changed)?;
+    for assignment in own {
+        apply_own(session, assignment)?;
     }
     if changes_settings {
         session.refresh_settings();
     }
-    if !edits.is_empty() {
-        session.server.catalog.commit_alone(&edits, &session.shared.cancel)?;
+    Ok(commit)
+}
+
+/// The session's user as the one who changes values now.
+pub(crate) fn changed_by(session: &Session) -> Changed {
+    let (user, host) = session.services.user.rsplit_once('@').unwrap_or_default();
+    Changed { micros: session.server.now_micros(), user: user.into(), host: host.into() }
+}
+
+/// The edit that keeps a value for later starts.
+pub(crate) fn put_variable(
+    globals: &Globals,
+    id: VariableId,
+    value: &Value,
+    changed: &Changed,
+) -> Edit {
+    let kept = PersistedVariable {
+        value: if value.is_null() { "NULL".into() } else { as_text(value).into() },
+        set_micros: changed.micros,
+        user: changed.user.clone(),
+        host: changed.host.clone(),
+    };
+    Edit::PutVariable { name: globals.definitions.get(id).name.into(), kept }
+}
+
+/// What belongs to the session or its statement.
+fn apply_own(session: &mut Session, assignment: Assignment) -> Result<()> {
+    match assignment {
+        Assignment::Local { variable, value, ty } => {
+            programs::assign_local(&mut ProgramSession::new(session), &variable, &value, &ty)?;
+        }
+        Assignment::User { name, value, ty } => {
+            session.services.set_user_variable(&name.text, value, ty);
+        }
+        Assignment::Session { id, value } => apply_session(session, id, value),
+        Assignment::NextTransaction { id, value } => apply_next(session, id, &value),
+        Assignment::ResultsCollation(id) => session.client.results_collation = Some(id.0),
+        Assignment::Global { .. } | Assignment::Persist { .. } | Assignment::Unpersist { .. } => {}
     }
     Ok(())
 }
@@ -113,34 +154,74 @@ fn apply_next(session: &mut Session, id: VariableId, value: &Value) {
     session.transactions.next = Some(next);
 }
 
-fn apply_global(session: &mut Session, id: VariableId, value: &Value) -> Result<()> {
-    let globals = &session.server.globals;
-    let mut changes = vec![(id, value.clone())];
-    match globals.definitions.get(id).name {
-        "super_read_only" if as_u64(value) == 1 => {
-            changes.extend(globals.definitions.find("read_only").map(|id| (id, Value::Int(1))));
+/// Keeps the edits for later starts and changes the values, or on an error neither. Values and edits change in the same order, whatever other
+/// sessions set at the same time.
+fn store_globals(
+    session: &Session,
+    values: &[(VariableId, Value)],
+    edits: &[Edit],
+    changed: Changed,
+) -> Result<Option<CommitHandle>> {
+    let server = &session.server;
+    if values.is_empty() && edits.is_empty() {
+        return Ok(None);
+    }
+    let provenance = Provenance { origin: Origin::Dynamic, changed: Some(Arc::new(changed)) };
+    let mut commit = None;
+    server.globals.change(&provenance, || {
+        let all = with_dependent(&server.globals, values)?;
+        if !edits.is_empty() {
+            commit = Some(server.catalog.commit_alone(edits, &session.shared.cancel)?);
         }
-        "read_only" if as_u64(value) == 0 => {
-            let other = globals.definitions.find("super_read_only");
-            changes.extend(other.map(|id| (id, Value::Int(0))));
+        Ok(all)
+    })?;
+    if !values.is_empty() {
+        values.iter().for_each(|(id, value)| take_effect(server, *id, value));
+        server.hooks.refresh(&server.registry());
+        server.events.wake();
+    }
+    Ok(commit)
+}
+
+/// The values, and those of variables that change with them.
+fn with_dependent(
+    globals: &Globals,
+    values: &[(VariableId, Value)],
+) -> Result<Vec<(VariableId, Value)>> {
+    let mut all = Vec::with_capacity(values.len() + 1);
+    for (id, value) in values {
+        let definitions = &globals.definitions;
+        match definitions.get(*id).name {
+            "gtid_purged" => {
+                all.extend(globals.gtid_purged_after(&as_text(value))?);
+                continue;
+            }
+            "super_read_only" if as_u64(value) == 1 => {
+                all.extend(definitions.find("read_only").map(|id| (id, Value::Int(1))));
+            }
+            "read_only" if as_u64(value) == 0 => {
+                all.extend(definitions.find("super_read_only").map(|id| (id, Value::Int(0))));
+            }
+            _ => {}
         }
-        "gtid_purged" => return globals.set_gtid_purged(&as_text(value)),
+        all.push((*id, value.clone()));
+    }
+    Ok(all)
+}
+
+/// Tells those who do not read the variable themselves.
+fn take_effect(server: &Server, id: VariableId, value: &Value) {
+    match server.globals.definitions.get(id).name {
         "prepared_stmt_memory_limit" => {
-            session.server.prepared_plans.set_limit(as_u64(value) as usize / 2);
+            server.prepared_plans.set_limit(as_u64(value) as usize / 2);
         }
         "table_definition_cache" => {
             let tables = as_u64(value) as usize;
-            session.server.catalog.with(|snapshot| snapshot.set_read_limit(tables));
+            server.catalog.with(|snapshot| snapshot.set_read_limit(tables));
         }
         "lock_stats" => sys::lock_stats::set(as_u64(value) == 1),
-        "plan_cache_size" => session.server.plan_cache.set_limit(as_u64(value) as usize),
-        name if ENGINE_OPTIONS.contains(&name) => {
-            session.server.set_engine_option(name, as_u64(value));
-        }
+        "plan_cache_size" => server.plan_cache.set_limit(as_u64(value) as usize),
+        name if ENGINE_OPTIONS.contains(&name) => server.set_engine_option(name, as_u64(value)),
         _ => {}
     }
-    globals.set(&changes, Origin::Dynamic);
-    session.server.hooks.refresh(&session.server.registry());
-    session.server.events.wake();
-    Ok(())
 }

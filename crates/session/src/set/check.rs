@@ -238,6 +238,9 @@ fn check_scope(session: &Session, definition: &Definition, scope: Option<VarScop
             if !definition.dynamic && scope != Some(VarScope::PersistOnly) {
                 bail!(INCORRECT_GLOBAL_LOCAL_VAR, name, "read only");
             }
+            if !definition.dynamic && !variables::is_persistable(definition) {
+                bail!(INCORRECT_GLOBAL_LOCAL_VAR, name, "non persistent read only");
+            }
             session.require_variable_admin()?;
         }
     }
@@ -278,6 +281,9 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
         }
         "gtid_purged" if !variables::is_gtid_purged(&text) => {
             bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+        }
+        "gtid_purged" => {
+            server.globals.gtid_purged_after(&text)?;
         }
         "lc_time_names" => crate::locales::check_locale(&text)?,
         "default_storage_engine" | "default_tmp_storage_engine" => {

@@ -386,6 +386,7 @@ impl<'a> Parser<'a> {
                     | Kw::ALTER
                     | Kw::CREATE
                     | Kw::DROP
+                    | Kw::SET
             )
     }
 }

@@ -424,12 +424,17 @@ impl Globals {
         Ok(())
     }
 
-    /// The values that `SET GLOBAL gtid_purged` stores: `gtid_executed` changes with it. `+` first adds to the set, otherwise it is replaced.
+    /// The values that `SET GLOBAL gtid_purged` stores: `gtid_executed` changes with it. `+` first adds to the set, otherwise it is replaced. `before` is the value of an earlier assignment of the statement.
     ///
     /// # Errors
     /// 1231; 3546 when an added set overlaps the present one or a replacement lacks part of it.
-    pub fn gtid_purged_after(&self, assigned: &str) -> Result<Vec<(VariableId, Value)>> {
-        let set = gtid::purged_after(&self.text("gtid_purged"), assigned)?;
+    pub fn gtid_purged_after(
+        &self,
+        assigned: &str,
+        before: Option<&str>,
+    ) -> Result<Vec<(VariableId, Value)>> {
+        let present = before.map_or_else(|| self.text("gtid_purged"), str::to_owned);
+        let set = gtid::purged_after(&present, assigned)?;
         let value = Value::text(&set.to_string());
         let known = ["gtid_purged", "gtid_executed"].map(|name| self.definitions.find(name));
         Ok(known.into_iter().flatten().map(|id| (id, value.clone())).collect())

@@ -188,12 +188,14 @@ fn with_dependent(
     globals: &Globals,
     values: &[(VariableId, Value)],
 ) -> Result<Vec<(VariableId, Value)>> {
-    let mut all = Vec::with_capacity(values.len() + 1);
+    let mut all: Vec<(VariableId, Value)> = Vec::with_capacity(values.len() + 1);
     for (id, value) in values {
         let definitions = &globals.definitions;
         match definitions.get(*id).name {
             "gtid_purged" => {
-                all.extend(globals.gtid_purged_after(&as_text(value))?);
+                let before = all.iter().rev().find(|(known, _)| known == id);
+                let before = before.map(|(_, value)| as_text(value));
+                all.extend(globals.gtid_purged_after(&as_text(value), before.as_deref())?);
                 continue;
             }
             "super_read_only" if as_u64(value) == 1 => {

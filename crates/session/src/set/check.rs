@@ -282,9 +282,6 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
         "gtid_purged" if !variables::is_gtid_purged(&text) => {
             bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
         }
-        "gtid_purged" => {
-            server.globals.gtid_purged_after(&text)?;
-        }
         "lc_time_names" => crate::locales::check_locale(&text)?,
         "default_storage_engine" | "default_tmp_storage_engine" => {
             definitions::engine_choice(&crate::ddl::engines(server), &text)?;

@@ -75,17 +75,21 @@ pub fn check_explainable(items: &[SetItem]) -> Result<()> {
 
 /// Whether computing the value calls nothing and assigns nothing.
 fn has_no_effects(value: &Expr) -> bool {
-    match &value.kind {
-        ExprKind::Literal(_)
-        | ExprKind::Param(_)
-        | ExprKind::Column(_)
-        | ExprKind::UserVar(_)
-        | ExprKind::SystemVar(_)
-        | ExprKind::Default(None) => true,
-        ExprKind::Unary { expr, .. } => has_no_effects(expr),
-        ExprKind::Binary { left, right, .. } => has_no_effects(left) && has_no_effects(right),
-        _ => false,
+    if let ExprKind::Unary { expr, .. } = &value.kind {
+        return has_no_effects(expr);
     }
+    if let ExprKind::Binary { left, right, .. } = &value.kind {
+        return has_no_effects(left) && has_no_effects(right);
+    }
+    matches!(
+        value.kind,
+        ExprKind::Literal(_)
+            | ExprKind::Param(_)
+            | ExprKind::Column(_)
+            | ExprKind::UserVar(_)
+            | ExprKind::SystemVar(_)
+            | ExprKind::Default(None)
+    )
 }
 
 /// The columns of the answer.

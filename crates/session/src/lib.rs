@@ -33,6 +33,7 @@ mod measured;
 mod observed;
 mod outfile;
 mod own_facts;
+mod persisted;
 mod placeholders;
 mod plan_privileges;
 mod planner;

@@ -16,8 +16,8 @@ use sys::sync::Mutex;
 use types::Value;
 use variables::{Changed, Globals, Origin, Provenance, VariableId};
 
+use crate::persisted::put_variable;
 use crate::server::Server;
-use crate::set::put_variable;
 
 /// The largest file that a plugin may be in.
 const LIBRARY_BYTES_MAX: u64 = 256 << 20;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Edit, PersistedVariable};
+use catalog::Edit;
 use engine_api::CommitHandle;
 use errors::Result;
 use plugin_api::{EventSet, SessionServices, StateChange};
@@ -10,6 +10,7 @@ use types::Value;
 use variables::{Changed, Globals, Origin, Provenance, VariableId, as_text, as_u64, display_text};
 
 use super::Assignment;
+use crate::persisted::put_variable;
 use crate::program_host::ProgramSession;
 use crate::server::{ENGINE_OPTIONS, Server};
 use crate::session::Session;
@@ -60,22 +61,6 @@ pub(super) fn apply(
 pub(crate) fn changed_by(session: &Session) -> Changed {
     let (user, host) = session.services.user.rsplit_once('@').unwrap_or_default();
     Changed { micros: session.server.now_micros(), user: user.into(), host: host.into() }
-}
-
-/// The edit that keeps a value for later starts.
-pub(crate) fn put_variable(
-    globals: &Globals,
-    id: VariableId,
-    value: &Value,
-    changed: &Changed,
-) -> Edit {
-    let kept = PersistedVariable {
-        value: if value.is_null() { "NULL".into() } else { as_text(value).into() },
-        set_micros: changed.micros,
-        user: changed.user.clone(),
-        host: changed.host.clone(),
-    };
-    Edit::PutVariable { name: globals.definitions.get(id).name.into(), kept }
 }
 
 /// What belongs to the session or its statement.

@@ -13,7 +13,7 @@ use types::{DataType, Value};
 use variables::VariableId;
 
 use self::apply::apply;
-pub(crate) use self::apply::{changed_by, put_variable};
+pub(crate) use self::apply::changed_by;
 use self::check::Checker;
 use crate::session::Session;
 use programs::Running;

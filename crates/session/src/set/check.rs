@@ -96,9 +96,10 @@ impl<'a> Checker<'a> {
             self.session.working.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &words);
         }
         check_value(&self.session.server, definition, &converted.value)?;
-        self.session.server.globals.check(id, &converted.value)?;
-        self.note_value(definition, &converted.value);
-        Ok(converted.value)
+        let value = spelled(&self.session.server, definition, converted.value)?;
+        self.session.server.globals.check(id, &value)?;
+        self.note_value(definition, &value);
+        Ok(value)
     }
 
     /// Character set and collation of a pair change together: the other one follows the last assignment.
@@ -283,12 +284,21 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
             bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
         }
         "lc_time_names" => crate::locales::check_locale(&text)?,
-        "default_storage_engine" | "default_tmp_storage_engine" => {
-            definitions::engine_choice(&crate::ddl::engines(server), &text)?;
-        }
         _ => {}
     }
     Ok(())
+}
+
+/// The value as it is shown: an engine has one of its names.
+///
+/// # Errors
+/// 1286.
+fn spelled(server: &Server, definition: &Definition, value: Value) -> Result<Value> {
+    if !matches!(definition.name, "default_storage_engine" | "default_tmp_storage_engine") {
+        return Ok(value);
+    }
+    let choice = definitions::engine_choice(&crate::ddl::engines(server), &shown(&value))?;
+    Ok(Value::text(choice.shown()))
 }
 
 /// `= DEFAULT`: the compiled value for GLOBAL, the global one for sessions.

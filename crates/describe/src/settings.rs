@@ -226,6 +226,7 @@ fn blocks(server: &dyn ServerFacts, definition: &Definition, new: &Value) -> Opt
     match definition.name {
         "read_only" if is_on => Some("writes of accounts without CONNECTION_ADMIN".to_owned()),
         "super_read_only" if is_on => Some("all writes".to_owned()),
+        "offline_mode" if is_on => Some("accounts without CONNECTION_ADMIN".to_owned()),
         "require_secure_transport" if is_on => Some("log-ins over plain TCP".to_owned()),
         "event_scheduler" if variables::as_text(new) != "ON" => Some("events".to_owned()),
         "max_connections" => {

@@ -31,6 +31,7 @@ mod lock_tables;
 mod maintenance;
 mod measured;
 mod observed;
+mod offline;
 mod outfile;
 mod own_facts;
 mod persisted;

@@ -17,6 +17,8 @@ const INFO_BYTES_MAX: usize = 64 * 1024;
 const INFO_BYTES_KEPT: usize = 1024;
 /// Bytes of connection attributes that are kept: names and values.
 const ATTRIBUTE_BYTES_MAX: usize = 512;
+/// The user that the process list shows for events.
+pub(crate) const EVENT_USER: &str = "event_scheduler";
 /// How often a stopping server looks whether sessions have closed.
 const STOP_POLL: Duration = Duration::from_millis(10);
 
@@ -169,6 +171,17 @@ impl Sessions {
             drop(open);
             sys::threads::sleep(STOP_POLL);
             waited += STOP_POLL;
+        }
+    }
+
+    /// Kills the sessions of clients whose account (`user@host`) is one of these.
+    pub(crate) fn kill_accounts(&self, is_one: &dyn Fn(&str) -> bool) {
+        for session in self.open.lock().values() {
+            let is_event = session.activity.lock().user == EVENT_USER;
+            let account = session.activity.lock().account.clone();
+            if !is_event && is_one(&account) {
+                session.cancel.kill_connection();
+            }
         }
     }
 

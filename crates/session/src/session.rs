@@ -246,6 +246,7 @@ impl Session {
             activity.command = "Sleep";
             activity.since_micros = self.server.now_micros();
         }
+        self.check_online()?;
         self.set_client_collation(request.collation);
         if self.client.interactive {
             let value = self.value("interactive_timeout");

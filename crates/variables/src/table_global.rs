@@ -159,7 +159,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::fixed("myisam_recover_options", Kind::Text, "OFF", "Accepted"),
     Definition::fixed("mysqlx_port", uint(0, 65_535), "33060", "Accepted; port of another protocol, which is not served"),
     Definition::fixed("ngram_token_size", uint(1, 10), "2", "Accepted; characters of a full-text n-gram"),
-    Definition::global("offline_mode", Kind::Bool, "OFF", "Accepted; only administrators may connect"),
+    Definition::global("offline_mode", Kind::Bool, "OFF", "Whether only accounts with CONNECTION_ADMIN may connect and stay connected"),
     Definition::fixed("old", Kind::Bool, "OFF", "Accepted"),
     Definition::fixed("open_files_limit", uint(0, U32), "10000", "Accepted; files that the process may open"),
     Definition::global("partial_revokes", Kind::Bool, "OFF", "Accepted; global privileges may be revoked for one schema"),

@@ -243,6 +243,9 @@ fn check_scope(session: &Session, definition: &Definition, scope: Option<VarScop
                 bail!(INCORRECT_GLOBAL_LOCAL_VAR, name, "non persistent read only");
             }
             session.require_variable_admin()?;
+            if name == "offline_mode" {
+                session.require_offline_admin()?;
+            }
         }
     }
     Ok(())

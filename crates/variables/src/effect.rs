@@ -1,6 +1,10 @@
 //! What a new value of a variable does: when it takes effect, its unit and range, and whose memory it bounds.
 
-use plugin_api::variable::{Definition, Kind, Scope, Source};
+use errors::{Error, Result};
+use plugin_api::variable::{Definition, Kind, Scope, Source, as_text};
+use types::Value;
+
+use crate::convert;
 
 /// Variables that tell of the server or the machine. They have names of settings, and no option sets them.
 const FACTS: &[&str] = &[
@@ -61,6 +65,9 @@ const NEVER_PERSISTED: &[&str] = &[
     "lc_messages_dir",
 ];
 
+/// How the description of a variable begins whose other values are refused.
+const ONLY_DEFAULT: &str = "Only the default is built";
+
 /// Units, as descriptions begin.
 const UNITS: &[&str] = &[
     "bytes",
@@ -94,7 +101,7 @@ pub enum Effect {
     Option,
     /// It is a fact, and no setting.
     Fact,
-    /// It has none: clients may set it, and nothing reads it.
+    /// It has none: clients may set it, unless only its default is built, and nothing reads it.
     Nothing,
 }
 
@@ -125,6 +132,24 @@ impl Effect {
     }
 }
 
+/// Whether any other value would promise what is not built.
+fn is_only_default(definition: &Definition) -> bool {
+    definition.description.starts_with(ONLY_DEFAULT)
+}
+
+/// Refuses a value whose meaning is not built.
+///
+/// # Errors
+/// 1235.
+pub(crate) fn check_built(definition: &Definition, value: &Value) -> Result<()> {
+    let default = convert::default_value(definition);
+    if !is_only_default(definition) || as_text(value) == as_text(&default) {
+        return Ok(());
+    }
+    let shown = convert::display_text(definition, value);
+    Err(Error::not_supported(format!("{} = {shown}", definition.name)))
+}
+
 /// When a new global value takes effect.
 pub fn effect(definition: &Definition) -> Effect {
     let name = definition.name;
@@ -134,7 +159,7 @@ pub fn effect(definition: &Definition) -> Effect {
     if is_fact(definition) {
         return Effect::Fact;
     }
-    if definition.description.starts_with("Accepted") {
+    if definition.description.starts_with("Accepted") || is_only_default(definition) {
         return Effect::Nothing;
     }
     if OPTIONS.contains(&name) {
@@ -168,7 +193,11 @@ pub fn is_persistable(definition: &Definition) -> bool {
 pub fn unit(definition: &Definition) -> Option<&'static str> {
     range(definition)?;
     let text = definition.description;
-    let text = text.strip_prefix("Accepted; ").unwrap_or(text);
+    let text = ["Accepted; ", ONLY_DEFAULT]
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix))
+        .unwrap_or(text);
+    let text = text.trim_start_matches("; ");
     let word = text.split([' ', ';', ',']).next()?;
     UNITS.iter().find(|unit| unit.eq_ignore_ascii_case(word)).copied()
 }

@@ -396,11 +396,12 @@ impl Globals {
         self.current.load().provenances[id.position()].clone()
     }
 
-    /// Asks the variable's plugin whether it takes the value.
+    /// Whether the value's meaning is built, and the variable's plugin takes it.
     ///
     /// # Errors
-    /// The plugin's.
+    /// 1235, the plugin's.
     pub fn check(&self, id: VariableId, value: &Value) -> Result<()> {
+        effect::check_built(self.definitions.get(id), value)?;
         self.checks.get(&id).map_or(Ok(()), |check| check.check(value))
     }
 

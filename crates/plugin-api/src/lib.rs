@@ -68,7 +68,9 @@ pub use language::{
     CompiledProgram, ParameterMode, ProgramCall, ProgramLanguage, ProgramLibrary, ProgramOutcome,
     ProgramParameter, ProgramText, TypedValue,
 };
-pub use listener::{Listener, ListenerContext, RunningListener, cannot_listen};
+pub use listener::{
+    Listener, ListenerContext, Rebinding, RunningListener, cannot_listen, parse_bind_addresses,
+};
 pub use log_sink::{LogSink, Severity};
 pub use observer::{
     ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,

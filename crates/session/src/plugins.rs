@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use catalog::{CatalogSnapshot, Edit, PluginChoice as StoredChoice};
 use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::{Loading, Module, Registry};
+use plugin_api::{Loading, Module, Rebinding, Registry};
 use sys::sync::Mutex;
 use types::Value;
 use variables::{Changed, Globals, Origin, Provenance, VariableId};
@@ -47,6 +47,11 @@ pub trait PluginHost: Send + Sync {
     /// # Errors
     /// A port cannot be bound; then nothing of the plugin runs.
     fn start(&self, module: &Module) -> Result<()>;
+    /// Binds the addresses of changed settings of listeners, beside the present ones.
+    ///
+    /// # Errors
+    /// An address cannot be bound, or no listener has one of the settings; then nothing has changed.
+    fn rebind(&self, settings: &[(&'static str, Value)]) -> Result<Box<dyn Rebinding>>;
     /// Stops what a plugin runs, without waiting for it: a connection of its own listener may be the caller.
     fn stop(&self, name: &str);
 }
@@ -164,6 +169,40 @@ impl Server {
                 }
             }
             changed
+        })
+    }
+
+    /// Gives listeners other addresses, and keeps these for later starts: all or none. A listener gives up its old addresses last.
+    ///
+    /// # Errors
+    /// An address cannot be bound, I/O.
+    pub(crate) fn rebind(
+        &self,
+        settings: &[(VariableId, Value)],
+        changed: Changed,
+        cancel: &CancelToken,
+    ) -> Result<Option<CommitHandle>> {
+        sys::blocking::blocking(|| {
+            let _changing = self.plugins.changing.lock();
+            let host = self.plugins.host();
+            let host = host.ok_or_else(|| Error::internal("nothing runs listeners here"))?;
+            let definitions = &self.globals.definitions;
+            let named =
+                |(id, value): &(VariableId, Value)| (definitions.get(*id).name, value.clone());
+            let rebinding = host.rebind(&settings.iter().map(named).collect::<Vec<_>>())?;
+            let known = |(name, value)| definitions.find_known(name).map(|id| (id, value));
+            let bound: Vec<(VariableId, Value)> =
+                rebinding.bound().into_iter().filter_map(known).collect();
+            let edit = |(id, value): &(_, _)| put_variable(&self.globals, *id, value, &changed);
+            let edits: Vec<Edit> = bound.iter().map(edit).collect();
+            let changed = Some(Arc::new(changed.clone()));
+            let mut commit = None;
+            self.globals.change(&Provenance { origin: Origin::Dynamic, changed }, || {
+                commit = Some(self.catalog.commit_alone(&edits, cancel)?);
+                Ok(bound)
+            })?;
+            rebinding.adopt();
+            Ok(commit)
         })
     }
 

@@ -24,7 +24,7 @@ use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
 use observation::Hooks;
-use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId};
+use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId, shown};
 
 /// The administrator of a first start.
 #[derive(Clone, Debug)]
@@ -288,17 +288,26 @@ impl Server {
         self.plugins.current()
     }
 
+    /// The value that a variable has because an earlier run kept it.
+    pub fn kept_value(&self, name: &str) -> Option<Value> {
+        let id = self.globals.definitions.find_known(name)?;
+        let is_kept = self.globals.provenance(id).origin == Origin::Persisted;
+        is_kept.then(|| self.globals.get(id))
+    }
+
     /// From now on `host` starts and stops what plugins run.
     pub fn run_plugins_by(&self, host: &Arc<dyn PluginHost>) {
         self.plugins.run_by(host);
     }
 
-    /// Records a fact found at start: the port in use, the host's name.
+    /// Records a fact found at start: the port in use, the host's name. Where the setting behind it came from stays.
     ///
     /// # Errors
     /// 1193, 1231.
     pub fn set_fact(&self, name: &str, value: &str) -> Result<()> {
-        self.globals.set_option(name, value, &Provenance::of(Origin::Compiled))
+        let known = self.globals.definitions.find_known(name);
+        let id = known.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
+        self.globals.set_option(name, value, &self.globals.provenance(id))
     }
 
     /// SHUTDOWN.
@@ -347,7 +356,19 @@ fn set_at_start(
         // A variable that a later version dropped is not worth refusing to start.
         let _ = globals.set_option(name, &kept.value, &provenance);
     }
-    options.iter().try_for_each(|(name, value)| globals.set_option(name, value, &given))
+    for (name, value) in options {
+        let id = globals.definitions.find_known(name);
+        let kept = id.filter(|id| globals.provenance(*id).origin == Origin::Persisted);
+        let kept = kept.map(|id| (id, globals.get(id)));
+        globals.set_option(name, value, &given)?;
+        if let Some((id, kept)) = kept
+            && globals.get(id) != kept
+        {
+            let kept = shown(&kept);
+            tracing::warn!("the option {name}={value} is used, and not the kept value {kept}");
+        }
+    }
+    Ok(())
 }
 
 fn random_seed(fallback: i64) -> u64 {

@@ -125,7 +125,7 @@ impl Session {
                 self.transactions.next = None;
                 self.refresh_settings();
             }
-            Some(VarScope::Global | VarScope::Persist | VarScope::PersistOnly) => {
+            Some(_) => {
                 self.require_variable_admin()?;
                 let definitions = &self.server.globals.definitions;
                 let mut changes = Vec::new();

@@ -14,8 +14,8 @@ use plugin_api::kit::{aggregate_made, scalar};
 use plugin_api::variable::{Definition, uint};
 use plugin_api::{
     Accumulator, ArgInfo, Arity, BackgroundJob, BindContext, BoundAggregate, BoundFunction,
-    Coercion, FunctionContext, GlobalValue, Module, Plugin, PluginInfo, PluginLoader, Registrar,
-    RunningJob, SessionFactory,
+    Coercion, FunctionContext, GlobalValue, Module, Plugin, PluginInfo, PluginLoader, Rebinding,
+    Registrar, RunningJob, SessionFactory,
 };
 use session::{PluginChoice, PluginHost, Wanted};
 use support::Harness;
@@ -433,6 +433,9 @@ impl PluginHost for CountingHost {
         }
         self.running.fetch_add(module.slots().jobs().len() as u64, Ordering::Relaxed);
         Ok(())
+    }
+    fn rebind(&self, _: &[(&'static str, Value)]) -> Result<Box<dyn Rebinding>> {
+        bail!(NOT_SUPPORTED_YET, "listeners");
     }
     fn stop(&self, _: &str) {
         self.running.fetch_sub(1, Ordering::Relaxed);

@@ -412,6 +412,7 @@ impl Printer<'_> {
             Some(VarScope::Session) => "session.",
             Some(VarScope::Persist) => "persist.",
             Some(VarScope::PersistOnly) => "persist_only.",
+            Some(VarScope::System) => "system.",
         });
         if let Some(component) = &variable.component {
             self.ident(component);

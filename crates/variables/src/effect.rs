@@ -35,9 +35,6 @@ const FACT_FAMILIES: &[&str] = &["have_", "version"];
 
 /// Settings that a start needs before it reads the dictionary, or that the dictionary must not decide: options set them.
 const OPTIONS: &[&str] = &[
-    "bind_address",
-    "port",
-    "socket",
     "datadir",
     "innodb_buffer_pool_size",
     "innodb_use_native_aio",

@@ -23,7 +23,7 @@ pub(super) fn apply(
 ) -> Result<Option<CommitHandle>> {
     let changed = changed_by(session);
     let (mut globals, mut edits) = (Vec::new(), Vec::new());
-    let mut own = Vec::new();
+    let (mut rebound, mut own) = (Vec::new(), Vec::new());
     let changes_settings = assignments.iter().any(|assignment| {
         !matches!(assignment, Assignment::Local { .. } | Assignment::User { .. })
     });
@@ -36,6 +36,7 @@ pub(super) fn apply(
                     globals.push((id, value));
                 }
             }
+            Assignment::Rebind { id, value } => rebound.push((id, value)),
             Assignment::Unpersist { id } => {
                 let name = session.server.globals.definitions.get(id).name;
                 edits.push(Edit::DropVariable(name.into()));
@@ -47,7 +48,11 @@ pub(super) fn apply(
             | Assignment::ResultsCollation(_) => own.push(assignment),
         }
     }
-    let commit = store_globals(session, &globals, &edits, changed)?;
+    let commit = match rebound.is_empty() {
+        true => store_globals(session, &globals, &edits, changed)?,
+        // All assignments of the statement are such.
+        false => session.server.rebind(&rebound, changed, &session.shared.cancel)?,
+    };
     for assignment in own {
         apply_own(session, assignment)?;
     }
@@ -75,7 +80,10 @@ fn apply_own(session: &mut Session, assignment: Assignment) -> Result<()> {
         Assignment::Session { id, value } => apply_session(session, id, value),
         Assignment::NextTransaction { id, value } => apply_next(session, id, &value),
         Assignment::ResultsCollation(id) => session.client.results_collation = Some(id.0),
-        Assignment::Global { .. } | Assignment::Persist { .. } | Assignment::Unpersist { .. } => {}
+        Assignment::Global { .. }
+        | Assignment::Persist { .. }
+        | Assignment::Rebind { .. }
+        | Assignment::Unpersist { .. } => {}
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Checks the assignments of SET, and computes the values.
 
 use ::accounts::PrivilegeChecks;
-use errors::{ErrorCode, Result, bail, err};
+use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{Expr, ExprKind, Ident, VarScope};
 use types::{SqlMode, Value};
 use variables::{Definition, Globals, Scope, VariableId, as_text, as_u64, convert, shown};
@@ -46,7 +46,8 @@ impl<'a> Checker<'a> {
         if definition.name == "gtid_purged" {
             check_gtid_purged(self.session, scope, value)?;
         }
-        let is_global = matches!(scope, Some(VarScope::Global | VarScope::Persist));
+        let is_global =
+            matches!(scope, Some(VarScope::Global | VarScope::Persist | VarScope::System));
         let wanted = match &value.kind {
             ExprKind::Default(None) => None,
             // Bare words: ON, BINARY, utf8mb4.
@@ -63,6 +64,7 @@ impl<'a> Checker<'a> {
             Some(VarScope::Global) => Assignment::Global { id, value },
             Some(VarScope::Persist) => Assignment::Persist { id, value, only: false },
             Some(VarScope::PersistOnly) => Assignment::Persist { id, value, only: true },
+            Some(VarScope::System) => Assignment::Rebind { id, value },
             None if at_at
                 && definition.name.starts_with("transaction_")
                 && matches!(definition.name, "transaction_isolation" | "transaction_read_only") =>
@@ -245,6 +247,13 @@ fn check_scope(session: &Session, definition: &Definition, scope: Option<VarScop
             session.require_variable_admin()?;
             if name == "offline_mode" {
                 session.require_offline_admin()?;
+            }
+        }
+        Some(VarScope::System) => {
+            session.require_variable_admin()?;
+            session.require_dynamic("CONNECTION_ADMIN")?;
+            if !definition.rebinds {
+                return Err(Error::not_supported(format!("ALTER SYSTEM SET {name}")));
             }
         }
     }

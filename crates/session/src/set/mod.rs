@@ -1,4 +1,4 @@
-//! SET in all its forms. All values are computed and checked first (`check`), then all are stored (`apply`), so that a statement changes
+//! SET in all its forms, and ALTER SYSTEM SET. All values are computed and checked first (`check`), then all are stored (`apply`), so that a statement changes
 //! everything or nothing; only a set for `gtid_purged` that conflicts with the present one is found when it is stored.
 
 mod apply;
@@ -47,6 +47,11 @@ enum Assignment {
         id: VariableId,
         value: Value,
         only: bool,
+    },
+    /// ALTER SYSTEM SET.
+    Rebind {
+        id: VariableId,
+        value: Value,
     },
     Unpersist {
         id: VariableId,
@@ -102,6 +107,7 @@ fn planned(session: &Session, assignment: Assignment) -> Option<PlannedSetting> 
         Assignment::Global { id, value } => (id, value, Level::Global),
         Assignment::Persist { id, value, only: false } => (id, value, Level::Persist),
         Assignment::Persist { id, value, only: true } => (id, value, Level::PersistOnly),
+        Assignment::Rebind { id, value } => (id, value, Level::Rebind),
         Assignment::Local { .. }
         | Assignment::User { .. }
         | Assignment::Unpersist { .. }

@@ -315,6 +315,8 @@ pub enum VarScope {
     Global,
     Persist,
     PersistOnly,
+    /// Of `ALTER SYSTEM SET`: what listeners have, and the value that is kept.
+    System,
 }
 
 /// `@@[scope.][component.]name`.

@@ -54,8 +54,8 @@ impl Listener {
         Ok(Listener::Tcp(listener))
     }
 
-    /// Binds a TCP socket whose address may overlap those of `others`, this process's own listeners, as all addresses and one of them do. Nobody else
-    /// can share an address afterwards.
+    /// Binds a TCP socket whose address may overlap those of `others`, this process's own listeners, as all addresses and one of them do. Afterwards
+    /// no other process gets the address by chance; one of the same user that asks for sharing can.
     ///
     /// # Errors
     /// The address is in use by another process, or not ours.

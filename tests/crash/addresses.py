@@ -7,6 +7,7 @@ Ends with kill -9 at a random time around a statement that gives the port and th
 """
 
 import argparse
+import atexit
 import http.client
 import os
 import pathlib
@@ -78,6 +79,7 @@ class Server:
         log = open(self.log, "ab")
         self.before = log.tell()
         self.process = subprocess.Popen([program, f"--datadir={folder / 'data'}", *options], stdout=log, stderr=log)
+        atexit.register(self.process.kill)
         deadline = time.perf_counter() + 120
         while "ready for connections" not in self.text():
             if self.process.poll() is not None or time.perf_counter() > deadline:

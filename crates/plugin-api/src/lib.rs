@@ -77,7 +77,7 @@ pub use observer::{
     SessionFacts, StatementEnd, StatementEvent, first_word,
 };
 pub use plugin::{Module, Plugin, PluginLoader};
-pub use profile::{ProfileFrame, ProfilePrinter, ProfileRows};
+pub use profile::{ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};
 pub use registry::{Registrar, Registry};
 pub use result::{
     ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,

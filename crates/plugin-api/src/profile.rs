@@ -3,6 +3,7 @@
 use errors::Result;
 use types::Value;
 
+use crate::information::ProcessView;
 use crate::result::ColumnMeta;
 
 /// A part of the work of a statement: a phase, an operator, a wait, a statement of a program that it ran.
@@ -43,4 +44,14 @@ pub trait ProfilePrinter: Send + Sync {
     /// # Errors
     /// As `check`.
     fn show(&self, profile: &ProfileFrame, format: Option<&str>) -> Result<ProfileRows>;
+    /// Begins a profile of a connection.
+    fn connection(&self) -> Box<dyn ConnectionProfile>;
+}
+
+/// The profile of a connection that is looked at again and again, at even intervals.
+pub trait ConnectionProfile {
+    /// What the connection does now; `None`: it runs nothing.
+    fn look(&mut self, connection: Option<&ProcessView>);
+    /// Its profile: statements and below them the operators and waits of their threads. `nanos` have passed since it began, and loops are looks.
+    fn end(self: Box<Self>, nanos: u64) -> ProfileFrame;
 }

@@ -232,6 +232,11 @@ impl Sessions {
         counts
     }
 
+    /// One of the process list.
+    pub(crate) fn view(&self, id: u64, now_micros: i64) -> Option<ProcessView> {
+        views_of(vec![self.get(id)?], now_micros).pop()
+    }
+
     /// The process list in order of id.
     pub(crate) fn views(&self, now_micros: i64) -> Vec<ProcessView> {
         views_of(self.open.lock().values().cloned().collect(), now_micros)

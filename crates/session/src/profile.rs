@@ -1,17 +1,22 @@
 //! PROFILE: runs a statement with its phases and operators measured, and sends the measurements instead of its results. A plugin says how they look.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use errors::{Error, Result, bail};
+use accounts::PrivilegeChecks;
+use catalog::PrivilegeSet;
+use engine_api::Wait;
+use errors::{Error, Result, bail, err};
 use exec::{Measure, Outcome, RowSink};
 use observation::{Profiling, ProgramProfile, waits_of};
 use optimizer::OptimizeInput;
 use optimizer::explain::Operator;
 use plugin_api::{
-    ColumnMeta, ForwardingSink, OkInfo, ProfileFrame, ResultSink, RowSource, SessionState,
+    ColumnMeta, ConnectionProfile, ForwardingSink, OkInfo, ProfileFrame, ResultSink, RowSource,
+    SessionState,
 };
 use programs::{Origin, Running};
-use syntax::ast::Statement;
+use syntax::ast::{Profile, ProfileTarget, Statement};
 use sys::waits::Totals;
 use types::{DataType, Value};
 
@@ -22,10 +27,16 @@ use crate::profiled::{MeasuredPlan, Profiled, actual_of};
 use crate::session::Session;
 use crate::sink::send_rows;
 
+/// How long it looks at a connection, unless it says so, and at most.
+const SECONDS: u64 = 10;
+const SECONDS_MAX: u64 = 3_600;
+/// Looks at a connection come so long after each other: 499 in a second.
+const LOOK_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 499);
+
 /// PROFILE.
 pub(crate) fn run_profile(
     session: &mut Session,
-    (inner, format): (&Statement, Option<&str>),
+    profile: &Profile,
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
@@ -35,7 +46,62 @@ pub(crate) fn run_profile(
     if session.profile.is_some() {
         return Err(Error::not_supported("PROFILE in a statement that is profiled"));
     }
+    let format = profile.format.as_ref().map(|format| &*format.text);
     printer.check(format)?;
+    let measured = match &profile.target {
+        ProfileTarget::Statement(inner) => measure(session, inner, running, sink)?,
+        ProfileTarget::Connection { id, seconds } => {
+            look_at(session, *id, seconds.unwrap_or(SECONDS), printer.connection())?
+        }
+    };
+    let (columns, rows) = printer.show(&measured, format)?;
+    let state = session.state_info();
+    send_rows(sink, &columns, &rows, &state)
+}
+
+/// What another connection does for so many seconds, or until it ends.
+fn look_at(
+    session: &Session,
+    id: u64,
+    seconds: u64,
+    mut profile: Box<dyn ConnectionProfile>,
+) -> Result<ProfileFrame> {
+    if !(1..=SECONDS_MAX).contains(&seconds) {
+        bail!(WRONG_ARGUMENTS, "PROFILE SECONDS");
+    }
+    let sessions = &session.server.sessions;
+    let target = sessions.get(id).ok_or_else(|| err!(NO_SUCH_THREAD, id))?;
+    if target.activity.lock().account != session.account.to_string() {
+        session.require_global(PrivilegeSet::PROCESS)?;
+    }
+    if id == session.shared.id {
+        return Err(Error::not_supported("PROFILE FOR CONNECTION of the connection itself"));
+    }
+    let started = now_nanos(session);
+    let elapsed = || Duration::from_nanos(now_nanos(session).saturating_sub(started));
+    let whole = Duration::from_secs(seconds);
+    let mut next = Duration::ZERO;
+    let _waiting = session.shared.cancel.waiting(Wait::Sleep);
+    sys::blocking::blocking(|| {
+        while let Some(left) = whole.checked_sub(elapsed()) {
+            session.shared.cancel.check()?;
+            let Some(view) = sessions.view(id, session.server.now_micros()) else { break };
+            profile.look(Some(&view).filter(|view| view.thread.is_some()));
+            // Looks that were missed are left out: the first one reads the program's symbols.
+            next = (next + LOOK_PERIOD).max(elapsed());
+            sys::threads::sleep(next.saturating_sub(elapsed()).min(left));
+        }
+        Ok(profile.end(now_nanos(session).saturating_sub(started)))
+    })
+}
+
+/// Runs a statement with measurements.
+fn measure(
+    session: &mut Session,
+    inner: &Statement,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<ProfileFrame> {
     let profiled = begin(session, running);
     session.profile = Some(Box::new(profiled));
     // Its commit is waited for here, and so is part of the profile.
@@ -45,9 +111,7 @@ pub(crate) fn run_profile(
     let profiled = session.profile.take();
     outcome?;
     let Some(profiled) = profiled else { bail!(QUERY_INTERRUPTED) };
-    let (columns, rows) = printer.show(&profiled.profiling.end(now_nanos(session)), format)?;
-    let state = session.state_info();
-    send_rows(sink, &columns, &rows, &state)
+    Ok(profiled.profiling.end(now_nanos(session)))
 }
 
 /// What the statement took so far was spent on its text.

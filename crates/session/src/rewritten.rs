@@ -63,7 +63,6 @@ fn shown(statement: &Statement) -> &'static str {
     match statement {
         Statement::Show(_) => "this SHOW",
         Statement::Describe(_) => "DESCRIBE",
-        Statement::Profile(_) => "PROFILE FOR CONNECTION",
         _ => "HELP",
     }
 }

@@ -11,7 +11,7 @@ use plugin_api::{
 };
 use programs::{Origin, Running, parse_error};
 use syntax::ParseOptions;
-use syntax::ast::{CloneStatement, ProfileTarget, Statement};
+use syntax::ast::{CloneStatement, Statement};
 
 use crate::backup::Backup;
 use crate::lock_tables::Names;
@@ -336,15 +336,7 @@ impl Session {
             Statement::Explain(explain) => {
                 admin::run_explain(self, statement, explain, running, sink)
             }
-            Statement::Profile(profile) => match &profile.target {
-                ProfileTarget::Statement(inner) => {
-                    let format = profile.format.as_ref().map(|format| &*format.text);
-                    profile::run_profile(self, (inner, format), running, sink)
-                }
-                ProfileTarget::Connection { .. } => {
-                    admin::run_rewritten(self, statement, running, sink)
-                }
-            },
+            Statement::Profile(profile) => profile::run_profile(self, profile, running, sink),
             Statement::LoadData(load) => load_data::run_load_data(self, load, running, sink),
             // Definitions.
             Statement::CreateDatabase(create) => ddl::create_database(self, create, sink),

@@ -1,5 +1,6 @@
 //! Where the time of statements goes: PROFILE shows the measurements of one statement; samples of the running sessions show what all of them do.
 
+mod connection;
 mod folded;
 mod functions;
 mod sample;

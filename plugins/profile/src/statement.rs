@@ -2,9 +2,10 @@
 
 use errors::{Result, bail};
 use plugin_api::kit::{integer_type, text_type};
-use plugin_api::{ColumnMeta, ProfileFrame, ProfilePrinter, ProfileRows};
+use plugin_api::{ColumnMeta, ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};
 use types::{CollationId, DataType, Decimal, TypeKind, Value};
 
+use crate::connection::Looks;
 use crate::folded::{Folded, clean};
 use crate::svg;
 
@@ -43,6 +44,10 @@ const INDENT: usize = 2;
 pub(crate) struct Printer;
 
 impl ProfilePrinter for Printer {
+    fn connection(&self) -> Box<dyn ConnectionProfile> {
+        Box::<Looks>::default()
+    }
+
     fn check(&self, format: Option<&str>) -> Result<()> {
         Format::named(format).map(drop)
     }

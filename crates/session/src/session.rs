@@ -471,7 +471,7 @@ impl Session {
         if self.server.hooks.wants(EventSet::SESSION_VARIABLE) {
             let connection = self.shared.id;
             let tell = |observer: &dyn Observer| observer.variables_reset(connection);
-            self.server.tell(EventSet::SESSION_VARIABLE, tell);
+            self.server.hooks.tell(EventSet::SESSION_VARIABLE, tell);
         }
         rolled_back
     }

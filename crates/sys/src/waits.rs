@@ -351,6 +351,12 @@ pub fn mine() -> Totals {
     own().map_or(Totals::default(), Slot::totals)
 }
 
+/// Nanoseconds that the calling thread has waited so far, for each of these kinds.
+pub fn mine_nanos<const N: usize>(kinds: [Wait; N]) -> [u64; N] {
+    let nanos = |slot: &Slot| kinds.map(|kind| slot.nanos[kind as usize].load(Ordering::Relaxed));
+    own().map_or([0; N], nanos)
+}
+
 /// How many of the calling thread's waits have ended.
 pub fn mine_ended() -> u64 {
     let count = |slot: &Slot| slot.counts.iter().map(|one| one.load(Ordering::Relaxed)).sum();

@@ -9,6 +9,8 @@ use sqltest::Server;
 
 /// The prefix of callgrind's file names, in the server's folder.
 const OUT: &str = "callgrind";
+/// The file of its own messages, there too.
+const LOG: &str = "valgrind";
 /// The threads that run statements, by their name. The work of others (writing pages, purge, checking for idle connections) depends on the time
 /// more than on the statement.
 const WORKER: &str = "mysql-worker";
@@ -40,7 +42,7 @@ impl Watched {
             command
                 .args(["--tool=callgrind", "--separate-threads=yes", "--quiet"])
                 .arg(format!("--callgrind-out-file={}", folder.join(OUT).display()))
-                .arg(format!("--log-file={}", folder.join("valgrind").display()))
+                .arg(format!("--log-file={}", folder.join(LOG).display()))
                 .arg(program);
             command
         };
@@ -53,6 +55,12 @@ impl Watched {
     /// The server.
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// Whether callgrind itself has failed, by its log.
+    pub fn has_failed(&self) -> bool {
+        let log = std::fs::read_to_string(self.server.folder().join(LOG)).unwrap_or_default();
+        log.contains("Callgrind: ") && log.contains("Assertion")
     }
 
     /// Counts from here.
@@ -93,6 +101,19 @@ impl Watched {
     fn forget(&self) -> Result<(), String> {
         for path in self.dumps()? {
             std::fs::remove_file(path).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Copies the files of the latest counts to `folder`, for `callgrind_annotate`.
+    ///
+    /// # Errors
+    /// They cannot be copied.
+    pub fn keep(&self, folder: &Path) -> Result<(), String> {
+        std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        for path in self.dumps()? {
+            let name = path.file_name().unwrap_or_default();
+            std::fs::copy(&path, folder.join(name)).map_err(|error| error.to_string())?;
         }
         Ok(())
     }

@@ -92,7 +92,7 @@ fn apply_session(session: &mut Session, id: VariableId, value: Value) {
     let definition = session.server.globals.definitions.get(id);
     if session.server.hooks.wants(EventSet::SESSION_VARIABLE) {
         let (connection, name) = (session.shared.id, definition.name);
-        session.server.tell(EventSet::SESSION_VARIABLE, |observer| {
+        session.server.hooks.tell(EventSet::SESSION_VARIABLE, |observer| {
             observer.variable_set(connection, name, &value);
         });
     }

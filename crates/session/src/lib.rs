@@ -12,7 +12,6 @@ mod change_order;
 mod changes;
 mod data_files;
 mod ddl;
-mod deadline;
 mod event_session;
 mod factory;
 mod facts;
@@ -24,7 +23,6 @@ mod information_changes;
 mod inner_statement;
 mod lent_services;
 mod lent_session;
-mod lifted;
 mod load_data;
 mod locales;
 mod lock_tables;
@@ -69,7 +67,7 @@ mod with_programs;
 mod xa;
 mod xa_statement;
 
-use statements::{plan_cache, planned, prepared_texts, statement_kind, status};
+use statements::{deadline, lifted, plan_cache, planned, prepared_texts, statement_kind, status};
 
 pub use plugins::{PluginChoice, PluginHost, Wanted};
 pub use server::{RootAccount, Server, ServerConfig};

@@ -133,9 +133,8 @@ impl Session {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
         let whole = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
         // Only a text with a semicolon inside can have a second statement.
-        let may_have_more = self.client.multi_statements
-            && command == "Query"
-            && text[..whole].contains(&b';');
+        let may_have_more =
+            self.client.multi_statements && command == "Query" && text[..whole].contains(&b';');
         let length = match may_have_more {
             true => {
                 let first = &text[..self.normalizer.normalize(text, &options).consumed];

@@ -85,6 +85,8 @@ impl DataDirectory {
         }
         let mut file = files::File::create(path, SECRET_MODE, Existing::Refuse)?;
         file.write_all(text.as_bytes())?;
-        file.sync(&self.io_times)
+        file.sync(&self.io_times)?;
+        // Its name too: without the password nobody could use the account that is about to be stored.
+        files::sync_directory(&self.path, &self.io_times)
     }
 }

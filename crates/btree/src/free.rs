@@ -1,4 +1,5 @@
-//! Giving a dropped tree's pages back, in steps that each leave a valid tree.
+//! Giving a dropped tree's pages back, in steps from the right. After each the tree is valid but for its right end: keys beyond it lead to the last leaf,
+//! whose upper fence stays.
 
 use std::io;
 
@@ -11,7 +12,7 @@ use crate::tree::{Tree, damaged};
 /// Frees every page but the root, which becomes an empty leaf. `visit` sees each leaf before it is freed. No other thread uses the tree.
 ///
 /// # Errors
-/// I/O; the rest is a valid tree and the call can be repeated.
+/// I/O; the call can be repeated.
 pub fn empty_tree(
     pool: &Pool,
     tree: Tree,

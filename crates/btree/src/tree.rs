@@ -67,6 +67,14 @@ pub(crate) fn damaged(tree: Tree) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("tree at page {} is damaged", tree.root.0))
 }
 
+/// Whether `key` belongs to the last child of its parent or beyond: a tree that is being emptied (`empty_tree`) lacks what came after it.
+fn is_last_child(parent: Option<Optimistic<'_>>, key: &[u8]) -> bool {
+    parent.is_some_and(|parent| {
+        let page = parent.page();
+        page.child_slot(key) + 1 == page.count()
+    })
+}
+
 impl Tree {
     /// One attempt at a coupled descent (T3) to `level`: the node and its parent. `None` when a page changed on the way.
     fn try_descend<'p>(
@@ -265,11 +273,11 @@ impl Tree {
     /// I/O.
     pub fn exclusive_leaf<'p>(self, pool: &'p Pool, key: &[u8]) -> io::Result<Exclusive<'p>> {
         loop {
-            let (_, leaf) = self.descend(pool, Seek::At(key), 0)?;
+            let (parent, leaf) = self.descend(pool, Seek::At(key), 0)?;
             if let Some(exclusive) = leaf.upgrade() {
                 sys::unmodelled! {
                     debug_assert!(
-                        exclusive.page().covers(key),
+                        exclusive.page().covers(key) || is_last_child(parent, key),
                         "a descent ends at the key's leaf (T3)"
                     );
                 }

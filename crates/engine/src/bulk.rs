@@ -162,12 +162,17 @@ impl Txn {
         }
     }
 
-    /// Like `end_bulk`, before another use of a table.
+    /// Like `end_bulk`, before another use of a table. Rows that were inserted as usual so far stay so: new trees take over rows that have no
+    /// earlier version, and the next use may change one of them.
     #[inline]
     pub(crate) fn end_bulk_of(&mut self, table: TableId) -> EngineResult<()> {
         match &self.expected {
             Expected::Bulk(bulk) if bulk.table.id == table => self.end_bulk(),
-            _ => Ok(()),
+            Expected::Rows(expected, _) if *expected == table => {
+                self.expected = Expected::Nothing;
+                Ok(())
+            }
+            Expected::Nothing | Expected::Rows(..) | Expected::Bulk(_) => Ok(()),
         }
     }
 

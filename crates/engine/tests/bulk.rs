@@ -170,3 +170,17 @@ fn others_wait_for_the_end_and_are_waited_for() {
     let blocked = txn.insert(TABLE, &record(ROWS - 1));
     assert!(matches!(blocked, Err(EngineError::LockWaitTimeout)));
 }
+
+#[test]
+fn an_update_among_the_first_rows_can_be_rolled_back() {
+    let engine = engine();
+    let mut txn = begin(&engine);
+    txn.expect_rows(TABLE).unwrap();
+    insert(&mut *txn, 0..100);
+    txn.update(TABLE, &key(40), &numbers::record([40, 999])).unwrap();
+    insert(&mut *txn, 100..ROWS);
+    txn.rows_are_over().unwrap();
+    assert_eq!(count(&mut *txn, IndexId::CLUSTERED, RowLock::None).unwrap(), ROWS as usize);
+    txn.rollback().unwrap();
+    assert_rows(&engine, 0);
+}

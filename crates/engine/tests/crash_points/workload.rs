@@ -194,6 +194,12 @@ fn fill(txn: &mut dyn Transaction, table: TableId, random: &mut SplitMix) -> Eng
             Err(EngineError::DuplicateKey { .. }) => {}
             Err(other) => return Err(other),
         }
+        // As ON DUPLICATE KEY UPDATE does.
+        if random.below(300) == 0 {
+            let c = vec![b'f'; random.below(60) as usize];
+            txn.update(table, &key(a), &record(a, Some(at), &c))?;
+            rows.insert(a, (Some(at), c));
+        }
     }
     txn.rows_are_over()?;
     Ok(rows)

@@ -8,7 +8,7 @@ mod callgrind;
 mod figures;
 mod statements;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -25,8 +25,6 @@ const PLUGINS_PERCENT: f64 = 1.0;
 /// Instructions that the check of privileges may need in a point SELECT.
 const ACCESS_CHECK_MAX: u64 = 60;
 
-/// How often a server is started until callgrind bears it.
-const STARTS: usize = 4;
 /// Rounds of a statement; the lowest count is its figure: higher counts come from unrelated work.
 const ROUNDS: usize = 3;
 
@@ -78,7 +76,9 @@ fn run(options: &Options) -> Result<bool, String> {
     if !is_compared && !options.update {
         println!("NOT COMPARED: the figures are of another processor than this one ({processor})");
     }
-    let (watched, mut session) = start_loaded(&options.squalld)?;
+    let watched = Watched::start(&options.squalld)?;
+    let mut session = Session::open(watched.server())?;
+    session.load()?;
     options.first.iter().try_for_each(|sql| session.query(sql))?;
     let (mut held, mut lower) = (true, false);
     let mut plain = Vec::new();
@@ -118,22 +118,6 @@ fn run(options: &Options) -> Result<bool, String> {
         println!("Lower the figures that are too high now: UPDATE=1 cargo xtask instructions");
     }
     Ok(held)
-}
-
-/// A server with its rows. The first long statement makes the server interrupt a thread, and callgrind sometimes ends by an assertion of its own
-/// when a signal is handled: then another one starts.
-fn start_loaded(program: &Path) -> Result<(Watched, Session), String> {
-    let mut attempt = 1;
-    loop {
-        let watched = Watched::start(program)?;
-        let mut session = Session::open(watched.server())?;
-        let Err(message) = session.load() else { return Ok((watched, session)) };
-        if attempt == STARTS || !watched.has_failed() {
-            return Err(message);
-        }
-        println!("callgrind failed while the rows were made; start {attempt} of {STARTS}");
-        attempt += 1;
-    }
 }
 
 /// Counts statements again after the plugins have been loaded; whether they need about the same, as none of the plugins is used.

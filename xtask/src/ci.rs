@@ -48,10 +48,12 @@ const STEPS: &[Step] = &[
         run::command("target/debug/histories", &[&squalld[..], &["--seconds", "5"]].concat())
     }),
     ("damage", || {
-        for script in ["tests/crash/damage.py", "tests/crash/surroundings.py"] {
-            run::command("python3", &[script, "--squalld", "target/debug/squalld"])?;
+        let scripts = ["damage.py", "surroundings.py", "addresses.py"];
+        for script in scripts.map(|name| format!("tests/crash/{name}")) {
+            run::command("python3", &[&script, "--squalld", "target/debug/squalld"])?;
         }
-        Ok(())
+        let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
     }),
     ("backup", || {
         let script = ["tests/crash/backup.py", "--squalld", "target/debug/squalld"];

@@ -30,13 +30,44 @@ fn role(func: AggregateFunc) -> AggregateRole {
     }
 }
 
+/// A call of an aggregate, whether the grammar or its name says that it is one.
+pub(crate) struct Call<'a> {
+    pub(crate) function: &'a AggregateFunction,
+    pub(crate) args: &'a [ast::Expr],
+    pub(crate) distinct: bool,
+    pub(crate) order_by: &'a [ast::OrderItem],
+    pub(crate) separator: Option<&'a [u8]>,
+}
+
 impl<'b> Binder<'b> {
     pub(crate) fn bind_aggregate(&mut self, call: &ast::AggregateCall) -> Result<Expr> {
-        if let Some(over) = &call.over {
-            return self.bind_aggregate_window(call, over);
-        }
-        if call.limit.is_some() {
+        let function = self.aggregate_of(call.func)?;
+        if call.over.is_none() && call.limit.is_some() {
             return Err(Error::not_supported("LIMIT in GROUP_CONCAT"));
+        }
+        let (args, separator) = (&*call.args, call.separator.as_deref());
+        let (distinct, order_by) = (call.distinct, &*call.order_by);
+        let whole = Call { function, args, distinct, order_by, separator };
+        self.bind_aggregate_call(&whole, call.over.as_ref())
+    }
+
+    /// A call of a plugin's aggregate.
+    pub(crate) fn bind_named_aggregate(
+        &mut self,
+        function: &AggregateFunction,
+        call: &ast::FunctionCall,
+    ) -> Result<Expr> {
+        if call.arg_names.iter().any(Option::is_some) {
+            bail!(WRONG_PARAMETERS_TO_NATIVE_FCT, call.name.text.to_lowercase());
+        }
+        let args = &*call.args;
+        let whole = Call { function, args, distinct: false, order_by: &[], separator: None };
+        self.bind_aggregate_call(&whole, call.over.as_ref())
+    }
+
+    fn bind_aggregate_call(&mut self, call: &Call<'_>, over: Option<&ast::Over>) -> Result<Expr> {
+        if let Some(over) = over {
+            return self.bind_aggregate_window(call, over);
         }
         let outer_deepest = self.deepest_reference.take();
         let outer_aggregate = self.deepest_aggregate.take();
@@ -61,17 +92,13 @@ impl<'b> Binder<'b> {
         if !self.blocks[level].accepts_aggregates() {
             bail!(INVALID_GROUP_FUNC_USE);
         }
-        let function = self.aggregate_of(call.func)?;
-        let ty = self.aggregate_type(function, &args, call.separator.as_deref())?;
-        Ok(self.add_aggregate(level, function, call, args, order_by, ty))
+        let ty = self.aggregate_type(call.function, &args, call.separator)?;
+        Ok(self.add_aggregate(level, call, args, order_by, ty))
     }
 
-    fn bind_aggregate_parts(
-        &mut self,
-        call: &ast::AggregateCall,
-    ) -> Result<(Vec<Expr>, Vec<SortKey>)> {
+    fn bind_aggregate_parts(&mut self, call: &Call<'_>) -> Result<(Vec<Expr>, Vec<SortKey>)> {
         let mut args = Vec::with_capacity(call.args.len());
-        let numbers = self.aggregate_of(call.func)?.numbers;
+        let numbers = call.function.numbers;
         for (position, arg) in call.args.iter().enumerate() {
             args.push(if numbers.contains(position) {
                 let number = self.bind_number(arg)?;
@@ -81,7 +108,7 @@ impl<'b> Binder<'b> {
             });
         }
         let mut order_by = Vec::with_capacity(call.order_by.len());
-        for item in &call.order_by {
+        for item in call.order_by {
             // An ordinal counts the arguments.
             let expr = match &item.expr.kind {
                 ast::ExprKind::Literal(ast::Literal::Integer(number)) => {
@@ -95,7 +122,8 @@ impl<'b> Binder<'b> {
             };
             order_by.push(SortKey { expr, descending: item.desc });
         }
-        if call.func == AggregateFunc::GroupConcat && call.distinct && order_by.is_empty() {
+        let joins = call.function.role == AggregateRole::GroupConcat;
+        if joins && call.distinct && order_by.is_empty() {
             // The reference finds distinct values in a tree, and reads them in its order.
             let ascending = |arg: &Expr| SortKey { expr: arg.clone(), descending: false };
             order_by.extend(args.iter().map(ascending));
@@ -126,20 +154,19 @@ impl<'b> Binder<'b> {
         if refuses && infos.iter().any(|arg| arg.ty.kind == TypeKind::Geometry) {
             bail!(WRONG_ARGUMENTS, function.name.to_ascii_lowercase());
         }
-        Ok((function.bind)(self.input.bind, &infos, separator)?.ty)
+        Ok(function.bind(self.input.bind, &infos, separator)?.ty)
     }
 
     fn add_aggregate(
         &mut self,
         level: usize,
-        function: &AggregateFunction,
-        call: &ast::AggregateCall,
+        call: &Call<'_>,
         args: Vec<Expr>,
         order_by: Vec<SortKey>,
         ty: DataType,
     ) -> Expr {
-        let function = function.reference();
-        let separator = call.separator.clone();
+        let function = call.function.reference();
+        let separator: Option<Box<[u8]>> = call.separator.map(Into::into);
         let same = self.blocks[level].aggregates.iter().find(|known| {
             known.function == function
                 && known.args == args

@@ -128,6 +128,9 @@ impl<'b> Binder<'b> {
         }
         let called = call.name.text.to_ascii_uppercase();
         let Some(function) = self.input.registry.function(&called) else {
+            if let Some(aggregate) = self.input.registry.named_aggregate(&called) {
+                return self.bind_named_aggregate(aggregate, call);
+            }
             // The function of a plugin that is not loaded is missing, with names or without.
             let has_names = call.arg_names.iter().any(Option::is_some);
             if has_names && !self.input.registry.may_come(&called) {
@@ -135,6 +138,7 @@ impl<'b> Binder<'b> {
             }
             return self.bind_stored_function(call);
         };
+        refuse_window(call)?;
         if function.names == ArgumentNames::Passed {
             return self.bind_call_with_names(function, &called, call);
         }
@@ -189,6 +193,7 @@ impl<'b> Binder<'b> {
         let routine =
             schema.and_then(|schema| self.input.catalog.stored_function(schema, &call.name.text));
         let Some(routine) = routine else { return self.unknown_function(call) };
+        refuse_window(call)?;
         let (wanted, given) = (routine.parameters.len(), call.args.len());
         if wanted != given {
             let shown = format!("{}.{}", routine.schema, routine.name);
@@ -626,6 +631,14 @@ impl<'b> Binder<'b> {
         }
         self.function(FunctionRole::JsonValue, args)
     }
+}
+
+/// The grammar has OVER for aggregates only; a function's name shows whether it is one.
+fn refuse_window(call: &ast::FunctionCall) -> Result<()> {
+    if call.over.is_some() {
+        bail!(PARSE_ERROR, "OVER", 1);
+    }
+    Ok(())
 }
 
 /// A string or a literal, perhaps with a sign or a collation: an argument of NAME_CONST.

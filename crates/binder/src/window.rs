@@ -9,6 +9,7 @@ use plan::{
 use syntax::ast::{self, WindowFunc};
 use types::{CollationId, DataType, FunctionRole, TypeKind, Value};
 
+use crate::aggregate::Call;
 use crate::binder::Binder;
 use crate::scope::{Clause, NamedWindow, WindowGroup};
 
@@ -294,10 +295,10 @@ impl Binder<'_> {
 
     pub(crate) fn bind_aggregate_window(
         &mut self,
-        call: &ast::AggregateCall,
+        call: &Call<'_>,
         over: &ast::Over,
     ) -> Result<Expr> {
-        let aggregate = self.aggregate_of(call.func)?;
+        let aggregate = call.function;
         if call.distinct {
             return Err(Error::not_supported("DISTINCT in a window function"));
         }
@@ -306,8 +307,7 @@ impl Binder<'_> {
         self.block().in_window = false;
         let args = args?;
         let window = self.bind_over(over)?;
-        let mut ty = self.aggregate_type(aggregate, &args, call.separator.as_deref())?;
-        ty.nullable |= !matches!(call.func, ast::AggregateFunc::Count) && ty.nullable;
+        let ty = self.aggregate_type(aggregate, &args, call.separator)?;
         let function = WindowFunction::Aggregate(aggregate.reference());
         Ok(self.add_window_call(function, args, window, kept_type(ty)))
     }

@@ -13,7 +13,7 @@ use crate::fields::{Field, FieldWriter, damaged, nested_fields, object_fields};
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
     Check, Column, ColumnDefault, ForeignKey, FulltextIndex, Generated, Index, IndexPart,
-    PluginChoice, ReferenceAction, Schema, Table, View,
+    PersistedVariable, PluginChoice, ReferenceAction, Schema, Table, View,
 };
 
 /// Numbers of the types. Never reused.
@@ -680,24 +680,30 @@ pub(crate) fn read_view(bytes: &[u8]) -> Result<View> {
     Ok(view)
 }
 
-/// A persisted variable: name 1, value 2.
-pub(crate) fn write_variable(name: &str, value: &str) -> Vec<u8> {
+/// A persisted variable: name 1, value 2, when it was set 3, by which user 4, from which host 5.
+pub(crate) fn write_variable(name: &str, kept: &PersistedVariable) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, name);
-    out.text(2, value);
+    out.text(2, &kept.value);
+    out.number(3, kept.set_micros as u64);
+    out.text(4, &kept.user);
+    out.text(5, &kept.host);
     out.finish()
 }
 
-pub(crate) fn read_variable(bytes: &[u8]) -> Result<(Box<str>, Box<str>)> {
-    let mut pair: (Box<str>, Box<str>) = (Box::from(""), Box::from(""));
+pub(crate) fn read_variable(bytes: &[u8]) -> Result<(Box<str>, PersistedVariable)> {
+    let (mut name, mut kept) = (Box::from(""), PersistedVariable::default());
     for field in object_fields(bytes)? {
         match field.tag {
-            1 => pair.0 = field.text()?.into(),
-            2 => pair.1 = field.text()?.into(),
+            1 => name = field.text()?.into(),
+            2 => kept.value = field.text()?.into(),
+            3 => kept.set_micros = field.number()? as i64,
+            4 => kept.user = field.text()?.into(),
+            5 => kept.host = field.text()?.into(),
             _ => {}
         }
     }
-    Ok(pair)
+    Ok((name, kept))
 }
 
 /// A choice for a plugin: name 1, loaded 2, file 3.

@@ -13,7 +13,8 @@ use crate::snapshot::constraint_key;
 use crate::stored::StoredTable;
 use crate::trigger::{Trigger, trigger_key};
 use crate::{
-    Account, AccountName, CatalogSnapshot, ForeignKey, Histogram, PluginChoice, Schema, Table, View,
+    Account, AccountName, CatalogSnapshot, ForeignKey, Histogram, PersistedVariable, PluginChoice,
+    Schema, Table, View,
 };
 
 /// One change. A statement applies a list of them atomically, in order.
@@ -58,7 +59,7 @@ pub enum Edit {
     /// DROP USER.
     DropAccount(AccountName),
     /// SET PERSIST.
-    PutVariable { name: Box<str>, value: Box<str> },
+    PutVariable { name: Box<str>, kept: PersistedVariable },
     /// RESET PERSIST.
     DropVariable(Box<str>),
     /// INSTALL PLUGIN, UNINSTALL PLUGIN: replaces the earlier choice for the plugin.
@@ -129,8 +130,8 @@ impl CatalogSnapshot {
                 Arc::make_mut(&mut self.accounts).remove(name);
                 Ok(())
             }
-            Edit::PutVariable { name, value } => {
-                Arc::make_mut(&mut self.persisted).insert(name.clone(), value.clone());
+            Edit::PutVariable { name, kept } => {
+                Arc::make_mut(&mut self.persisted).insert(name.clone(), kept.clone());
                 Ok(())
             }
             Edit::DropVariable(name) => {

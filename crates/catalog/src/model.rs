@@ -23,6 +23,19 @@ pub struct PluginChoice {
     pub library: Option<Box<str>>,
 }
 
+/// A value that SET PERSIST keeps for later starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PersistedVariable {
+    /// As an option would give it.
+    pub value: Box<str>,
+    /// When it was set, microseconds since 1970 UTC; 0 in dictionaries from before it was kept.
+    pub set_micros: i64,
+    /// Who set it.
+    pub user: Box<str>,
+    /// From where.
+    pub host: Box<str>,
+}
+
 /// A schema (database).
 #[derive(Clone, Debug)]
 pub struct Schema {

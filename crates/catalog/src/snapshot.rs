@@ -14,7 +14,10 @@ use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::shared_map::SharedMap;
 use crate::stored::{ReadTables, StoredTable};
 use crate::trigger::{Trigger, trigger_key};
-use crate::{Accounts, CatalogVersion, ConstraintKind, PluginChoice, Relation, Schema, Table};
+use crate::{
+    Accounts, CatalogVersion, ConstraintKind, PersistedVariable, PluginChoice, Relation, Schema,
+    Table,
+};
 
 /// The catalog at one version.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +31,7 @@ pub struct CatalogSnapshot {
     /// Owners of the names of constraints.
     pub(crate) constraints: SharedMap<ConstraintKey, TableId>,
     pub(crate) accounts: Arc<Accounts>,
-    pub(crate) persisted: Arc<BTreeMap<Box<str>, Box<str>>>,
+    pub(crate) persisted: Arc<BTreeMap<Box<str>, PersistedVariable>>,
     pub(crate) plugins: Arc<BTreeMap<Box<str>, PluginChoice>>,
     /// All versions share it.
     pub(crate) read: Arc<ReadTables>,
@@ -207,8 +210,8 @@ impl CatalogSnapshot {
         &self.accounts
     }
 
-    /// Variables set by SET PERSIST: name in lower case, value as text.
-    pub fn persisted(&self) -> &BTreeMap<Box<str>, Box<str>> {
+    /// Variables set by SET PERSIST, by name in lower case.
+    pub fn persisted(&self) -> &BTreeMap<Box<str>, PersistedVariable> {
         &self.persisted
     }
 

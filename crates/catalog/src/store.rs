@@ -282,8 +282,8 @@ impl Catalog {
                 rows.put(self, Kind::Account, account_key(&account.name), &bytes)
             }
             Edit::DropAccount(name) => rows.drop(Kind::Account, account_key(name)),
-            Edit::PutVariable { name, value } => {
-                let bytes = codec::write_variable(name, value);
+            Edit::PutVariable { name, kept } => {
+                let bytes = codec::write_variable(name, kept);
                 rows.put(self, Kind::Variable, name.to_string(), &bytes)
             }
             Edit::DropVariable(name) => rows.drop(Kind::Variable, name.to_string()),
@@ -412,8 +412,8 @@ impl Loaded {
                 name
             }
             Kind::Variable => {
-                let (name, value) = codec::read_variable(bytes)?;
-                snapshot.apply(&Edit::PutVariable { name: name.clone(), value })?;
+                let (name, kept) = codec::read_variable(bytes)?;
+                snapshot.apply(&Edit::PutVariable { name: name.clone(), kept })?;
                 name.to_string()
             }
             Kind::Plugin => {

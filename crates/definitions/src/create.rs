@@ -5,7 +5,8 @@ use std::sync::Arc;
 use catalog::Table;
 use engine_api::TableId;
 use errors::{Result, bail};
-use syntax::ast::{CreateTable, TableConstraint};
+use syntax::ast::{CreateTable, TableConstraint, TableOption};
+use variables::as_text;
 
 use crate::columns::{add_built_column, build_column};
 use crate::context::Context;
@@ -13,7 +14,7 @@ use crate::draft::{Draft, materialise_indexed_columns};
 use crate::expressions::check_expressions;
 use crate::foreign_keys::check_foreign_keys;
 use crate::indexes::{add_constraint, note_repeated_indexes};
-use crate::options::apply_table_options;
+use crate::options::{apply_table_options, declare_engine};
 use crate::partitions::{build_partitioning, check_partition_qualifiers, check_partitioned};
 
 /// The columns, keys and options of CREATE TABLE.
@@ -27,6 +28,15 @@ pub fn write_draft(
     name: &Arc<str>,
 ) -> Result<Draft> {
     let mut draft = Draft::new(ctx, schema, name, create.temporary);
+    let names_engine = |option: &TableOption| matches!(option, TableOption::Engine(_));
+    if !create.options.iter().any(names_engine) {
+        let variable = match create.temporary {
+            true => "default_tmp_storage_engine",
+            false => "default_storage_engine",
+        };
+        let engine = as_text(&ctx.variable(variable));
+        declare_engine(ctx, &mut draft, &engine)?;
+    }
     apply_table_options(ctx, &mut draft, create.options.iter())?;
     for definition in &create.columns {
         let built = build_column(ctx, &draft, definition)?;

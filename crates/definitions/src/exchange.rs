@@ -3,6 +3,8 @@
 use catalog::{Column, Index, PARTITION_COLUMN, Partition, Table, same_name};
 use errors::{Result, bail};
 
+use crate::engines::shown_engine;
+
 /// Options that error 1731 calls just `TABLE OPTION`.
 const OTHER_OPTIONS: &[&str] = &["CHECKSUM", "DELAY_KEY_WRITE", "PACK_KEYS", "STATS_PERSISTENT"];
 
@@ -12,6 +14,9 @@ const OTHER_OPTIONS: &[&str] = &["CHECKSUM", "DELAY_KEY_WRITE", "PACK_KEYS", "ST
 /// 1731, 1736, 3106 where the definitions differ in more than defaults, comments, CHECK, visibility and the directions of indexes.
 pub fn check_alike(table: &Table, partition: &Partition, other: &Table) -> Result<()> {
     let differs = |name: &str| option(&table.options, name) != option(&other.options, name);
+    if shown_engine(table) != shown_engine(other) {
+        bail!(MIX_HANDLER_ERROR);
+    }
     if row_format(table) != row_format(other) {
         bail!(PARTITION_EXCHANGE_DIFFERENT_OPTION, "ROW_FORMAT");
     }

@@ -28,7 +28,10 @@ pub use charsets::{note_charset, note_old_charset, warn_in_words};
 pub use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
 pub use context::Context;
 pub use draft::{Draft, is_hidden, is_single_unique};
-pub use engines::{EngineChoice, Engines, SHOWN_ENGINE, engine_choice};
+pub use engines::{
+    DECLARED_ENGINE, EngineChoice, Engines, SHOWN_ENGINE, default_row_format, engine_choice,
+    shown_engine,
+};
 pub use foreign_keys::foreign_key_reference;
 pub use from_query::add_query_columns;
 pub use names::{check_schema_name, check_table_name};

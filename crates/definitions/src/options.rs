@@ -8,7 +8,7 @@ use crate::charsets::{note_charset, stored_collation};
 use crate::column_type::{find_charset, find_collation};
 use crate::context::Context;
 use crate::draft::Draft;
-use crate::engines::note_engine;
+use crate::engines::{DECLARED_ENGINE, SHOWN_ENGINE, note_engine};
 
 /// Applies options to a draft, in order. Returns the collation that the options specify, if any.
 pub fn apply_table_options<'o>(
@@ -48,10 +48,7 @@ pub(crate) fn schema_collation(ctx: &dyn Context, schema: &str) -> CollationId {
 
 fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) -> Result<()> {
     match option {
-        TableOption::Engine(name) => {
-            let table = draft.name.clone();
-            note_engine(ctx, &name.text, &table)?;
-        }
+        TableOption::Engine(name) => declare_engine(ctx, draft, &name.text)?,
         TableOption::AutoIncrement(next) => draft.auto_increment = Some(*next),
         TableOption::Comment(text) => draft.comment = text.to_string(),
         TableOption::RowFormat(word) => {
@@ -92,6 +89,16 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
             ctx.conditions().warn(ErrorCode::OPTION_IGNORED, &[&name]);
         }
     }
+    Ok(())
+}
+
+/// Keeps the name of the engine that was declared.
+///
+/// # Errors
+/// 1286.
+pub(crate) fn declare_engine(ctx: &mut dyn Context, draft: &mut Draft, engine: &str) -> Result<()> {
+    let shown = note_engine(ctx, engine, draft)?;
+    keep(draft, DECLARED_ENGINE, (shown != SHOWN_ENGINE).then(|| shown.to_owned()));
     Ok(())
 }
 

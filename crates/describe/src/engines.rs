@@ -18,20 +18,11 @@ impl EngineInformation for Information<'_> {
             support: if engine.name() == default { "DEFAULT" } else { "YES" },
             comment: engine.comment().to_owned(),
             transactions: true,
-            xa: false,
+            xa: true,
             savepoints: true,
         };
         let mut engines: Vec<EngineView> =
             self.server.registry().engines().iter().map(view).collect();
-        // Client programs check for the reference's engine name before they rely on transactions.
-        engines.push(EngineView {
-            name: "InnoDB".to_owned(),
-            support: "YES",
-            comment: format!("Another name of {}", definitions::SHOWN_ENGINE),
-            transactions: true,
-            xa: false,
-            savepoints: true,
-        });
         engines.sort();
         engines
     }

@@ -5,7 +5,8 @@ use engine_api::IndexId;
 use types::{CollationId, TypeKind, Value, ZoneRules};
 
 use definitions::{
-    SHOWN_ENGINE, is_hidden, literal, needs_quotes, partitioning_text, quote, type_text,
+    DECLARED_ENGINE, is_hidden, literal, needs_quotes, partitioning_text, quote, shown_engine,
+    type_text,
 };
 
 /// A session's style for definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
@@ -119,7 +120,7 @@ pub(crate) fn create_table(
 }
 
 fn options_text(table: &Table, next: Option<u64>) -> String {
-    let mut text = format!(" ENGINE={SHOWN_ENGINE}");
+    let mut text = format!(" ENGINE={}", shown_engine(table));
     if let Some(next) = next.filter(|next| *next > 1) {
         text.push_str(&format!(" AUTO_INCREMENT={next}"));
     }
@@ -138,7 +139,7 @@ fn options_text(table: &Table, next: Option<u64>) -> String {
     text
 }
 
-/// Options in the order in which the reference shows them.
+/// Options in the order in which the reference shows them, without the engine, which comes first.
 pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, String)> {
     const ORDER: [&str; 12] = [
         "MIN_ROWS",
@@ -155,7 +156,8 @@ pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, St
         "COMPRESSION",
     ];
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
-    let mut sorted: Vec<&(String, String)> = options.iter().collect();
+    let mut sorted: Vec<&(String, String)> =
+        options.iter().filter(|(name, _)| name != DECLARED_ENGINE).collect();
     sorted.sort_by_key(|(name, _)| place(name).unwrap_or(ORDER.len()));
     sorted
 }

@@ -1,9 +1,9 @@
 //! Variables, status counters, conditions, and the line of COM_STATISTICS.
 
 use catalog::CatalogSnapshot;
-use plugin_api::{ConditionView, StatusInformation, StatusScope, VariableView};
+use plugin_api::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};
 use types::Value;
-use variables::{Definition, Scope, Source, display_text};
+use variables::{Changed, Definition, Scope, Source, display_text};
 
 use crate::facts::{ConnectionFacts, ServerFacts};
 use crate::information::Information;
@@ -11,6 +11,7 @@ use crate::information::Information;
 impl StatusInformation for Information<'_> {
     fn variables(&self) -> Vec<VariableView> {
         let globals = self.server.globals();
+        let catalog = self.server.catalog().snapshot();
         let view = |(id, definition): (_, &'static Definition)| {
             let global = globals.get(id);
             let shown = match (definition.scope, definition.source) {
@@ -18,13 +19,21 @@ impl StatusInformation for Information<'_> {
                 (Scope::Session | Scope::Both, Source::Stored) => self.values.get(id).clone(),
                 (Scope::Session | Scope::Both, Source::Computed) => self.computed(definition.name),
             };
+            let (provenance, effect) = (globals.provenance(id), variables::effect(definition));
+            let kept = catalog.persisted().get(definition.name);
             VariableView {
                 name: definition.name.to_owned(),
                 session: display_text(definition, &shown),
                 global: (definition.scope != Scope::Session)
                     .then(|| display_text(definition, &global)),
                 dynamic: definition.dynamic,
-                source: globals.origin(id).as_str(),
+                source: provenance.origin.as_str(),
+                changed: provenance.changed.as_deref().map(change),
+                persisted: kept.map(|kept| persisted_text(definition, &kept.value)),
+                unit: variables::unit(definition),
+                range: variables::range(definition),
+                effect: effect.as_str(),
+                needs_restart: effect.needs_restart(),
                 description: definition.description,
             }
         };
@@ -62,6 +71,17 @@ impl StatusInformation for Information<'_> {
         };
         conditions.map(view).collect()
     }
+}
+
+fn change(changed: &Changed) -> VariableChange {
+    let Changed { micros, user, host } = changed;
+    VariableChange { micros: *micros, user: user.to_string(), host: host.to_string() }
+}
+
+/// A value that is kept for later starts, as SHOW VARIABLES prints it.
+fn persisted_text(definition: &Definition, kept: &str) -> String {
+    let value = variables::from_option(definition, kept);
+    value.map_or_else(|_| kept.to_owned(), |value| display_text(definition, &value))
 }
 
 impl Information<'_> {

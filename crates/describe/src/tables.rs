@@ -1,7 +1,7 @@
 //! Tables of the catalog: their definitions and the statistics of their engine.
 
 use catalog::{CatalogView, Column, Index, IndexPart, ReferenceAction, Table, same_name};
-use definitions::is_hidden;
+use definitions::{DECLARED_ENGINE, default_row_format, is_hidden, shown_engine};
 use engine_api::IndexId;
 use plugin_api::{
     ConstraintKind, ConstraintView, IndexPartView, IndexView, PartitionView, ReferencedView,
@@ -45,6 +45,7 @@ impl Information<'_> {
         let options: Vec<String> = table
             .options
             .iter()
+            .filter(|(name, _)| name != DECLARED_ENGINE)
             .map(|(name, value)| format!("{}={value}", name.to_lowercase()))
             .collect();
         let partitions = partitions::views(table);
@@ -53,11 +54,13 @@ impl Information<'_> {
             schema: table.schema.to_string(),
             name: table.name.to_string(),
             table_type: BASE_TABLE,
-            engine: Some(definitions::SHOWN_ENGINE.to_owned()),
+            engine: Some(shown_engine(table).to_owned()),
+            kept_by: Some(table.engine.to_string()),
             collation: collation.to_owned(),
             comment: table.comment.clone(),
             create_options: with_partitioned(options, &partitions).join(" "),
-            row_format: row_format.map_or_else(|| "Dynamic".to_owned(), |(_, word)| capital(word)),
+            row_format: row_format
+                .map_or_else(|| default_row_format(table).to_owned(), |(_, word)| capital(word)),
             created_micros: table.created_micros,
             columns: table
                 .columns

@@ -31,6 +31,6 @@ pub use context::{
 };
 pub use copier::{Around, Copier, Work};
 pub use fulltext::{FulltextTable, check_fulltext};
-pub use measure::{ExecCounts, Measure, MeasuredNodes};
+pub use measure::{ExecCounts, Measure, MeasuredNodes, Measuring};
 pub use program::{Program, compile, compile_measured};
 pub use watch::{RowMark, RowWatch, RowWrite};

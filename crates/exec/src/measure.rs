@@ -1,10 +1,11 @@
-//! The counters of a run: row operations for status variables, and rows and time of each operator for EXPLAIN ANALYZE. Both live in the
-//! run and are handed to the session at its end; nothing here is shared.
+//! The counters of a run: row operations for status variables, and rows, time and waits of each operator for EXPLAIN ANALYZE and PROFILE.
+//! Both live in the run and are handed to the session at its end; nothing here is shared.
 
 use std::time::Duration;
 
 use plan::Physical;
 use sys::clock::RealClock;
+use sys::waits::{self, Totals};
 
 /// Work of a session since it last took the counts, as status variables show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,26 +70,47 @@ pub struct Measure {
     pub first: Duration,
     /// Time until the end, of all loops.
     pub last: Duration,
+    /// What its thread waited for while this operator ran itself, not one that it called.
+    pub waits: Totals,
+    /// The place of the operator that called it first: its reader, or the one whose expression needs its subquery.
+    pub caller: Option<usize>,
+}
+
+/// The plan that is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measuring {
+    /// Each operator does its own work, as the plan says: EXPLAIN ANALYZE.
+    #[default]
+    OneByOne,
+    /// Operators do the work of others where they would without being measured (a batch program, a sort that removes duplicates): PROFILE.
+    AsRun,
 }
 
 /// Which measure belongs to which operator of the plan that was compiled, by the operator's address: the plan must stay where it is.
 #[derive(Debug, Default)]
-pub struct MeasuredNodes(Vec<usize>);
+pub struct MeasuredNodes {
+    addresses: Vec<usize>,
+    pub(crate) measuring: Measuring,
+}
 
 impl MeasuredNodes {
+    pub(crate) fn new(measuring: Measuring) -> MeasuredNodes {
+        MeasuredNodes { addresses: Vec::new(), measuring }
+    }
+
     pub(crate) fn add(&mut self, node: &Physical) -> usize {
-        self.0.push(std::ptr::from_ref(node).addr());
-        self.0.len() - 1
+        self.addresses.push(std::ptr::from_ref(node).addr());
+        self.addresses.len() - 1
     }
 
     /// The place of an operator's measure.
     pub fn place(&self, node: &Physical) -> Option<usize> {
         let address = std::ptr::from_ref(node).addr();
-        self.0.iter().position(|known| *known == address)
+        self.addresses.iter().position(|known| *known == address)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.addresses.len()
     }
 }
 
@@ -96,10 +118,36 @@ impl MeasuredNodes {
 pub(crate) struct Measures {
     pub(crate) clock: RealClock,
     pub(crate) list: Vec<Measure>,
+    /// The operator that runs.
+    current: Option<usize>,
+    /// The thread's waits that belong to operators already, and how many they are.
+    seen: Totals,
+    seen_count: u64,
 }
 
 impl Measures {
     pub(crate) fn new(count: usize) -> Measures {
-        Measures { clock: RealClock::new(), list: vec![Measure::default(); count] }
+        let seen = waits::mine();
+        Measures {
+            clock: RealClock::new(),
+            list: vec![Measure::default(); count],
+            current: None,
+            seen,
+            seen_count: seen.count(),
+        }
+    }
+
+    /// Another operator runs, or none. Returns the one that ran until now.
+    pub(crate) fn enter(&mut self, place: Option<usize>) -> Option<usize> {
+        debug_assert!(place.is_none_or(|place| place < self.list.len()), "a measured operator");
+        let count = waits::mine_ended();
+        if count != self.seen_count {
+            let now = waits::mine();
+            if let Some(measure) = self.current.and_then(|current| self.list.get_mut(current)) {
+                measure.waits.add(&now.since(&self.seen));
+            }
+            (self.seen, self.seen_count) = (now, count);
+        }
+        std::mem::replace(&mut self.current, place)
     }
 }

@@ -9,7 +9,7 @@ use types::Value;
 
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::expr::{Code, Compiler};
-use crate::measure::MeasuredNodes;
+use crate::measure::{MeasuredNodes, Measuring};
 use crate::ops::NodeCompiler;
 use crate::query::QueryProgram;
 use crate::run::{Body, CteNode, Run, SubqueryNode};
@@ -95,8 +95,9 @@ pub fn compile_measured(
     plan: &Plan,
     registry: &Registry,
     bind: &BindContext,
+    measuring: Measuring,
 ) -> Result<(Arc<Program>, MeasuredNodes)> {
-    let measured = Some(MeasuredNodes::default());
+    let measured = Some(MeasuredNodes::new(measuring));
     compile_with(plan, registry, bind, measured)
         .map(|(program, measured)| (program, measured.unwrap_or_default()))
 }

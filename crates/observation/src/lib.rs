@@ -3,10 +3,12 @@
 
 mod hooks;
 mod measuring;
+mod profiling;
 mod result_counts;
 mod schema_changes;
 
 pub use hooks::Hooks;
-pub use measuring::{Measuring, Phase, Phases, lock_waits};
+pub use measuring::{Measuring, Phase, Phases};
+pub use profiling::{Profiling, ProgramProfile, waits_of};
 pub use result_counts::{CountingSink, ResultCounts};
 pub use schema_changes::{Change, changes_of};

@@ -2,7 +2,6 @@
 
 use plugin_api::{CostEvents, StatementCost};
 use sys::usage::{self, Usage};
-use sys::waits::{self, Totals, Wait};
 
 /// A statement's phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,12 +72,6 @@ impl Measuring {
         let phases = std::mem::replace(phases, self.outer);
         StatementCost { row_lock_nanos, table_lock_nanos, ..cost_of(&used, &phases) }
     }
-}
-
-/// Nanoseconds that this thread has waited for locks on rows, and for those on tables, definitions and names.
-pub fn lock_waits(earlier: &Totals) -> (u64, u64) {
-    let waits = waits::mine().since(earlier);
-    (waits.of(Wait::RowLock).nanos, waits.of(Wait::MetadataLock).nanos)
 }
 
 fn cost_of(used: &Usage, phases: &Phases) -> StatementCost {

@@ -21,7 +21,26 @@ impl Explainer {
         query: Option<&str>,
         actual: Option<explain::Actuals<'_>>,
     ) -> String {
-        let context = explain::Context {
+        explain::text(plan, format, &self.context(input, query, actual))
+    }
+
+    /// The operators of `plan`, which ran: the statement's own tree, then those of its subqueries and common table expressions.
+    pub fn operators(
+        &self,
+        plan: &Plan,
+        input: &OptimizeInput<'_>,
+        actual: explain::Actuals<'_>,
+    ) -> Vec<explain::Operator> {
+        explain::operators(plan, &self.context(input, None, Some(actual)))
+    }
+
+    fn context<'a>(
+        &'a self,
+        input: &OptimizeInput<'a>,
+        query: Option<&'a str>,
+        actual: Option<explain::Actuals<'a>>,
+    ) -> explain::Context<'a> {
+        explain::Context {
             instances: &self.instances,
             tables: input.tables,
             subqueries: &self.subqueries,
@@ -29,8 +48,7 @@ impl Explainer {
             collation: input.collation,
             query,
             actual,
-        };
-        explain::text(plan, format, &context)
+        }
     }
 }
 

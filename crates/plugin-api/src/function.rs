@@ -410,11 +410,40 @@ pub struct AggregateFunction {
     pub geometries: Geometries,
     /// For the help tables.
     pub help: &'static str,
-    /// Resolves types. Only GROUP_CONCAT has a `separator`.
-    pub bind: fn(&BindContext, &[ArgInfo], Option<&[u8]>) -> Result<BoundAggregate>,
+    /// Resolves types.
+    pub binding: AggregateBinding,
 }
 
+/// How an aggregate resolves types.
+#[derive(Clone)]
+pub enum AggregateBinding {
+    /// Code of the plugin. Only GROUP_CONCAT has a separator.
+    Code(fn(&BindContext, &[ArgInfo], Option<&[u8]>) -> Result<BoundAggregate>),
+    /// Code with data that was read at run time.
+    Made(MadeAggregate),
+}
+
+/// See [`AggregateBinding::Made`].
+pub type MadeAggregate =
+    std::sync::Arc<dyn Fn(&BindContext, &[ArgInfo]) -> Result<BoundAggregate> + Send + Sync>;
+
 impl AggregateFunction {
+    /// Resolves types. Only GROUP_CONCAT has a `separator`.
+    ///
+    /// # Errors
+    /// Arguments that the function does not take.
+    pub fn bind(
+        &self,
+        ctx: &BindContext,
+        args: &[ArgInfo],
+        separator: Option<&[u8]>,
+    ) -> Result<BoundAggregate> {
+        match &self.binding {
+            AggregateBinding::Code(bind) => bind(ctx, args, separator),
+            AggregateBinding::Made(bind) => bind(ctx, args),
+        }
+    }
+
     /// The function as a plan names it.
     pub fn reference(&self) -> AggregateRef {
         AggregateRef { name: self.name, role: self.role }
@@ -479,7 +508,7 @@ pub trait SessionServices {
     fn load_file(&self, _name: &str, _bytes_max: u64) -> Option<Vec<u8>> {
         None
     }
-    /// Whether the account has a dynamic privilege, in upper case.
+    /// Whether the account has a privilege on everything: a dynamic or another one, in upper case.
     fn has_privilege(&self, _name: &str) -> bool {
         false
     }

@@ -5,14 +5,15 @@ use std::borrow::Cow;
 
 use errors::{Error, ErrorCode};
 use types::{
-    CollationId, DataType, DatetimeText, Decimal, FunctionRole, FunctionTraits, Growth, JsonValue,
-    NOT_FIXED_DECIMALS, PartitionUse, RunsStatements, TextSource, Threads, TypeKind, Value,
-    Volatility, json,
+    AggregateRole, CollationId, DataType, DatetimeText, Decimal, FunctionRole, FunctionTraits,
+    Growth, JsonValue, NOT_FIXED_DECIMALS, PartitionUse, RunsStatements, TextSource, Threads,
+    TypeKind, Value, Volatility, json,
 };
 
 use crate::function::{
-    ArgInfo, ArgumentNames, Arguments, Arity, BindContext, Binding, Coercion, CollationRule,
-    FunctionContext, MadeBinding, ScalarFunction, TruthArguments,
+    AggregateBinding, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity, BindContext,
+    Binding, Coercion, CollationRule, FunctionContext, Geometries, MadeAggregate, MadeBinding,
+    ScalarFunction, TruthArguments,
 };
 
 /// Type of a `ScalarFunction`'s bind function.
@@ -58,6 +59,25 @@ pub fn scalar_made(
 ) -> ScalarFunction {
     let none: Bind = |_, _| Err(Error::internal("a function without code"));
     ScalarFunction { binding: Binding::Made(binding), ..scalar(name, arity, help, none) }
+}
+
+/// An aggregate that was made at run time, and that calls find by its name.
+pub fn aggregate_made(
+    name: &'static str,
+    arity: Arity,
+    help: &'static str,
+    binding: MadeAggregate,
+) -> AggregateFunction {
+    AggregateFunction {
+        name,
+        aliases: &[],
+        arity,
+        role: AggregateRole::Named,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Refused,
+        help,
+        binding: AggregateBinding::Made(binding),
+    }
 }
 
 impl ScalarFunction {

@@ -20,6 +20,7 @@ mod listener;
 mod log_sink;
 mod observer;
 mod plugin;
+mod profile;
 mod registry;
 mod result;
 mod rewrite;
@@ -41,10 +42,10 @@ pub use change::{ChangeSink, CommittedTransaction, RowChange, RowChangeKind, Row
 pub use cost::{CostEvents, SessionCounts, StatementCost, StatementCounts};
 pub use forward::ForwardingSink;
 pub use function::{
-    Accumulator, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity, BindContext, Binding,
-    BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel,
-    MadeBinding, NullRule, Reading, Repeats, ScalarFunction, SessionServices, StatementKernel,
-    TableFunction, TruthArguments,
+    Accumulator, AggregateBinding, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity,
+    BindContext, Binding, BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext,
+    Geometries, Kernel, MadeAggregate, MadeBinding, NullRule, Reading, Repeats, ScalarFunction,
+    SessionServices, StatementKernel, TableFunction, TruthArguments,
 };
 pub use http::{
     ConsolePage, HttpAccess, HttpReply, HttpRequest, HttpRoute, HttpRoutes, HttpServer,
@@ -60,20 +61,23 @@ pub use information::{
     ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
     SchemaPrivilegesView, SchemaView, ServerInformation, StatusInformation, StatusScope,
     TableDefinition, TableDetail, TableEditor, TablePrivilegesView, TableView, TriggerView,
-    UserLockView, VariableView, table_definitions,
+    UserLockView, VariableChange, VariableView, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{
     CompiledProgram, ParameterMode, ProgramCall, ProgramLanguage, ProgramLibrary, ProgramOutcome,
     ProgramParameter, ProgramText, TypedValue,
 };
-pub use listener::{Listener, ListenerContext, RunningListener, cannot_listen};
+pub use listener::{
+    Listener, ListenerContext, Rebinding, RunningListener, cannot_listen, parse_bind_addresses,
+};
 pub use log_sink::{LogSink, Severity};
 pub use observer::{
     ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,
     SessionFacts, StatementEnd, StatementEvent, first_word,
 };
 pub use plugin::{Module, Plugin, PluginLoader};
+pub use profile::{ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};
 pub use registry::{Registrar, Registry};
 pub use result::{
     ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,

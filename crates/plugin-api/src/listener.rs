@@ -1,12 +1,14 @@
 //! The slot for network protocols.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use errors::{Error, ErrorCode, Result};
+use errors::{Error, ErrorCode, Result, bail, err};
+use types::Value;
 
 use crate::session::SessionFactory;
+use crate::variable::{as_text, as_u64};
 
 /// The environment that a listener starts with.
 #[derive(Clone)]
@@ -27,6 +29,60 @@ pub struct ListenerContext {
     pub tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
     /// `require_secure_transport` is checked by the session factory; this switches TLS off altogether.
     pub tls_disabled: bool,
+}
+
+impl ListenerContext {
+    /// The context after settings of listeners have changed. `None` when none of its own has: `port`, `bind_address`, `socket`.
+    ///
+    /// # Errors
+    /// 1231: not an address, no port or no path. 1290: there is no TCP listener.
+    pub fn with(&self, settings: &[(&'static str, Value)]) -> Result<Option<ListenerContext>> {
+        let (mut next, mut is_changed) = (self.clone(), false);
+        for (name, value) in settings {
+            let text = as_text(value);
+            let wrong = || err!(WRONG_VALUE_FOR_VAR, name, text);
+            match *name {
+                "port" => next.port = u16::try_from(as_u64(value)).map_err(|_| wrong())?,
+                "bind_address" => {
+                    next.bind_addresses = parse_bind_addresses(&text).map_err(|_| wrong())?;
+                    if next.bind_addresses.is_empty() {
+                        return Err(wrong());
+                    }
+                }
+                "socket" if text.is_empty() || text.contains('\0') => return Err(wrong()),
+                "socket" => next.socket = Some(self.data_path(&text)),
+                _ => continue,
+            }
+            if *name != "socket" && self.bind_addresses.is_empty() {
+                bail!(OPTION_PREVENTS_STATEMENT, "--skip-networking");
+            }
+            is_changed = true;
+        }
+        Ok(is_changed.then_some(next))
+    }
+
+    /// A path as options give it: below the data directory unless it is absolute or begins with `./`.
+    fn data_path(&self, text: &str) -> PathBuf {
+        let path = PathBuf::from(text);
+        if path.is_absolute() || text.starts_with("./") {
+            path
+        } else {
+            self.data_directory.join(path)
+        }
+    }
+}
+
+/// The addresses of `bind_address`: IP addresses, `localhost` and `*`, separated by commas.
+///
+/// # Errors
+/// The part that is no address.
+pub fn parse_bind_addresses(text: &str) -> std::result::Result<Vec<IpAddr>, String> {
+    let address = |part: &str| match part {
+        "*" => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        other => other.parse().map_err(|_| other.to_owned()),
+    };
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(address).collect()
 }
 
 /// Error 1081 with the address, what the system said, and what helps.
@@ -65,10 +121,27 @@ pub trait Listener: Send + Sync {
     fn start(&self, ctx: ListenerContext) -> Result<Box<dyn RunningListener>>;
 }
 
+/// Addresses that a listener has bound beside its present ones. When it is dropped, they are closed.
+pub trait Rebinding: Send {
+    /// Its settings as they are bound: port 0 has become a port.
+    fn bound(&self) -> Vec<(&'static str, Value)>;
+    /// Listens on them alone from now on; all connections stay.
+    fn adopt(self: Box<Self>);
+}
+
 /// A started listener.
 pub trait RunningListener: Send {
     /// The TCP port in use, for `port=0`.
     fn port(&self) -> Option<u16>;
+    /// Binds the addresses of changed settings beside the present ones: clients can connect to them already. `None` when none of the settings is the
+    /// listener's.
+    ///
+    /// # Errors
+    /// A port or path cannot be bound; then nothing has changed.
+    fn rebind(&self, settings: &[(&'static str, Value)]) -> Result<Option<Box<dyn Rebinding>>> {
+        let _ = settings;
+        Ok(None)
+    }
     /// Stops accepting at once, lets running statements finish up to `grace`, closes all connections, joins all threads.
     fn stop(self: Box<Self>, grace: std::time::Duration);
 }

@@ -46,6 +46,8 @@ impl EventSet {
     pub const DIGEST: EventSet = EventSet(1 << 10);
     /// After a statement of a session whose `statement_cost` is ON, in addition to those that `AFTER_STATEMENT` tells of.
     pub const SESSION_COST: EventSet = EventSet(1 << 11);
+    /// A SET of a session's variable.
+    pub const SESSION_VARIABLE: EventSet = EventSet(1 << 12);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
     /// Before and after changes of schemas and tables.
@@ -54,7 +56,7 @@ impl EventSet {
     pub const ROWS: EventSet = EventSet(0b1_1000_0000);
 
     /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
-    const NAMES: [(EventSet, &'static str); 10] = [
+    const NAMES: [(EventSet, &'static str); 11] = [
         (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
         (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
         (EventSet::BEFORE_SCHEMA_CHANGE, "BEFORE SCHEMA CHANGE"),
@@ -65,6 +67,7 @@ impl EventSet {
         (EventSet::BEFORE_ROW, "BEFORE ROW"),
         (EventSet::AFTER_ROW, "AFTER ROW"),
         (EventSet::SESSION_COST, "AFTER MEASURED STATEMENT"),
+        (EventSet::SESSION_VARIABLE, "SESSION VARIABLE"),
     ];
 
     /// Whether the two sets share an event.
@@ -153,12 +156,12 @@ impl StatementEvent<'_> {
 
     /// The statement's first word in capitals.
     pub fn verb(&self) -> String {
-        first_word(self.text)
+        String::from_utf8_lossy(first_word(self.text)).to_ascii_uppercase()
     }
 }
 
-/// The first word of a statement, after blanks, comments and parentheses, in capitals.
-pub fn first_word(text: &[u8]) -> String {
+/// The first word of a statement, after blanks, comments and parentheses.
+pub fn first_word(text: &[u8]) -> &[u8] {
     let mut rest = text;
     loop {
         rest = rest.trim_ascii_start();
@@ -182,7 +185,7 @@ pub fn first_word(text: &[u8]) -> String {
     }
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let length = rest.iter().take_while(|byte| is_word(byte)).count();
-    String::from_utf8_lossy(&rest[..length]).to_ascii_uppercase()
+    &rest[..length]
 }
 
 /// How a statement ended.
@@ -337,6 +340,12 @@ pub trait Observer: Send + Sync {
     /// A row was written. Its statement or transaction may still be rolled back: a [`crate::ChangeSink`] is told of what was committed.
     fn after_row(&self, _event: &RowEvent<'_>) {}
 
+    /// A session has set one of its variables.
+    fn variable_set(&self, _connection_id: u64, _name: &str, _value: &Value) {}
+
+    /// A session's variables have their global values again.
+    fn variables_reset(&self, _connection_id: u64) {}
+
     /// A client has logged in.
     fn connected(&self, _connection: &ConnectionEvent<'_>) {}
 
@@ -356,9 +365,9 @@ mod tests {
         for text in
             ["select 1", " /* c */ SELECT 1", "-- a\nSelect", "((select 1))", "/*!40101 select */"]
         {
-            assert_eq!(first_word(text.as_bytes()), "SELECT", "{text}");
+            assert_eq!(first_word(text.as_bytes()).to_ascii_uppercase(), b"SELECT", "{text}");
         }
-        assert_eq!(first_word(b"/* open"), "");
+        assert_eq!(first_word(b"/* open"), b"");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::listener::Listener;
 use crate::log_sink::LogSink;
 use crate::observer::Observer;
 use crate::plugin::{Module, Plugin, PluginLoader};
+use crate::profile::ProfilePrinter;
 use crate::rewrite::StatementRewriter;
 use crate::shared_state::SharedState;
 use crate::text_runner::TextRunner;
@@ -46,6 +47,7 @@ pub struct Registry {
     time_zones: Vec<Arc<dyn TimeZones>>,
     privileges: Vec<&'static str>,
     text_runner: Option<Arc<dyn TextRunner>>,
+    profile_printer: Option<Arc<dyn ProfilePrinter>>,
     loaders: Vec<Arc<dyn PluginLoader>>,
     jobs: Vec<Arc<dyn BackgroundJob>>,
     variables: Vec<PluginVariable>,
@@ -117,6 +119,7 @@ impl Registry {
             time_zones,
             privileges,
             text_runner,
+            profile_printer,
             loaders,
             jobs,
             variables,
@@ -145,6 +148,8 @@ impl Registry {
         self.time_zones.extend_from_slice(time_zones);
         self.privileges.extend_from_slice(privileges);
         self.text_runner = text_runner.clone().or_else(|| self.text_runner.take());
+        let printer = profile_printer.clone();
+        self.profile_printer = printer.or_else(|| self.profile_printer.take());
         self.loaders.extend_from_slice(loaders);
         self.jobs.extend_from_slice(jobs);
         self.variables.extend_from_slice(variables);
@@ -183,8 +188,12 @@ impl Registry {
             bail!(UDF_EXISTS, module.info.name);
         }
         // A file may not change what the server's own functions do.
-        let own = &module.slots().functions;
-        if let Some(taken) = own.keys().find(|name| self.functions.contains_key(*name)) {
+        let slots = module.slots();
+        let mut own = slots.functions.keys().chain(slots.aggregates.keys());
+        let is_taken = |name: &&&str| {
+            self.functions.contains_key(**name) || self.aggregates.contains_key(**name)
+        };
+        if let Some(taken) = own.find(is_taken) {
             bail!(UDF_EXISTS, taken);
         }
         let mut modules = self.modules.clone();
@@ -259,6 +268,11 @@ impl Registry {
     /// Whether a known plugin, loaded or not, has the scalar function called `name` (upper case).
     pub fn may_come(&self, name: &str) -> bool {
         self.modules.iter().any(|module| module.slots().functions.contains_key(name))
+    }
+
+    /// The aggregate called `name` (upper case) that is not of the grammar.
+    pub fn named_aggregate(&self, name: &str) -> Option<&Arc<AggregateFunction>> {
+        self.aggregates.get(name).filter(|function| function.role == AggregateRole::Named)
     }
 
     /// What a plugin keeps for its functions under this name.
@@ -399,6 +413,11 @@ impl Registry {
         self.text_runner.as_ref()
     }
 
+    /// Shows profiles of statements.
+    pub fn profile_printer(&self) -> Option<&Arc<dyn ProfilePrinter>> {
+        self.profile_printer.as_ref()
+    }
+
     /// The language of stored programs called `name` (upper case). A later plugin's replaces an earlier one.
     pub fn language(&self, name: &str) -> Option<&Arc<dyn ProgramLanguage>> {
         self.languages.iter().rev().find(|language| language.name() == name)
@@ -436,7 +455,9 @@ impl Registrar<'_> {
         for name in std::iter::once(&function.name).chain(function.aliases) {
             self.registry.aggregates.insert(name, function.clone());
         }
-        self.registry.aggregate_roles.insert(function.role, function.clone());
+        if function.role != AggregateRole::Named {
+            self.registry.aggregate_roles.insert(function.role, function.clone());
+        }
         self.items.push(("AGGREGATE", function.name.to_owned()));
     }
 
@@ -492,6 +513,12 @@ impl Registrar<'_> {
     pub fn text_runner(&mut self, name: &str, runner: Arc<dyn TextRunner>) {
         self.items.push(("STATEMENT", name.to_owned()));
         self.registry.text_runner = Some(runner);
+    }
+
+    /// Sets how PROFILE shows what it measured.
+    pub fn profile_printer(&mut self, printer: Arc<dyn ProfilePrinter>) {
+        self.items.push(("STATEMENT", "PROFILE".to_owned()));
+        self.registry.profile_printer = Some(printer);
     }
 
     /// Adds a loader of plugins from files.

@@ -7,7 +7,7 @@ const SECRET: &[u8] = b"'<secret>'";
 /// The text without passwords: literals after IDENTIFIED BY, IDENTIFIED .. AS, REPLACE and PASSWORD give way to `'<secret>'`, and so does
 /// the text of a PREPARE that would contain one.
 pub fn without_secrets(text: &[u8]) -> Cow<'_, [u8]> {
-    if !mentions(text, b"identified") && !mentions(text, b"password") {
+    if !mentions_password(text) {
         return Cow::Borrowed(text);
     }
     let mut hider = Hider { text, kept: Vec::with_capacity(text.len()), context: Context::Free };
@@ -15,8 +15,15 @@ pub fn without_secrets(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(hider.kept)
 }
 
-fn mentions(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+/// Whether a password may follow. Nearly all statements say no after a look at each byte.
+fn mentions_password(text: &[u8]) -> bool {
+    memchr::memchr2_iter(b'd', b'D', text).any(|last| {
+        let ends_with = |word: &[u8]| {
+            let start = (last + 1).checked_sub(word.len());
+            start.is_some_and(|start| text[start..=last].eq_ignore_ascii_case(word))
+        };
+        ends_with(b"identified") || ends_with(b"password")
+    })
 }
 
 /// What the words so far say of the next literal.
@@ -71,7 +78,7 @@ impl Hider<'_> {
         let token = &self.text[at..end];
         match token[0] {
             b'\'' | b'"' => {
-                let inside = mentions(token, b"identified") || mentions(token, b"password");
+                let inside = mentions_password(token);
                 if self.context == Context::Secret || inside {
                     self.kept.extend_from_slice(SECRET);
                     self.context = Context::Free;

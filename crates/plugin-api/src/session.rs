@@ -9,7 +9,7 @@ use types::Value;
 
 use crate::authentication::{AccountSecret, Authenticator};
 use crate::http::{ConsolePage, HttpRoutes};
-use crate::information::InfoColumn;
+use crate::information::{InfoColumn, ProcessView};
 use crate::result::{ColumnMeta, OkInfo, ResultSink};
 
 /// The origin of a connection.
@@ -133,6 +133,10 @@ pub trait SessionFactory: Send + Sync {
     /// Status variables of the server as a whole, as SHOW GLOBAL STATUS has them, in order of name. Adds up all sessions: for callers who
     /// ask once a second, not once a statement.
     fn status(&self) -> Vec<(String, String)>;
+    /// The sessions that run a statement now, in order of id.
+    fn running_sessions(&self) -> Vec<ProcessView> {
+        Vec::new()
+    }
     /// The calls over HTTP of the plugins that are loaded now.
     fn http_routes(&self) -> Vec<Arc<dyn HttpRoutes>> {
         Vec::new()

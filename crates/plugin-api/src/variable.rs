@@ -76,7 +76,9 @@ pub struct Definition {
     pub dynamic: bool,
     /// Whether its value is stored.
     pub source: Source,
-    /// One sentence with the unit.
+    /// A listener takes a new value while it runs: `ALTER SYSTEM SET name = value APPLY`.
+    pub rebinds: bool,
+    /// One sentence, in which the unit of a number is the first word. It begins with `Accepted` when nothing reads the value: `Accepted; bytes of ..`. `Only the default is built; ..` refuses other values.
     pub description: &'static str,
 }
 
@@ -87,7 +89,8 @@ const fn define(
     default: &'static str,
     description: &'static str,
 ) -> Definition {
-    Definition { name, scope, kind, default, dynamic: true, source: Source::Stored, description }
+    let (dynamic, source, rebinds) = (true, Source::Stored, false);
+    Definition { name, scope, kind, default, dynamic, source, rebinds, description }
 }
 
 impl Definition {
@@ -136,6 +139,12 @@ impl Definition {
     /// The same, computed when read.
     pub const fn computed(mut self) -> Definition {
         self.source = Source::Computed;
+        self
+    }
+
+    /// The same, which a listener takes while it runs.
+    pub const fn rebound(mut self) -> Definition {
+        self.rebinds = true;
         self
     }
 

@@ -14,6 +14,7 @@ use sys::disk::SyncPolicy;
 use sys::files::{self, Existing};
 use sys::sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
+use types::Value;
 
 use crate::crash_report::CrashReport;
 use crate::data_directory::DataDirectory;
@@ -102,17 +103,24 @@ fn serve(options: &Options, directory: &DataDirectory, stop: &Stop) -> BootResul
     if engines.default.is_durable() {
         set_storage_facts(&server, &directory.path)?;
     }
+    let kept = kept_addresses(options, &server);
     let running = match early {
         Some((gate, running)) => {
-            set_port_fact(&running, &server)?;
+            // Its listeners had to start before the dictionary could be read.
+            if !kept.is_empty() {
+                running.rebind(&kept)?.adopt();
+            }
+            set_address_facts(&running, &server)?;
             gate.open_to(server.clone());
             running.start_loaded(&server.registry())?;
             running
         }
         None => {
-            let running = Running::new(listener_context(options, directory, server.clone()));
+            let context = listener_context(options, directory, server.clone());
+            let context = context.with(&kept)?.unwrap_or(context);
+            let running = Running::new(context, options.insecure_root)?;
             running.start_loaded(&server.registry())?;
-            set_port_fact(&running, &server)?;
+            set_address_facts(&running, &server)?;
             running
         }
     };
@@ -120,11 +128,11 @@ fn serve(options: &Options, directory: &DataDirectory, stop: &Stop) -> BootResul
     let host: Arc<dyn PluginHost> = running.clone();
     server.run_plugins_by(&host);
     send_logs_to(&server, stop);
-    let port = server.global_text("port");
+    let (port, socket) = (server.global_text("port"), server.global_text("socket"));
     // Recovery and reading the dictionary needed more memory than normal operation.
     sys::mem::give_back_freed();
     server.start_events()?;
-    info!(port, socket = %options.socket.display(), version = VERSION, "ready for connections");
+    info!(port, socket, version = VERSION, "ready for connections");
     state.tell_manager("READY=1\nSTATUS=Ready for connections");
     write_pid(&options.pid_file)?;
     let reason = stop.wait();
@@ -211,15 +219,26 @@ fn open_engines(
     let server = waiting_server(options, directory, &waiting, stop)?;
     let gate = RecoveryGate::new(server.clone(), state.clone());
     let entrance = Arc::new(Entrance(gate.clone()));
-    let running = Running::new(listener_context(options, directory, entrance));
-    running.start_loaded(&server.registry())?;
-    info!("accepting connections; storage is being recovered");
+    let context = listener_context(options, directory, entrance);
+    let running = Running::new(context, options.insecure_root)?;
+    let early = match running.start_loaded(&server.registry()) {
+        Ok(()) => {
+            info!("accepting connections; storage is being recovered");
+            Some((gate, running))
+        }
+        // The dictionary may have another address.
+        Err(error) => {
+            warn!("no connections while storage is being recovered: {error}");
+            running.stop_all();
+            None
+        }
+    };
     loop {
         if stop.is_asked() {
             return Ok(None);
         }
         if let Some(engines) = opening.wait_for(POLL_INTERVAL) {
-            return Ok(Some((engines?, Some((gate, running)))));
+            return Ok(Some((engines?, early)));
         }
     }
 }
@@ -284,7 +303,6 @@ fn open_server(
     let server = make_server(options, directory, engines, registry, stop, root)?;
     let facts = [
         ("datadir", format!("{}/", directory.path.display())),
-        ("socket", options.socket.display().to_string()),
         ("pid_file", options.pid_file.display().to_string()),
         ("hostname", sys::process::host_name()),
         ("server_uuid", directory.server_uuid()?),
@@ -361,6 +379,16 @@ fn listener_context(
     }
 }
 
+/// What ALTER SYSTEM kept of addresses that no option gives.
+fn kept_addresses(options: &Options, server: &Server) -> Vec<(&'static str, Value)> {
+    let names: &[&str] = match options.bind_addresses.is_empty() {
+        true => &["socket"],
+        false => &["port", "bind_address", "socket"],
+    };
+    let kept = |name: &&'static str| Some((*name, server.kept_value(name)?));
+    names.iter().filter_map(kept).collect()
+}
+
 /// What the data directory is stored on, with a warning when a sync need not reach the device.
 fn set_storage_facts(server: &Server, directory: &Path) -> BootResult<()> {
     let storage = sys::storage::of(directory);
@@ -376,6 +404,8 @@ fn set_storage_facts(server: &Server, directory: &Path) -> BootResult<()> {
     Ok(server.set_fact("storage_barriers", barriers)?)
 }
 
-fn set_port_fact(running: &Running, server: &Server) -> BootResult<()> {
-    Ok(server.set_fact("port", &running.port().unwrap_or(0).to_string())?)
+fn set_address_facts(running: &Running, server: &Server) -> BootResult<()> {
+    server.set_fact("port", &running.port().unwrap_or(0).to_string())?;
+    let socket = running.socket().unwrap_or_default();
+    Ok(server.set_fact("socket", &socket.display().to_string())?)
 }

@@ -3,10 +3,11 @@
 //! Every system variable that can be set at start is an option; an option not recognised here is passed on as one. Knows no
 //! variable's type: the session layer converts and refuses.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use engine::RestoreUntil;
+use plugin_api::parse_bind_addresses;
 use session::{PluginChoice, Wanted};
 use types::temporal::parse_datetime;
 use types::{DateTime, TemporalMode};
@@ -236,7 +237,8 @@ impl Options {
         let port = port.parse().map_err(|_| format!("'{port}' is not a valid port"))?;
         let networking = !is_on(last("skip_networking"));
         let bind_addresses = if networking {
-            bind_addresses(last("bind_address").unwrap_or("127.0.0.1"))?
+            let text = last("bind_address").unwrap_or("127.0.0.1");
+            parse_bind_addresses(text).map_err(|part| format!("'{part}' is not an IP address"))?
         } else {
             Vec::new()
         };
@@ -319,7 +321,7 @@ fn plugin_choices(given: &[(String, String)]) -> Vec<PluginChoice> {
 }
 
 /// Options that are not system variables.
-const OWN: [&str; 19] = [
+const OWN: [&str; 17] = [
     PLUGIN_ADD,
     PLUGIN_REMOVE,
     "restore_from",
@@ -335,13 +337,11 @@ const OWN: [&str; 19] = [
     "console",
     "daemonize",
     "basedir",
-    "port",
-    "socket",
     "datadir",
     "pid_file",
 ];
 
-/// The options left for the session layer. It gets the port and paths once they are known.
+/// The options left for the session layer. It gets paths once they are known.
 fn variables_of(given: &[(String, String)]) -> Vec<(String, String)> {
     let is_variable = |(name, _): &&(String, String)| {
         !OWN.contains(&name.as_str()) && name != "log_error_verbosity"
@@ -367,17 +367,4 @@ fn is_on(value: Option<&str>) -> bool {
     value.is_some_and(|value| {
         !["0", "off", "false", "no"].contains(&value.to_ascii_lowercase().as_str())
     })
-}
-
-fn bind_addresses(text: &str) -> Result<Vec<IpAddr>, String> {
-    let mut addresses = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let address = match part {
-            "*" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            other => other.parse().map_err(|_| format!("'{other}' is not an IP address"))?,
-        };
-        addresses.push(address);
-    }
-    Ok(addresses)
 }

@@ -32,6 +32,7 @@ pub(crate) fn known(
         Box::new(query_log::QueryLogs),
         Box::new(query_log::LoggingQuery),
         Box::new(statement_costs::StatementCosts),
+        Box::new(profile::Profile),
         Box::new(audit::Audit),
         Box::new(syslog::Syslog),
         Box::new(change_log::ChangeLogPlugin),

@@ -1,13 +1,15 @@
 //! The listeners and background jobs of loaded plugins.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use errors::{Result, bail};
-use plugin_api::{ListenerContext, Module, Registry, RunningJob, RunningListener};
+use errors::{Error, Result, bail};
+use plugin_api::{ListenerContext, Module, Rebinding, Registry, RunningJob, RunningListener};
 use session::PluginHost;
 use sys::clock::{Clock as _, RealClock};
 use sys::sync::{Condvar, Mutex};
+use types::Value;
 
 /// How long running statements may take to finish when a listener stops.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -17,12 +19,14 @@ const STOP_WAIT: Duration = Duration::from_secs(15);
 
 /// Everything that runs for plugins.
 pub(crate) struct Running {
-    context: ListenerContext,
     state: Arc<State>,
+    /// Root needs no password: no address but loopback ones.
+    only_loopback: bool,
 }
 
-#[derive(Default)]
 struct State {
+    /// Listeners that start later start in it.
+    context: Mutex<ListenerContext>,
     plugins: Mutex<Plugins>,
     stopped: Condvar,
 }
@@ -76,8 +80,23 @@ impl RunningPlugin {
 
 impl Running {
     /// Nothing yet; listeners start in this context.
-    pub(crate) fn new(context: ListenerContext) -> Running {
-        Running { context, state: Arc::default() }
+    ///
+    /// # Errors
+    /// It has other than loopback addresses, and may not.
+    pub(crate) fn new(context: ListenerContext, only_loopback: bool) -> Result<Running> {
+        let (plugins, stopped) = Default::default();
+        let state = State { context: Mutex::new(context), plugins, stopped };
+        let running = Running { state: Arc::new(state), only_loopback };
+        running.check(&running.state.context.lock())?;
+        Ok(running)
+    }
+
+    fn check(&self, context: &ListenerContext) -> Result<()> {
+        let is_exposed = context.bind_addresses.iter().any(|address| !address.is_loopback());
+        if self.only_loopback && is_exposed {
+            bail!(OPTION_PREVENTS_STATEMENT, "--insecure-root");
+        }
+        Ok(())
     }
 
     /// Starts what all loaded plugins have to run.
@@ -99,11 +118,39 @@ impl Running {
             .find_map(|listener| listener.port())
     }
 
+    /// The path of the UNIX socket.
+    pub(crate) fn socket(&self) -> Option<PathBuf> {
+        self.state.context.lock().socket.clone()
+    }
+
     /// Stops everything.
     pub(crate) fn stop_all(&self) {
         let running = std::mem::take(&mut self.state.plugins.lock().running);
         running.into_iter().for_each(RunningPlugin::stop);
         self.state.wait_for_stops(|stopping| !stopping.is_empty());
+    }
+}
+
+/// What several listeners have bound.
+struct Rebound {
+    state: Arc<State>,
+    /// The context for listeners that start later, when it changes.
+    context: Option<ListenerContext>,
+    parts: Vec<Box<dyn Rebinding>>,
+}
+
+impl Rebinding for Rebound {
+    fn bound(&self) -> Vec<(&'static str, Value)> {
+        self.parts.iter().flat_map(|part| part.bound()).collect()
+    }
+
+    fn adopt(self: Box<Self>) {
+        let bound = self.bound();
+        self.parts.into_iter().for_each(|part| part.adopt());
+        let Some(context) = self.context else { return };
+        // With the port that was found for 0.
+        let context = context.with(&bound).ok().flatten().unwrap_or(context);
+        *self.state.context.lock() = context;
     }
 }
 
@@ -135,8 +182,26 @@ impl PluginHost for Running {
         if plugins.running.iter().any(|plugin| plugin.name == name) {
             return Ok(());
         }
-        plugins.running.push(RunningPlugin::start(module, &self.context)?);
+        let context = self.state.context.lock().clone();
+        plugins.running.push(RunningPlugin::start(module, &context)?);
         Ok(())
+    }
+
+    fn rebind(&self, settings: &[(&'static str, Value)]) -> Result<Box<dyn Rebinding>> {
+        let context = self.state.context.lock().with(settings)?;
+        context.as_ref().map_or(Ok(()), |context| self.check(context))?;
+        let plugins = self.state.plugins.lock();
+        let mut parts = Vec::new();
+        for listener in plugins.running.iter().flat_map(|plugin| &plugin.listeners) {
+            parts.extend(listener.rebind(settings)?);
+        }
+        let rebound = Rebound { state: self.state.clone(), context, parts };
+        let bound = rebound.bound();
+        let is_unused = |name: &str| !bound.iter().any(|(known, _)| *known == name);
+        match settings.iter().find(|(name, _)| is_unused(name)) {
+            Some((name, _)) => Err(Error::not_supported(format!("ALTER SYSTEM SET {name}"))),
+            None => Ok(Box::new(rebound)),
+        }
     }
 
     fn stop(&self, name: &str) {

@@ -333,6 +333,14 @@ pub(crate) fn run_explain(
         bail!(EXPLAIN_NOT_SUPPORTED);
     }
     if let ast::ExplainTarget::Statement(inner) = &explain.target
+        && let Statement::Set(items) = &**inner
+    {
+        if explain.analyze || explain.format.is_some() {
+            return Err(Error::not_supported("EXPLAIN ANALYZE and FORMAT of SET"));
+        }
+        return crate::set::explain_set(session, items, running, sink);
+    }
+    if let ast::ExplainTarget::Statement(inner) = &explain.target
         && !has_plan(inner)
     {
         return crate::ddl::explain_definition(session, explain, inner, running, sink);

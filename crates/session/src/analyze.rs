@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use errors::{Error, Result};
-use optimizer::explain::Actual;
 use plan::ExplainFormat;
 use plugin_api::{ColumnMeta, OkInfo, ResultSink, ValueRow};
 use syntax::ast::{self, Explain, Statement};
@@ -12,6 +11,7 @@ use types::{DataType, Value};
 
 use crate::planned::planned;
 use crate::planner::EngineStatistics;
+use crate::profiled::actual_of;
 use crate::session::Session;
 use crate::sink::NoRows;
 use programs::Running;
@@ -107,8 +107,10 @@ fn describe_once(
     let statistics = EngineStatistics { server: &server, tables: &tables };
     let input = optimizer::OptimizeInput { tables: &tables, statistics: &statistics, collation };
     let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
-    let (program, nodes) =
-        exec::compile_measured(&plan, &context.registry, &session.planner().bind_context())?;
+    let (program, nodes) = {
+        let bind = session.planner().bind_context();
+        exec::compile_measured(&plan, &context.registry, &bind, exec::Measuring::OneByOne)?
+    };
     let planned = Arc::new(planned(statement, &plan, &flags, program, context));
     if !session.lock_plan(&planned)? {
         return Ok(None);
@@ -119,16 +121,7 @@ fn describe_once(
     }
     session.run_program(&planned, running.parameters, &mut NoRows)?;
     let measures = std::mem::take(&mut session.scratch.measures);
-    let actual = |node: &plan::Physical| {
-        let measure = measures.get(nodes.place(node)?).filter(|measure| measure.loops > 0)?;
-        Some(Actual {
-            loops: measure.loops,
-            rows: measure.rows,
-            examined: measure.examined,
-            first: measure.first,
-            last: measure.last,
-        })
-    };
+    let actual = |node: &plan::Physical| actual_of(&measures, nodes.place(node)?);
     Ok(Some(explainer.analysis(&plan, format, &input, query.as_deref(), Some(&actual))))
 }
 

@@ -9,12 +9,10 @@ use errors::{Result, bail};
 use plugin_api::{AuthRequest, ConnectInfo, ConnectionKind, Traffic};
 use types::Value;
 
+use crate::process::EVENT_USER;
 use crate::program_host::ProgramSession;
 use crate::server::Server;
 use crate::session::Session;
-
-/// The user that the process list shows for events.
-const USER: &str = "event_scheduler";
 
 impl Session {
     /// A session in which an event runs, as its definer.
@@ -34,7 +32,7 @@ impl Session {
             traffic: Traffic::default(),
         };
         let collation = types::CollationId::UTF8MB4_0900_AI_CI.0;
-        let request = AuthRequest { user: USER.into(), collation, ..AuthRequest::default() };
+        let request = AuthRequest { user: EVENT_USER.into(), collation, ..AuthRequest::default() };
         let mut session = Session::new(server, info, &request);
         let definer: AccountName = parse_account(&event.definer);
         let snapshot = session.server.catalog.snapshot();
@@ -44,13 +42,13 @@ impl Session {
         }
         session.active_roles = account.map(|known| known.default_roles.clone()).unwrap_or_default();
         session.account = definer;
-        session.services.user = format!("{USER}@localhost");
+        session.services.user = format!("{EVENT_USER}@localhost");
         session.services.current_user = event.definer.to_string();
         session.refresh_privileges();
         session.describe_roles();
         {
             let mut activity = session.shared.activity.lock();
-            activity.user = USER.into();
+            activity.user = EVENT_USER.into();
             activity.host = "localhost".into();
             activity.account = event.definer.to_string();
         }

@@ -6,7 +6,7 @@ use ::accounts::{DEFAULT_METHOD, is_insecure};
 use errors::{Error, Result, bail};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, ConsolePage,
-    HttpRoutes, InfoColumn, SessionFactory, SessionHandle,
+    HttpRoutes, InfoColumn, ProcessView, SessionFactory, SessionHandle,
 };
 use types::Value;
 use variables::{Scope, as_text, as_u64};
@@ -78,6 +78,10 @@ impl SessionFactory for Server {
 
     fn status(&self) -> Vec<(String, String)> {
         describe::global_status(self)
+    }
+
+    fn running_sessions(&self) -> Vec<ProcessView> {
+        self.sessions.running_views(Server::now_micros(self))
     }
 
     fn http_routes(&self) -> Vec<Arc<dyn HttpRoutes>> {

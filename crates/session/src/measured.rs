@@ -16,7 +16,7 @@ impl Session {
     /// The statement's next phase begins.
     #[inline]
     pub(crate) fn enter(&mut self, phase: Phase) {
-        if self.phases.is_measured() {
+        if self.phases.is_measured() || self.profile.is_some() {
             enter_measured(self, phase);
         }
     }
@@ -26,6 +26,9 @@ impl Session {
 fn enter_measured(session: &mut Session, phase: Phase) {
     let now = now_nanos(session);
     session.phases.enter(phase, now);
+    if let Some(profiled) = &mut session.profile {
+        profiled.profiling.enter(phase, now);
+    }
 }
 
 impl SessionShared {

@@ -1,7 +1,10 @@
 //! Tells the observers of plugins what sessions do. Whether anybody wants to know is one word of the server, tested once for a statement.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use errors::{Error, Result};
-use observation::{CountingSink, Measuring, ResultCounts, changes_of, lock_waits};
+use observation::{CountingSink, Measuring, ResultCounts, changes_of};
 use plugin_api::{
     AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
     ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd, StatementEvent,
@@ -9,7 +12,7 @@ use plugin_api::{
 };
 use programs::Running;
 use syntax::ast::Statement;
-use sys::waits::{self, Totals};
+use sys::waits::{self, Wait};
 
 use crate::changes::{Changes, OwnedFacts};
 use crate::measured::now_nanos;
@@ -19,32 +22,13 @@ use crate::status::Counter;
 use crate::watched_rows::RowWatcher;
 
 impl Server {
-    /// Calls `tell` for each observer that wants one of these events.
-    pub(crate) fn tell(&self, events: EventSet, mut tell: impl FnMut(&dyn Observer)) {
-        let registry = self.registry();
-        let wanted = |observer: &&std::sync::Arc<dyn Observer>| observer.events().meets(events);
-        registry.observers().iter().filter(wanted).for_each(|observer| tell(observer.as_ref()));
-    }
-
     /// Whether an observer wants to know what the next statement costs.
     fn measures_next(&self) -> bool {
         let mut is_wanted = false;
         if self.hooks.wants(EventSet::COST) {
-            self.tell(EventSet::COST, |observer| is_wanted |= observer.measures_next());
+            self.hooks.tell(EventSet::COST, |observer| is_wanted |= observer.measures_next());
         }
         is_wanted
-    }
-
-    /// The same for those that may refuse; the first refusal counts.
-    fn ask(
-        &self,
-        events: EventSet,
-        mut ask: impl FnMut(&dyn Observer) -> Result<()>,
-    ) -> Result<()> {
-        let registry = self.registry();
-        let mut wanted =
-            registry.observers().iter().filter(|observer| observer.events().meets(events));
-        wanted.try_for_each(|observer| ask(observer.as_ref()))
     }
 
     /// Tells observers of a log-in that was refused.
@@ -61,7 +45,7 @@ impl Server {
         let host = hosts.last().map_or("", String::as_str);
         let at_micros = self.now_micros();
         let failure = LoginFailure { user: &request.user, host, error, at_micros };
-        self.tell(EventSet::LOGIN_FAILURE, |observer| observer.login_failed(&failure));
+        self.hooks.tell(EventSet::LOGIN_FAILURE, |observer| observer.login_failed(&failure));
     }
 
     /// Passes a line of the error log on to log sinks.
@@ -83,23 +67,26 @@ impl Server {
 }
 
 /// The facts of a statement that is observed.
-pub(crate) struct Watch {
+pub(crate) struct Watch<'t> {
     command: &'static str,
-    text: Vec<u8>,
-    schema: Option<String>,
+    text: Cow<'t, [u8]>,
+    schema: Option<Arc<str>>,
     started_micros: i64,
-    attributes: Vec<QueryAttribute>,
+    attributes: &'t [QueryAttribute],
     /// Of the text, when the statement is measured.
     digest_hash: Option<u128>,
     /// Counters of the session when it began.
     counts: [u64; COUNTED.len()],
     rows_examined: u64,
     bytes_written: u64,
-    /// The thread's waits until then.
-    waits: Totals,
+    /// Nanoseconds that the thread had waited for row locks and for metadata locks until then.
+    lock_nanos: [u64; 2],
     /// What the thread had used, when the statement is measured.
     used: Option<Measuring>,
 }
+
+/// The waits that are told apart from a statement's work.
+const LOCKS: [Wait; 2] = [Wait::RowLock, Wait::MetadataLock];
 
 /// The counters of a statement, in the order of `StatementCounts`.
 const COUNTED: [Counter; 10] = [
@@ -134,42 +121,49 @@ impl Session {
 
     /// Begins to watch the first statement of `text`.
     #[cold]
-    pub(crate) fn watch(
+    pub(crate) fn watch<'t>(
         &mut self,
         command: &'static str,
-        text: &[u8],
-        attributes: &[QueryAttribute],
+        text: &'t [u8],
+        attributes: &'t [QueryAttribute],
         bytes_written: u64,
-    ) -> Watch {
+    ) -> Watch<'t> {
         let options = self.reading().options();
         let is_measured = self.settings.statement_cost || self.server.measures_next();
-        let first = match self.client.multi_statements && command == "Query" {
-            true => self.normalizer.normalize(text, &options).consumed,
-            false => text.len(),
-        };
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
-        let text = &text[..first];
-        let length = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+        let whole = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+        // Only a text with a semicolon inside can have a second statement.
+        let may_have_more =
+            self.client.multi_statements && command == "Query" && text[..whole].contains(&b';');
+        let length = match may_have_more {
+            true => {
+                let first = &text[..self.normalizer.normalize(text, &options).consumed];
+                first.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1)
+            }
+            false => whole,
+        };
         let wants_digest = is_measured || self.server.hooks.wants(EventSet::DIGEST);
         let digest_hash =
             wants_digest.then(|| self.normalizer.normalize(&text[..length], &options).hash);
-        let now = now_nanos(self);
         Watch {
             command,
-            text: without_secrets(text[..length].trim_ascii_start()).into_owned(),
-            schema: self.services.database.as_ref().map(|name| name.to_string()),
+            text: without_secrets(text[..length].trim_ascii_start()),
+            schema: self.services.database.clone(),
             started_micros: self.server.now_micros(),
-            attributes: attributes.to_vec(),
+            attributes,
             digest_hash,
             counts: self.counts(),
             rows_examined: self.statement.rows_examined,
             bytes_written,
-            waits: waits::mine(),
-            used: is_measured.then(|| Measuring::begin(&mut self.phases, now)),
+            lock_nanos: waits::mine_nanos(LOCKS),
+            used: is_measured.then(|| {
+                let now = now_nanos(self);
+                Measuring::begin(&mut self.phases, now)
+            }),
         }
     }
 
-    fn with_event<T>(&self, watch: &Watch, body: impl FnOnce(&StatementEvent<'_>) -> T) -> T {
+    fn with_event<T>(&self, watch: &Watch<'_>, body: impl FnOnce(&StatementEvent<'_>) -> T) -> T {
         let options = self.reading().options();
         let digest_text = || syntax::digest_text(&watch.text, &options);
         let connection_attributes = || self.shared.activity.lock().attributes.clone();
@@ -182,7 +176,7 @@ impl Session {
             connection_attributes: &connection_attributes,
             started_micros: watch.started_micros,
             services: &self.services,
-            attributes: &watch.attributes,
+            attributes: watch.attributes,
         })
     }
 
@@ -190,22 +184,29 @@ impl Session {
     ///
     /// # Errors
     /// An observer refuses it.
-    pub(crate) fn before_watched(&self, watch: &Watch) -> Result<()> {
+    pub(crate) fn before_watched(&self, watch: &Watch<'_>) -> Result<()> {
+        if !self.server.hooks.wants(EventSet::BEFORE_STATEMENT) {
+            return Ok(());
+        }
         self.with_event(watch, |event| {
-            self.server.ask(EventSet::BEFORE_STATEMENT, |observer| observer.before_statement(event))
+            self.server
+                .hooks
+                .ask(EventSet::BEFORE_STATEMENT, |observer| observer.before_statement(event))
         })
     }
 
     /// Tells observers that the statement ended. `bytes_written`: by its sink so far.
     pub(crate) fn after_watched(
         &mut self,
-        mut watch: Watch,
+        mut watch: Watch<'_>,
         result: &ResultCounts,
         bytes_written: u64,
         error: Option<&Error>,
     ) {
         debug_assert!(result.error.is_none() || error.is_none(), "an error is reported once");
-        let locks = lock_waits(&watch.waits);
+        let [rows, tables] = waits::mine_nanos(LOCKS);
+        let locks =
+            (rows.saturating_sub(watch.lock_nanos[0]), tables.saturating_sub(watch.lock_nanos[1]));
         let cost = watch.used.take().map(|measuring| {
             let now = now_nanos(self);
             measuring.end(&mut self.phases, now, locks)
@@ -243,7 +244,7 @@ impl Session {
             told = told | EventSet::SESSION_COST;
         }
         self.with_event(&watch, |event| {
-            self.server.tell(told, |observer| observer.after_statement(event, &end));
+            self.server.hooks.tell(told, |observer| observer.after_statement(event, &end));
         });
     }
 
@@ -290,7 +291,7 @@ impl Session {
         self.client.is_announced = true;
         if self.server.hooks.wants(EventSet::CONNECT) {
             self.with_connection_event(|event| {
-                self.server.tell(EventSet::CONNECT, |observer| observer.connected(event));
+                self.server.hooks.tell(EventSet::CONNECT, |observer| observer.connected(event));
             });
         }
     }
@@ -299,7 +300,9 @@ impl Session {
     pub(crate) fn tell_disconnected(&self) {
         if self.client.is_announced && self.server.hooks.wants(EventSet::DISCONNECT) {
             self.with_connection_event(|event| {
-                self.server.tell(EventSet::DISCONNECT, |observer| observer.disconnected(event));
+                self.server
+                    .hooks
+                    .tell(EventSet::DISCONNECT, |observer| observer.disconnected(event));
             });
         }
     }
@@ -317,14 +320,14 @@ impl Session {
         for change in &changes {
             let event = change.event(self.session_facts(schema.as_deref()));
             let ask = |observer: &dyn Observer| observer.before_schema_change(&event);
-            self.server.ask(EventSet::BEFORE_SCHEMA_CHANGE, ask)?;
+            self.server.hooks.ask(EventSet::BEFORE_SCHEMA_CHANGE, ask)?;
         }
         let result = self.dispatch_unwatched(statement, running, sink);
         for change in &changes {
             let event = change.event(self.session_facts(schema.as_deref()));
             let error = result.as_ref().err();
             let tell = |observer: &dyn Observer| observer.after_schema_change(&event, error);
-            self.server.tell(EventSet::AFTER_SCHEMA_CHANGE, tell);
+            self.server.hooks.tell(EventSet::AFTER_SCHEMA_CHANGE, tell);
         }
         result
     }

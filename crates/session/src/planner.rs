@@ -16,6 +16,7 @@ use variables::{Scope, Settings, expression_type};
 use crate::plan_cache::{PlanKey, PlanSettings};
 use crate::planned::{BoundContext, Planned, planned};
 use crate::prepared_texts::PreparedText;
+use crate::profiled::MeasuredPlan;
 use crate::server::Server;
 use crate::services::Services;
 use crate::session::{Session, TemporaryTables};
@@ -139,6 +140,34 @@ impl Planner<'_> {
         let _seen = sys::probes::plan(source);
         let (logical, context) = self.bind_in_view(view, statement, source, parameter_types)?;
         let (plan, flags) = self.optimize(logical, &context.tables)?;
+        self.check_plan(&plan, &flags)?;
+        let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
+        Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
+    }
+
+    /// As `plan_statement`, with every operator measured.
+    pub(crate) fn plan_measured(
+        &self,
+        statement: &Statement,
+        source: &[u8],
+        parameter_types: Option<&[DataType]>,
+    ) -> Result<MeasuredPlan> {
+        let (logical, context) =
+            self.bind_in_view(&self.view(), statement, source, parameter_types)?;
+        let statistics = EngineStatistics { server: self.server, tables: &context.tables };
+        let input = self.optimize_input(&context.tables, &statistics);
+        let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
+        self.check_plan(&plan, &flags)?;
+        let (plan, bind) = (Box::new(plan), self.bind_context());
+        let (program, nodes) =
+            exec::compile_measured(&plan, &context.registry, &bind, exec::Measuring::AsRun)?;
+        let planned = Arc::new(planned(statement, &plan, &flags, program, context));
+        Ok(MeasuredPlan { planned, plan, explainer, nodes })
+    }
+
+    /// # Errors
+    /// The session's settings refuse the plan.
+    fn check_plan(&self, plan: &Plan, flags: &PlanFlags) -> Result<()> {
         if let Some(limit) = self.settings.max_join_size
             && flags.estimated_rows > limit
             && matches!(plan, Plan::Query(_))
@@ -146,10 +175,9 @@ impl Planner<'_> {
             bail!(TOO_BIG_SELECT);
         }
         if self.settings.sql_safe_updates {
-            refuse_unsafe_update(&plan)?;
+            refuse_unsafe_update(plan)?;
         }
-        let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
-        Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
+        Ok(())
     }
 
     /// Binds a statement; returns its logical plan and the other results of binding.
@@ -234,12 +262,15 @@ impl Planner<'_> {
         tables: &[Arc<Table>],
     ) -> Result<(Plan, PlanFlags)> {
         let statistics = EngineStatistics { server: self.server, tables };
-        let input = OptimizeInput {
-            tables,
-            statistics: &statistics,
-            collation: self.settings.collation_connection.id,
-        };
-        optimizer::optimize(plan, &input)
+        optimizer::optimize(plan, &self.optimize_input(tables, &statistics))
+    }
+
+    fn optimize_input<'a>(
+        &self,
+        tables: &'a [Arc<Table>],
+        statistics: &'a EngineStatistics<'a>,
+    ) -> OptimizeInput<'a> {
+        OptimizeInput { tables, statistics, collation: self.settings.collation_connection.id }
     }
 }
 

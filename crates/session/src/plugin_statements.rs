@@ -11,6 +11,7 @@ use variables::{convert, shown};
 
 use crate::plugins::{Change, Setting, read_library, suffix, unknown_plugin};
 use crate::session::Session;
+use crate::set::changed_by;
 
 /// The URNs of components begin so.
 const SCHEME: &str = "file://";
@@ -67,7 +68,9 @@ pub(crate) fn run_plugin(
             changes.collect::<Result<_>>()?
         }
     };
-    let commit = session.server.change_plugins(&changes, &settings, &session.shared.cancel)?;
+    let changed = changed_by(session);
+    let (server, cancel) = (&session.server, &session.shared.cancel);
+    let commit = server.change_plugins(&changes, &settings, &changed, cancel)?;
     session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
 }
 

@@ -11,11 +11,12 @@ use arc_swap::ArcSwap;
 use catalog::{CatalogSnapshot, Edit, PluginChoice as StoredChoice};
 use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::{Loading, Module, Registry};
+use plugin_api::{Loading, Module, Rebinding, Registry};
 use sys::sync::Mutex;
 use types::Value;
-use variables::{Globals, Origin, VariableId, as_text};
+use variables::{Changed, Globals, Origin, Provenance, VariableId};
 
+use crate::persisted::put_variable;
 use crate::server::Server;
 
 /// The largest file that a plugin may be in.
@@ -46,6 +47,11 @@ pub trait PluginHost: Send + Sync {
     /// # Errors
     /// A port cannot be bound; then nothing of the plugin runs.
     fn start(&self, module: &Module) -> Result<()>;
+    /// Binds the addresses of changed settings of listeners, beside the present ones.
+    ///
+    /// # Errors
+    /// An address cannot be bound, or no listener has one of the settings; then nothing has changed.
+    fn rebind(&self, settings: &[(&'static str, Value)]) -> Result<Box<dyn Rebinding>>;
     /// Stops what a plugin runs, without waiting for it: a connection of its own listener may be the caller.
     fn stop(&self, name: &str);
 }
@@ -138,6 +144,7 @@ impl Server {
         &self,
         changes: &[Change],
         settings: &[Setting],
+        changed: &Changed,
         cancel: &CancelToken,
     ) -> Result<CommitHandle> {
         sys::blocking::blocking(|| {
@@ -148,18 +155,54 @@ impl Server {
                 after = Arc::new(change.apply(&after)?);
             }
             let known = settings.iter().map(|setting| {
-                (setting.id, self.globals.get(setting.id), self.globals.origin(setting.id))
+                (setting.id, self.globals.get(setting.id), self.globals.provenance(setting.id))
             });
             let known: Vec<_> = known.collect();
             let new: Vec<_> = settings.iter().map(|new| (new.id, new.value.clone())).collect();
-            self.globals.set(&new, Origin::Dynamic);
-            let changed = self.change_registry(before, after, settings, cancel);
+            let provenance =
+                Provenance { origin: Origin::Dynamic, changed: Some(Arc::new(changed.clone())) };
+            self.globals.set(&new, &provenance);
+            let changed = self.change_registry(before, after, settings, changed, cancel);
             if changed.is_err() {
-                for (id, value, origin) in known {
-                    self.globals.set(&[(id, value)], origin);
+                for (id, value, provenance) in known {
+                    self.globals.set(&[(id, value)], &provenance);
                 }
             }
             changed
+        })
+    }
+
+    /// Gives listeners other addresses, and keeps these for later starts: all or none. A listener gives up its old addresses last.
+    ///
+    /// # Errors
+    /// An address cannot be bound, I/O.
+    pub(crate) fn rebind(
+        &self,
+        settings: &[(VariableId, Value)],
+        changed: Changed,
+        cancel: &CancelToken,
+    ) -> Result<Option<CommitHandle>> {
+        sys::blocking::blocking(|| {
+            let _changing = self.plugins.changing.lock();
+            let host = self.plugins.host();
+            let host = host.ok_or_else(|| Error::internal("nothing runs listeners here"))?;
+            let definitions = &self.globals.definitions;
+            let named =
+                |(id, value): &(VariableId, Value)| (definitions.get(*id).name, value.clone());
+            let rebinding = host.rebind(&settings.iter().map(named).collect::<Vec<_>>())?;
+            let known = |(name, value)| definitions.find_known(name).map(|id| (id, value));
+            let bound: Vec<(VariableId, Value)> =
+                rebinding.bound().into_iter().filter_map(known).collect();
+            let edit = |(id, value): &(_, _)| put_variable(&self.globals, *id, value, &changed);
+            let edits: Vec<Edit> = bound.iter().map(edit).collect();
+            let changed = Some(Arc::new(changed.clone()));
+            let mut commit = None;
+            self.globals.change(&Provenance { origin: Origin::Dynamic, changed }, || {
+                commit = Some(self.catalog.commit_alone(&edits, cancel)?);
+                Ok(bound)
+            })?;
+            rebinding.adopt();
+            Ok(commit)
         })
     }
 
@@ -169,6 +212,7 @@ impl Server {
         before: Arc<Registry>,
         after: Arc<Registry>,
         settings: &[Setting],
+        changed: &Changed,
         cancel: &CancelToken,
     ) -> Result<CommitHandle> {
         let (added, removed) = (only_in(&after, &before), only_in(&before, &after));
@@ -182,10 +226,8 @@ impl Server {
         let loaded = added.iter().map(|module| stored_choice(module, Wanted::Loaded));
         let not_loaded = removed.iter().map(|module| stored_choice(module, Wanted::NotLoaded));
         let persisted = settings.iter().filter(|setting| setting.persists);
-        let persisted = persisted.map(|setting| Edit::PutVariable {
-            name: self.globals.definitions.get(setting.id).name.into(),
-            value: as_text(&setting.value).into(),
-        });
+        let persisted = persisted
+            .map(|setting| put_variable(&self.globals, setting.id, &setting.value, changed));
         let edits: Vec<Edit> = loaded.chain(not_loaded).chain(persisted).collect();
         match self.catalog.commit_alone(&edits, cancel) {
             Ok(commit) => {

@@ -629,12 +629,12 @@ impl Session {
         let running =
             Running { source: &text.source, parameters, origin: Origin::Prepared, kept: None };
         match &text.execution {
-            PreparedExecution::Planned => {
+            PreparedExecution::Planned if self.profile.is_none() => {
                 let planned = self.plan_prepared(text, None, parameters)?;
                 self.run_to_client(&planned, parameters, sink)
             }
             PreparedExecution::Kept(statement) => self.run_statement(statement, &running, sink),
-            PreparedExecution::Read => {
+            PreparedExecution::Planned | PreparedExecution::Read => {
                 let statement = self.reading().parse(&text.source)?;
                 self.run_statement(&statement, &running, sink)
             }

@@ -17,6 +17,8 @@ const INFO_BYTES_MAX: usize = 64 * 1024;
 const INFO_BYTES_KEPT: usize = 1024;
 /// Bytes of connection attributes that are kept: names and values.
 const ATTRIBUTE_BYTES_MAX: usize = 512;
+/// The user that the process list shows for events.
+pub(crate) const EVENT_USER: &str = "event_scheduler";
 /// How often a stopping server looks whether sessions have closed.
 const STOP_POLL: Duration = Duration::from_millis(10);
 
@@ -40,6 +42,12 @@ pub(crate) struct Activity {
     pub(crate) thread: u32,
     /// The copy of rows under way.
     pub(crate) copying: Option<CopyProgress>,
+}
+
+impl Activity {
+    fn is_running(&self) -> bool {
+        !matches!(self.command, "Sleep" | "")
+    }
 }
 
 /// The part of a session that others see.
@@ -166,6 +174,17 @@ impl Sessions {
         }
     }
 
+    /// Kills the sessions of clients whose account (`user@host`) is one of these.
+    pub(crate) fn kill_accounts(&self, is_one: &dyn Fn(&str) -> bool) {
+        for session in self.open.lock().values() {
+            let is_event = session.activity.lock().user == EVENT_USER;
+            let account = session.activity.lock().account.clone();
+            if !is_event && is_one(&account) {
+                session.cancel.kill_connection();
+            }
+        }
+    }
+
     /// Connections of an account (`user@host`).
     pub(crate) fn count_of(&self, account: &str) -> usize {
         let open = self.open.lock();
@@ -213,35 +232,54 @@ impl Sessions {
         counts
     }
 
+    /// One of the process list.
+    pub(crate) fn view(&self, id: u64, now_micros: i64) -> Option<ProcessView> {
+        views_of(vec![self.get(id)?], now_micros).pop()
+    }
+
     /// The process list in order of id.
     pub(crate) fn views(&self, now_micros: i64) -> Vec<ProcessView> {
-        let mut sessions: Vec<Arc<SessionShared>> = self.open.lock().values().cloned().collect();
-        sessions.sort_by_key(|session| session.id);
-        let view = |session: &Arc<SessionShared>| {
-            let activity = session.activity.lock();
-            let elapsed_micros = now_micros.saturating_sub(activity.since_micros).max(0);
-            let is_running = !matches!(activity.command, "Sleep" | "");
-            let thread = is_running.then_some(activity.thread);
-            let info = (!activity.info.is_empty())
-                .then(|| String::from_utf8_lossy(&activity.info).into_owned());
-            ProcessView {
-                id: session.id,
-                user: activity.user.clone(),
-                host: activity.host.clone(),
-                database: activity.database.as_ref().map(|name| name.to_string()),
-                command: activity.command,
-                seconds: elapsed_micros as u64 / 1_000_000,
-                state: session.cancel.waits_for().map_or(activity.state, wait_name),
-                info,
-                progress: session.cancel.progress(),
-                account: activity.account.clone(),
-                attributes: activity.attributes.clone(),
-                thread: thread.filter(|slot| *slot != sys::waits::NO_SLOT),
-                copying: activity.copying.clone(),
-            }
-        };
-        sessions.iter().map(view).collect()
+        views_of(self.open.lock().values().cloned().collect(), now_micros)
     }
+
+    /// The part of the process list that runs something.
+    pub(crate) fn running_views(&self, now_micros: i64) -> Vec<ProcessView> {
+        let is_running = |session: &&Arc<SessionShared>| session.activity.lock().is_running();
+        let open = self.open.lock();
+        let running = open.values().filter(is_running).cloned().collect();
+        drop(open);
+        let mut views = views_of(running, now_micros);
+        // Some may have ended since.
+        views.retain(|view| view.thread.is_some());
+        views
+    }
+}
+
+fn views_of(mut sessions: Vec<Arc<SessionShared>>, now_micros: i64) -> Vec<ProcessView> {
+    sessions.sort_by_key(|session| session.id);
+    let view = |session: &Arc<SessionShared>| {
+        let activity = session.activity.lock();
+        let elapsed_micros = now_micros.saturating_sub(activity.since_micros).max(0);
+        let thread = activity.is_running().then_some(activity.thread);
+        let info = (!activity.info.is_empty())
+            .then(|| String::from_utf8_lossy(&activity.info).into_owned());
+        ProcessView {
+            id: session.id,
+            user: activity.user.clone(),
+            host: activity.host.clone(),
+            database: activity.database.as_ref().map(|name| name.to_string()),
+            command: activity.command,
+            seconds: elapsed_micros as u64 / 1_000_000,
+            state: session.cancel.waits_for().map_or(activity.state, wait_name),
+            info,
+            progress: session.cancel.progress(),
+            account: activity.account.clone(),
+            attributes: activity.attributes.clone(),
+            thread: thread.filter(|slot| *slot != sys::waits::NO_SLOT),
+            copying: activity.copying.clone(),
+        }
+    };
+    sessions.iter().map(view).collect()
 }
 
 #[cfg(test)]

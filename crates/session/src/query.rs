@@ -11,6 +11,7 @@ use types::{DataType, Value};
 
 use crate::outfile;
 use crate::planned::{Planned, PlannedKind};
+use crate::profile;
 use crate::program_host::ProgramSession;
 use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
@@ -77,7 +78,7 @@ impl Session {
         running: &Running<'_>,
     ) -> Result<Arc<Planned>> {
         let address = std::ptr::from_ref(statement) as usize;
-        let may_keep = running.kept == Some(address);
+        let may_keep = running.kept == Some(address) && self.profile.is_none();
         if may_keep
             && let Some(known) = programs::kept_plan(&mut ProgramSession::new(self), address)?
         {
@@ -86,8 +87,11 @@ impl Session {
         self.enter(Phase::Plan);
         let types = self.parameter_types(running);
         for _ in 0..REPLAN_MAX {
-            let planned =
-                self.planner().plan_statement(statement, running.source, types.as_deref())?;
+            let (source, types) = (running.source, types.as_deref());
+            let planned = match self.profile {
+                None => self.planner().plan_statement(statement, source, types)?,
+                Some(_) => profile::plan_profiled(self, statement, source, types)?,
+            };
             if self.lock_plan(&planned)? {
                 if may_keep {
                     programs::keep_plan(&mut ProgramSession::new(self), address, &planned);
@@ -208,6 +212,20 @@ impl Session {
 
     /// Runs a locked plan.
     pub(crate) fn run_program(
+        &mut self,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut dyn RowSink,
+    ) -> Result<Outcome> {
+        match self.profile {
+            None => self.run_program_plain(planned, parameters, rows),
+            Some(_) => profile::run_profiled(self, planned, parameters, rows),
+        }
+    }
+
+    /// The same, not as part of a profile.
+    #[inline]
+    pub(crate) fn run_program_plain(
         &mut self,
         planned: &Planned,
         parameters: &[Value],

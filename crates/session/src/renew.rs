@@ -78,6 +78,7 @@ impl LoggedIn {
             && services.user_variables.is_empty()
             && services.insert_id.is_none()
             && services.fixed_now_micros.is_none()
+            && !services.seeds_given
             && session.active_roles == self.roles
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ::accounts::{DEFAULT_METHOD, Logins, RootLogin, hash_password};
-use catalog::{Account, AccountName, Catalog, Edit, MetadataLocks};
+use catalog::{Account, AccountName, Catalog, CatalogSnapshot, Edit, MetadataLocks};
 use engine_api::{CancelToken, Engine};
 use errors::{Result, err};
 use plugin_api::{Registry, SessionFactory};
@@ -24,7 +24,7 @@ use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
 use observation::Hooks;
-use variables::{Globals, Origin, SessionValues, Settings, VariableId};
+use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId, shown};
 
 /// The administrator of a first start.
 #[derive(Clone, Debug)]
@@ -121,16 +121,11 @@ impl Server {
     /// A damaged dictionary, unknown options, I/O.
     pub fn open(config: ServerConfig) -> Result<Arc<Server>> {
         let globals = globals_with(&config.registry);
-        globals.set_option("version", &config.version, Origin::Compiled)?;
-        globals.set_option("plugin_dir", &config.plugin_directory, Origin::Compiled)?;
+        let compiled = Provenance::of(Origin::Compiled);
+        globals.set_option("version", &config.version, &compiled)?;
+        globals.set_option("plugin_dir", &config.plugin_directory, &compiled)?;
         let catalog = Arc::new(Catalog::open(config.default_engine.clone())?);
-        for (name, value) in catalog.snapshot().persisted() {
-            // A variable that a later version dropped is not worth refusing to start.
-            let _ = globals.set_option(name, value, Origin::Persisted);
-        }
-        for (name, value) in &config.options {
-            globals.set_option(name, value, Origin::CommandLine)?;
-        }
+        set_at_start(&globals, &catalog.snapshot(), &config.options)?;
         let plugin_dir = globals.text("plugin_dir");
         let registry = chosen(config.registry, &catalog.snapshot(), &config.plugins, &plugin_dir)?;
         let registry = Arc::new(registry);
@@ -293,17 +288,26 @@ impl Server {
         self.plugins.current()
     }
 
+    /// The value that a variable has because an earlier run kept it.
+    pub fn kept_value(&self, name: &str) -> Option<Value> {
+        let id = self.globals.definitions.find_known(name)?;
+        let is_kept = self.globals.provenance(id).origin == Origin::Persisted;
+        is_kept.then(|| self.globals.get(id))
+    }
+
     /// From now on `host` starts and stops what plugins run.
     pub fn run_plugins_by(&self, host: &Arc<dyn PluginHost>) {
         self.plugins.run_by(host);
     }
 
-    /// Records a fact found at start: the port in use, the host's name.
+    /// Records a fact found at start: the port in use, the host's name. Where the setting behind it came from stays.
     ///
     /// # Errors
     /// 1193, 1231.
     pub fn set_fact(&self, name: &str, value: &str) -> Result<()> {
-        self.globals.set_option(name, value, Origin::Compiled)
+        let known = self.globals.definitions.find_known(name);
+        let id = known.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
+        self.globals.set_option(name, value, &self.globals.provenance(id))
     }
 
     /// SHUTDOWN.
@@ -329,6 +333,42 @@ impl Server {
     pub(crate) fn arc(&self) -> Result<Arc<Server>> {
         self.me.upgrade().ok_or_else(|| err!(SERVER_SHUTDOWN))
     }
+}
+
+/// The values that SET PERSIST kept, and over them those of options.
+fn set_at_start(
+    globals: &Globals,
+    catalog: &CatalogSnapshot,
+    options: &[(String, String)],
+) -> Result<()> {
+    const USES_KEPT: &str = "persisted_globals_load";
+    let given = Provenance::of(Origin::CommandLine);
+    for (name, value) in options.iter().filter(|(name, _)| name == USES_KEPT) {
+        globals.set_option(name, value, &given)?;
+    }
+    let uses_kept = globals.integer(USES_KEPT) == 1;
+    for (name, kept) in catalog.persisted().iter().filter(|_| uses_kept) {
+        let changed = (kept.set_micros != 0).then(|| {
+            let (user, host) = (kept.user.clone(), kept.host.clone());
+            Arc::new(Changed { micros: kept.set_micros, user, host })
+        });
+        let provenance = Provenance { origin: Origin::Persisted, changed };
+        // A variable that a later version dropped is not worth refusing to start.
+        let _ = globals.set_option(name, &kept.value, &provenance);
+    }
+    for (name, value) in options {
+        let id = globals.definitions.find_known(name);
+        let kept = id.filter(|id| globals.provenance(*id).origin == Origin::Persisted);
+        let kept = kept.map(|id| (id, globals.get(id)));
+        globals.set_option(name, value, &given)?;
+        if let Some((id, kept)) = kept
+            && globals.get(id) != kept
+        {
+            let kept = shown(&kept);
+            tracing::warn!("the option {name}={value} is used, and not the kept value {kept}");
+        }
+    }
+    Ok(())
 }
 
 fn random_seed(fallback: i64) -> u64 {

@@ -39,6 +39,8 @@ pub(crate) struct Services {
     pub(crate) row_count: i64,
     pub(crate) found_rows: u64,
     pub(crate) seeds: (u32, u32),
+    /// SET gave the seeds: a later client may not meet the same numbers.
+    pub(crate) seeds_given: bool,
     pub(crate) insert_id: Option<u64>,
     /// SET timestamp, microseconds since 1970 UTC.
     pub(crate) fixed_now_micros: Option<i64>,
@@ -213,7 +215,7 @@ impl SessionServices for Services {
     }
 
     fn has_privilege(&self, name: &str) -> bool {
-        self.privileges.has_dynamic(name)
+        self.privileges.has_named(name)
     }
 
     fn database(&self) -> Option<String> {

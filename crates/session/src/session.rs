@@ -7,7 +7,9 @@ use ::accounts::{AccountLimits, PrivilegeChecks, Resource, has_expired_password,
 use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
 use errors::{Diagnostics, Result, bail, err};
 use exec::ExecScratch;
-use plugin_api::{AuthRequest, ConnectInfo, ConnectionKind, OkInfo, StateChange};
+use plugin_api::{
+    AuthRequest, ConnectInfo, ConnectionKind, EventSet, Observer, OkInfo, StateChange,
+};
 use programs::ProgramState;
 use types::Value;
 
@@ -17,6 +19,7 @@ use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
 use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared, kept_attributes};
+use crate::profiled::Profiled;
 use crate::server::Server;
 use crate::services::Services;
 use crate::statement_state::{LocalClock, StatementState};
@@ -94,6 +97,8 @@ pub(crate) struct Session {
     pub(crate) scratch: ExecScratch,
     pub(crate) statement: StatementState,
     pub(crate) phases: Phases,
+    /// The running statement is profiled.
+    pub(crate) profile: Option<Box<Profiled>>,
     /// Stored programs: those that run, and those that were loaded.
     pub(crate) programs: ProgramState<Arc<Planned>, PlanContext>,
 }
@@ -142,6 +147,7 @@ impl Session {
             row_count: -1,
             found_rows: 0,
             seeds: seeds(info.connection_id),
+            seeds_given: false,
             insert_id: None,
             fixed_now_micros: None,
             warning_count: 0,
@@ -181,6 +187,7 @@ impl Session {
             scratch: ExecScratch::default(),
             statement: StatementState::new(server.now_micros()),
             phases: Phases::default(),
+            profile: None,
             programs: ProgramState::default(),
             server: server.clone(),
         };
@@ -239,6 +246,7 @@ impl Session {
             activity.command = "Sleep";
             activity.since_micros = self.server.now_micros();
         }
+        self.check_online()?;
         self.set_client_collation(request.collation);
         if self.client.interactive {
             let value = self.value("interactive_timeout");
@@ -444,6 +452,9 @@ impl Session {
         self.services.last_insert_id = 0;
         self.services.insert_id = None;
         self.services.fixed_now_micros = None;
+        if std::mem::take(&mut self.services.seeds_given) {
+            self.services.seeds = seeds(self.shared.id);
+        }
         self.services.found_rows = 0;
         self.services.row_count = -1;
         self.transactions.next = None;
@@ -457,6 +468,11 @@ impl Session {
             self.statement.changes.clear();
         }
         self.refresh_settings();
+        if self.server.hooks.wants(EventSet::SESSION_VARIABLE) {
+            let connection = self.shared.id;
+            let tell = |observer: &dyn Observer| observer.variables_reset(connection);
+            self.server.hooks.tell(EventSet::SESSION_VARIABLE, tell);
+        }
         rolled_back
     }
 }

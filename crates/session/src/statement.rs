@@ -22,8 +22,8 @@ use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
 use crate::{
-    admin, backup, ddl, information_changes, load_data, maintenance, plugin_statements, set,
-    text_session,
+    admin, backup, ddl, information_changes, load_data, maintenance, plugin_statements, profile,
+    set, text_session,
 };
 use accounts::Resource;
 use observation::Phase;
@@ -126,6 +126,7 @@ impl Session {
                     .unwrap_or_default();
                 // The statement's incomplete state in the session's memory is dropped; the whole transaction is rolled back.
                 self.scratch = Default::default();
+                self.profile = None;
                 let _ = self.transactions.rollback();
                 self.transactions.slot.release_to(0);
                 self.transactions.branch_rolled_back(ErrorCode::XA_RBROLLBACK);
@@ -335,6 +336,7 @@ impl Session {
             Statement::Explain(explain) => {
                 admin::run_explain(self, statement, explain, running, sink)
             }
+            Statement::Profile(profile) => profile::run_profile(self, profile, running, sink),
             Statement::LoadData(load) => load_data::run_load_data(self, load, running, sink),
             // Definitions.
             Statement::CreateDatabase(create) => ddl::create_database(self, create, sink),

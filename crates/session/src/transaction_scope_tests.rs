@@ -157,11 +157,17 @@ fn a_read_only_server_names_its_option() {
     let writable = Writable { globals: &world.globals, privileges: &world.privileges };
     writable.check().expect("it takes writes");
     let known = |name: &str| world.globals.definitions.find(name).expect(name);
-    world.globals.set(&[(known("read_only"), Value::Int(1))], variables::Origin::Dynamic);
+    world.globals.set(
+        &[(known("read_only"), Value::Int(1))],
+        &variables::Provenance::of(variables::Origin::Dynamic),
+    );
     writable.check().expect("of administrators");
     let nobody = EffectivePrivileges::default();
     let refused = Writable { privileges: &nobody, ..writable }.check().expect_err("of others");
     assert!(refused.message().contains("--read-only"));
-    world.globals.set(&[(known("super_read_only"), Value::Int(1))], variables::Origin::Dynamic);
+    world.globals.set(
+        &[(known("super_read_only"), Value::Int(1))],
+        &variables::Provenance::of(variables::Origin::Dynamic),
+    );
     assert!(writable.check().expect_err("of nobody").message().contains("--super-read-only"));
 }

@@ -1,14 +1,17 @@
 //! Statements about transactions, and the session's part where transactions end around other statements.
 
+use std::sync::Arc;
+
 use ::accounts::PrivilegeChecks;
 use engine_api::CommitHandle;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{CommandOutcome, OkInfo, ResultSink};
 use syntax::ast::{SetTransaction, StartTransaction, Statement, VarScope};
 use types::Value;
-use variables::Origin;
+use variables::{Origin, Provenance};
 
 use crate::session::Session;
+use crate::set::changed_by;
 use crate::status::Counter;
 use crate::transaction_scope::{Afterwards, Writable, isolation_name, to_wait_for};
 use observation::Phase;
@@ -122,7 +125,7 @@ impl Session {
                 self.transactions.next = None;
                 self.refresh_settings();
             }
-            Some(VarScope::Global | VarScope::Persist | VarScope::PersistOnly) => {
+            Some(_) => {
                 self.require_variable_admin()?;
                 let definitions = &self.server.globals.definitions;
                 let mut changes = Vec::new();
@@ -136,7 +139,9 @@ impl Session {
                 {
                     changes.push((id, Value::Int(i64::from(read_only))));
                 }
-                self.server.globals.set(&changes, Origin::Dynamic);
+                let changed = Some(Arc::new(changed_by(self)));
+                let provenance = Provenance { origin: Origin::Dynamic, changed };
+                self.server.globals.set(&changes, &provenance);
             }
         }
         Ok(())

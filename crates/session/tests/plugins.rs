@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use engine_memory::MemoryEngine;
 use errors::{Result, bail};
-use plugin_api::kit::scalar;
+use plugin_api::kit::{aggregate_made, scalar};
 use plugin_api::variable::{Definition, uint};
 use plugin_api::{
-    ArgInfo, Arity, BackgroundJob, BindContext, BoundFunction, GlobalValue, Module, Plugin,
-    PluginInfo, PluginLoader, Registrar, RunningJob, SessionFactory,
+    Accumulator, ArgInfo, Arity, BackgroundJob, BindContext, BoundAggregate, BoundFunction,
+    Coercion, FunctionContext, GlobalValue, Module, Plugin, PluginInfo, PluginLoader, Rebinding,
+    Registrar, RunningJob, SessionFactory,
 };
 use session::{PluginChoice, PluginHost, Wanted};
 use support::Harness;
@@ -44,6 +45,32 @@ fn bind_meet(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
     }))
 }
 
+/// `PRODUCT(n)`: an aggregate that the grammar does not know.
+struct Product(i64);
+
+impl Accumulator for Product {
+    fn update(&mut self, _: &mut FunctionContext<'_>, args: &[Value]) -> Result<()> {
+        let Value::Int(number) = args[0] else { bail!(WRONG_ARGUMENTS, "product") };
+        self.0 *= number;
+        Ok(())
+    }
+    fn result(&mut self, _: &mut FunctionContext<'_>) -> Result<Value> {
+        Ok(Value::Int(self.0))
+    }
+    fn reset(&mut self) {
+        self.0 = 1;
+    }
+}
+
+fn bind_product(_: &BindContext, _: &[ArgInfo]) -> Result<BoundAggregate> {
+    Ok(BoundAggregate {
+        ty: DataType::bigint(),
+        coercions: vec![Coercion::Integer],
+        skip_nulls: true,
+        accumulator: Arc::new(|| Box::new(Product(1))),
+    })
+}
+
 struct Nap;
 
 struct Napping;
@@ -70,6 +97,8 @@ impl Plugin for Guest {
         registrar.function(scalar("GREET", Arity::exactly(0), "GREET()", bind_seven).stable());
         registrar.function(scalar("POLITE", Arity::exactly(1), "POLITE(n)", bind_seven));
         registrar.function(scalar("MEET", Arity::exactly(0), "MEET()", bind_meet).volatile());
+        let product = Arc::new(bind_product);
+        registrar.aggregate(aggregate_made("PRODUCT", Arity::exactly(1), "PRODUCT(n)", product));
         registrar.variable(&ROOM, &self.room);
         let room = self.room.clone();
         registrar.status("Guest_rooms", move || room.number().to_string());
@@ -157,6 +186,52 @@ fn a_function_comes_and_goes_with_its_plugin() {
         assert!(execute(&mut two).starts_with("error 1305:"));
         two.refuse(&[("EXECUTE s", 1305), ("SELECT g FROM v", 1356)]);
         one.check(&[("DROP VIEW v", "ok 0")]);
+    }
+}
+
+#[test]
+fn an_aggregate_of_a_plugin_is_one_by_its_name() {
+    let harness = harness();
+    let mut root = harness.root();
+    root.setup("CREATE TABLE a (k INT, n INT)");
+    root.setup("INSERT INTO a VALUES (1, 2), (1, 3), (2, 5), (2, NULL), (3, NULL)");
+    let grouped = "SELECT k, PRODUCT(n) FROM a GROUP BY k ORDER BY k";
+    let uses = [
+        ("SELECT PRODUCT(n) FROM a", "30"),
+        (grouped, "1|6\n2|5\n3|1"),
+        ("SELECT k FROM a GROUP BY k HAVING product(n) > 5", "1"),
+        ("SELECT k FROM a GROUP BY k ORDER BY PRODUCT(n) DESC LIMIT 1", "1"),
+        ("SELECT PRODUCT(n) + COUNT(*) FROM a WHERE k = 9", "1"),
+        ("SELECT k, PRODUCT(n) FROM a GROUP BY k WITH ROLLUP", "1|6\n2|5\n3|1\nNULL|30"),
+        // Of the outer query, as every aggregate of its columns.
+        ("SELECT (SELECT PRODUCT(a.n) FROM (SELECT 1 AS one) AS b) FROM a", "30"),
+        ("SELECT n, PRODUCT(n) OVER (ORDER BY n) FROM a WHERE k < 3 AND n > 0", "2|2\n3|6\n5|30"),
+        (
+            "SELECT PRODUCT(n) OVER (ORDER BY n ROWS 1 PRECEDING) FROM a WHERE n > 0 ORDER BY n",
+            "2\n6\n15",
+        ),
+    ];
+    for _ in 0..2 {
+        uses.iter().for_each(|(sql, _)| root.refuse(&[(sql, 1305)]));
+        root.check(&[(INSTALL, "ok 0")]);
+        root.check(&uses);
+        root.refuse(&[
+            ("SELECT PRODUCT() FROM a", 1582),
+            ("SELECT PRODUCT(n, n) FROM a", 1582),
+            ("SELECT PRODUCT(n AS m) FROM a", 1583),
+            ("SELECT n FROM a WHERE PRODUCT(n) > 1", 1111),
+            ("SELECT PRODUCT(PRODUCT(n)) FROM a", 1111),
+            ("SELECT n, PRODUCT(n) FROM a", 1140),
+            ("SELECT PRODUCT(DISTINCT n) FROM a", 1064),
+            ("SELECT POLITE(n) OVER () FROM a", 1064),
+        ]);
+        root.check(&[("CREATE VIEW v AS SELECT k, PRODUCT(n) AS p FROM a GROUP BY k", "ok 0")]);
+        root.check(&[("CREATE VIEW w AS SELECT PRODUCT(n) OVER (ORDER BY n) AS p FROM a", "ok 0")]);
+        root.check(&[("SELECT SUM(p) FROM v", "12"), ("SELECT MAX(p) FROM w", "30")]);
+        root.setup(&format!("PREPARE s FROM '{grouped}'"));
+        root.check(&[("EXECUTE s", uses[1].1), (UNINSTALL, "ok 0")]);
+        root.refuse(&[("EXECUTE s", 1305), ("SELECT p FROM v", 1356)]);
+        root.check(&[("DROP VIEW v, w", "ok 0")]);
     }
 }
 
@@ -358,6 +433,9 @@ impl PluginHost for CountingHost {
         }
         self.running.fetch_add(module.slots().jobs().len() as u64, Ordering::Relaxed);
         Ok(())
+    }
+    fn rebind(&self, _: &[(&'static str, Value)]) -> Result<Box<dyn Rebinding>> {
+        bail!(NOT_SUPPORTED_YET, "listeners");
     }
     fn stop(&self, _: &str) {
         self.running.fetch_sub(1, Ordering::Relaxed);

@@ -204,7 +204,7 @@ fn show_create_table_is_the_references_text() {
   KEY `f` ((upper(`e`))),
   CONSTRAINT `fk` FOREIGN KEY (`p`) REFERENCES `p` (`a`) ON DELETE CASCADE,
   CONSTRAINT `t1_chk_1` CHECK ((`c` > 0))
-) ENGINE=Squall AUTO_INCREMENT=5 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='a table'";
+) ENGINE=InnoDB AUTO_INCREMENT=5 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='a table'";
     root.check(&[("SHOW CREATE TABLE t1", expected)]);
     // The shown text creates the same table again.
     let text = expected.strip_prefix("t1|").expect("a name");

@@ -81,6 +81,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         | Statement::Call(_) => PLAIN,
         Statement::LoadData(_) => counted(Counter::LOAD),
         Statement::Explain(_) => counted(Counter::EXPLAIN),
+        // The statement inside counts.
+        Statement::Profile(_) => PLAIN,
         // Definitions.
         Statement::CreateDatabase(_) => defines(Counter::CREATE_DB),
         Statement::AlterDatabase(_) => defines(Counter::ALTER_DB),

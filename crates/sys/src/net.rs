@@ -54,6 +54,40 @@ impl Listener {
         Ok(Listener::Tcp(listener))
     }
 
+    /// Binds a TCP socket whose address may overlap those of `others`, this process's own listeners, as all addresses and one of them do. Afterwards
+    /// no other process gets the address by chance; one of the same user that asks for sharing can.
+    ///
+    /// # Errors
+    /// The address is in use by another process, or not ours.
+    pub fn tcp_beside(address: SocketAddr, others: &[&Listener]) -> io::Result<Listener> {
+        use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+        if simulation::current().is_some() {
+            return Listener::tcp(address);
+        }
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        // Both sides have to allow it while the new one binds and begins to listen.
+        let share = |is_shared: bool| -> io::Result<()> {
+            for other in others {
+                if let Listener::Tcp(other) = other {
+                    sockopt::set_socket_reuseport(other, is_shared)?;
+                }
+            }
+            Ok(sockopt::set_socket_reuseport(&socket, is_shared)?)
+        };
+        let bound = share(true)
+            .and_then(|()| Ok(net::bind(&socket, &address)?))
+            .and_then(|()| Ok(net::listen(&socket, BACKLOG)?));
+        share(false)?;
+        bound?;
+        Ok(Listener::Tcp(TcpListener::from(socket)))
+    }
+
     /// Binds a UNIX socket; a socket file without a listener is replaced.
     ///
     /// # Errors

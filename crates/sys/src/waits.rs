@@ -99,6 +99,16 @@ impl Totals {
         self.0[wait as usize]
     }
 
+    /// How many have ended, of all kinds.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|total| total.count).sum()
+    }
+
+    /// The kinds that something was waited for, with their totals.
+    pub fn kinds(&self) -> impl Iterator<Item = (Wait, Total)> {
+        Wait::ALL.into_iter().map(|wait| (wait, self.of(wait))).filter(|(_, total)| total.count > 0)
+    }
+
     /// The waits since `earlier` of the same thread.
     #[must_use]
     pub fn since(&self, earlier: &Totals) -> Totals {
@@ -339,6 +349,18 @@ impl Slot {
 /// The calling thread's waits so far.
 pub fn mine() -> Totals {
     own().map_or(Totals::default(), Slot::totals)
+}
+
+/// Nanoseconds that the calling thread has waited so far, for each of these kinds.
+pub fn mine_nanos<const N: usize>(kinds: [Wait; N]) -> [u64; N] {
+    let nanos = |slot: &Slot| kinds.map(|kind| slot.nanos[kind as usize].load(Ordering::Relaxed));
+    own().map_or([0; N], nanos)
+}
+
+/// How many of the calling thread's waits have ended.
+pub fn mine_ended() -> u64 {
+    let count = |slot: &Slot| slot.counts.iter().map(|one| one.load(Ordering::Relaxed)).sum();
+    own().map_or(0, count)
 }
 
 /// All threads that have slots.

@@ -256,7 +256,7 @@ impl FunctionRef {
     }
 }
 
-/// The aggregates of the grammar.
+/// The aggregates of the grammar, and those of plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AggregateRole {
     Count,
@@ -276,6 +276,8 @@ pub enum AggregateRole {
     JsonObjectAgg,
     StCollect,
     AnyValue,
+    /// None of the grammar's: a call is recognised by its name.
+    Named,
 }
 
 /// An aggregate function of the registry, as a plan names it.

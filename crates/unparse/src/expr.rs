@@ -412,6 +412,7 @@ impl Printer<'_> {
             Some(VarScope::Session) => "session.",
             Some(VarScope::Persist) => "persist.",
             Some(VarScope::PersistOnly) => "persist_only.",
+            Some(VarScope::System) => "system.",
         });
         if let Some(component) = &variable.component {
             self.ident(component);
@@ -449,6 +450,9 @@ impl Printer<'_> {
             }
         }
         self.s(")");
+        if let Some(over) = &call.over {
+            self.over(over);
+        }
     }
 
     /// A quoted name stays quoted: without quotes it may be a keyword, like MIN.

@@ -26,7 +26,10 @@ pub(crate) fn default_value(definition: &Definition) -> Value {
 }
 
 /// A value from an option, a persisted text or the table's default: numbers may have a unit K, M, G, T.
-pub(crate) fn from_option(definition: &Definition, text: &str) -> Result<Value> {
+///
+/// # Errors
+/// As `convert`.
+pub fn from_option(definition: &Definition, text: &str) -> Result<Value> {
     let nullable = matches!(definition.kind, Kind::NullableText | Kind::NullableCharset);
     if nullable && text.eq_ignore_ascii_case("NULL") {
         return Ok(Value::Null);

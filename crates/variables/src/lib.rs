@@ -5,6 +5,7 @@
 //! Must not know statements, sessions or privileges: SET, in `session`, checks the right to change a variable.
 
 mod convert;
+mod effect;
 mod gtid;
 mod settings;
 mod table_global;
@@ -22,7 +23,8 @@ use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use types::{DataType, TypeKind, Value};
 
-pub use convert::{convert, display_text, shown};
+pub use convert::{convert, display_text, from_option, shown};
+pub use effect::{Effect, Memory, effect, is_persistable, memory, operator_bytes, range, unit};
 pub use gtid::is_gtid_purged;
 pub use plugin_api::PluginVariable;
 pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};
@@ -190,12 +192,8 @@ pub fn start_options() -> Vec<StartOption> {
         is_flag: definition.kind == Kind::Bool,
     };
     let settable = |(_, definition): &(VariableId, &'static Definition)| {
-        let fact = definition.name.starts_with("have_")
-            || definition.name.starts_with("version")
-            || matches!(
-                definition.name,
-                "license" | "hostname" | "protocol_version" | "gtid_purged"
-            );
+        // The set of a loaded dump is given by SET.
+        let fact = effect(definition) == Effect::Fact || definition.name == "gtid_purged";
         definition.scope != Scope::Session && definition.source == Source::Stored && !fact
     };
     definitions.iter().filter(settable).map(option).collect()
@@ -262,11 +260,38 @@ impl Origin {
     }
 }
 
+/// Who changed a global value, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Microseconds since 1970 UTC.
+    pub micros: i64,
+    /// Name of the user.
+    pub user: Box<str>,
+    /// The host that the user came from.
+    pub host: Box<str>,
+}
+
+/// Where a global value came from, and who set it; `None` when no statement did.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// Where it came from.
+    pub origin: Origin,
+    /// The last SET of it.
+    pub changed: Option<Arc<Changed>>,
+}
+
+impl Provenance {
+    /// A value that no statement set.
+    pub fn of(origin: Origin) -> Provenance {
+        Provenance { origin, changed: None }
+    }
+}
+
 /// One version of all global values.
 #[derive(Clone)]
 pub struct GlobalValues {
     values: Vec<Value>,
-    origins: Vec<Origin>,
+    provenances: Vec<Provenance>,
 }
 
 /// Global values, read without locks.
@@ -327,8 +352,8 @@ impl Globals {
             Some((id, variable.check.clone()?))
         };
         let checks = plugins.iter().filter_map(check).collect();
-        let origins = vec![Origin::Compiled; values.len()];
-        let current = ArcSwap::from_pointee(GlobalValues { values, origins });
+        let provenances = vec![Provenance::of(Origin::Compiled); values.len()];
+        let current = ArcSwap::from_pointee(GlobalValues { values, provenances });
         let known = |name| definitions.find(name).expect("a variable of the table");
         let (read_only, super_read_only) = (known("read_only"), known("super_read_only"));
         let writer = Mutex::new(());
@@ -366,45 +391,62 @@ impl Globals {
         self.definitions.find(name).map_or_else(String::new, |id| as_text(&self.get(id)))
     }
 
-    /// Where the present global value came from.
-    pub fn origin(&self, id: VariableId) -> Origin {
-        self.current.load().origins[id.position()]
+    /// Where the present global value came from, and who set it.
+    pub fn provenance(&self, id: VariableId) -> Provenance {
+        self.current.load().provenances[id.position()].clone()
     }
 
-    /// Asks the variable's plugin whether it takes the value.
+    /// Whether the value's meaning is built, and the variable's plugin takes it.
     ///
     /// # Errors
-    /// The plugin's.
+    /// 1235, the plugin's.
     pub fn check(&self, id: VariableId, value: &Value) -> Result<()> {
+        effect::check_built(self.definitions.get(id), value)?;
         self.checks.get(&id).map_or(Ok(()), |check| check.check(value))
     }
 
-    /// Changes several values in one new version.
-    pub fn set(&self, changes: &[(VariableId, Value)], origin: Origin) {
+    /// Changes several values in one new version: no reader sees some of them without the others.
+    pub fn set(&self, changes: &[(VariableId, Value)], provenance: &Provenance) {
         let _writer = self.writer.lock();
-        self.store(changes, origin);
+        self.store(changes, provenance);
     }
 
-    /// `SET GLOBAL gtid_purged`: `gtid_executed` changes with it. `+` first adds to the set, otherwise it is replaced.
+    /// Changes what `changes` returns in one new version. Nobody else changes values meanwhile, so that it may depend on present ones.
     ///
     /// # Errors
-    /// 1231; 3546 when an added set overlaps the present one or a replacement lacks part of it.
-    pub fn set_gtid_purged(&self, assigned: &str) -> Result<()> {
+    /// That of `changes`; then nothing has changed.
+    pub fn change(
+        &self,
+        provenance: &Provenance,
+        changes: impl FnOnce() -> Result<Vec<(VariableId, Value)>>,
+    ) -> Result<()> {
         let _writer = self.writer.lock();
-        let set = gtid::purged_after(&self.text("gtid_purged"), assigned)?;
-        let value = Value::text(&set.to_string());
-        let known = ["gtid_purged", "gtid_executed"].map(|name| self.definitions.find(name));
-        let changes: Vec<_> = known.into_iter().flatten().map(|id| (id, value.clone())).collect();
-        self.store(&changes, Origin::Dynamic);
+        self.store(&changes()?, provenance);
         Ok(())
     }
 
+    /// The values that `SET GLOBAL gtid_purged` stores: `gtid_executed` changes with it. `+` first adds to the set, otherwise it is replaced. `before` is the value of an earlier assignment of the statement.
+    ///
+    /// # Errors
+    /// 1231; 3546 when an added set overlaps the present one or a replacement lacks part of it.
+    pub fn gtid_purged_after(
+        &self,
+        assigned: &str,
+        before: Option<&str>,
+    ) -> Result<Vec<(VariableId, Value)>> {
+        let present = before.map_or_else(|| self.text("gtid_purged"), str::to_owned);
+        let set = gtid::purged_after(&present, assigned)?;
+        let value = Value::text(&set.to_string());
+        let known = ["gtid_purged", "gtid_executed"].map(|name| self.definitions.find(name));
+        Ok(known.into_iter().flatten().map(|id| (id, value.clone())).collect())
+    }
+
     /// Stores a new version; the caller holds `writer`.
-    fn store(&self, changes: &[(VariableId, Value)], origin: Origin) {
+    fn store(&self, changes: &[(VariableId, Value)], provenance: &Provenance) {
         let mut next = GlobalValues::clone(&self.current.load());
         for (id, value) in changes {
             next.values[id.position()] = value.clone();
-            next.origins[id.position()] = origin;
+            next.provenances[id.position()] = provenance.clone();
             if let Some(follower) = self.followers.get(id) {
                 follower.store(value.clone());
             }
@@ -416,14 +458,14 @@ impl Globals {
     ///
     /// # Errors
     /// 1193, 1231, 1232.
-    pub fn set_option(&self, name: &str, text: &str, origin: Origin) -> Result<()> {
+    pub fn set_option(&self, name: &str, text: &str, provenance: &Provenance) -> Result<()> {
         let name = name.replace('-', "_").to_ascii_lowercase();
         let known = self.definitions.find_known(&name);
         let id = known.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
         let definition = self.definitions.get(id);
         let value = convert::from_option(definition, text)?;
         self.check(id, &value)?;
-        self.set(&[(id, value)], origin);
+        self.set(&[(id, value)], provenance);
         Ok(())
     }
 }

@@ -138,11 +138,10 @@ impl Settings {
                 0 => sys::threads::processors(),
                 degree => degree,
             },
-            operator_memory_bytes: read
-                .number("sort_buffer_size")
-                // A row takes several times its stored bytes in memory.
-                .max(read.number("tmp_table_size").saturating_mul(4))
-                .min(isize::MAX as u64) as usize,
+            operator_memory_bytes: crate::operator_bytes(
+                read.number("sort_buffer_size"),
+                read.number("tmp_table_size"),
+            ) as usize,
             temporary_files: Arc::new(TemporaryFiles::new(
                 Path::new(&read.text("tmpdir")),
                 io_times.clone(),

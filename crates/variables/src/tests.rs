@@ -113,9 +113,11 @@ fn options_may_have_units_and_flags_no_value() {
     let globals = Globals::new();
     let shown = |name: &str| {
         let id = globals.definitions.find(name).expect("known");
-        (display_text(globals.definitions.get(id), &globals.get(id)), globals.origin(id))
+        (display_text(globals.definitions.get(id), &globals.get(id)), globals.provenance(id).origin)
     };
-    let set = |name: &str, text: &str| globals.set_option(name, text, Origin::CommandLine);
+    let set = |name: &str, text: &str| {
+        globals.set_option(name, text, &Provenance::of(Origin::CommandLine))
+    };
     set("max-allowed-packet", "16M").expect("valid");
     assert_eq!(shown("max_allowed_packet"), ("16777216".into(), Origin::CommandLine));
     set("foreign_key_checks", "").expect("valid");
@@ -136,7 +138,7 @@ fn a_session_keeps_the_values_of_its_start_under_its_own() {
     let id = globals.definitions.find("wait_timeout").expect("known");
     let other = globals.definitions.find("lock_wait_timeout").expect("known");
     let mut values = SessionValues::new(&globals);
-    globals.set(&[(id, Value::UInt(7))], Origin::Dynamic);
+    globals.set(&[(id, Value::UInt(7))], &Provenance::of(Origin::Dynamic));
     assert_eq!(values.get(id), &Value::UInt(28_800));
     values.set(id, Value::UInt(5));
     values.set(other, Value::UInt(9));
@@ -201,11 +203,11 @@ fn variables_of_plugins_hide_until_their_plugin_is_loaded() {
     assert!(definitions.find("guest_room").is_none());
     assert!(definitions.iter().all(|(_, definition)| definition.name != "guest_room"));
     // An option may set it all the same, and the plugin sees the value.
-    globals.set_option("guest-room", "12", Origin::CommandLine).unwrap();
+    globals.set_option("guest-room", "12", &Provenance::of(Origin::CommandLine)).unwrap();
     assert_eq!(global.number(), 12);
     definitions.show_plugins(&["guest_room"]);
     let id = definitions.find("GUEST_ROOM").unwrap();
-    globals.set(&[(id, Value::UInt(3))], Origin::Dynamic);
+    globals.set(&[(id, Value::UInt(3))], &Provenance::of(Origin::Dynamic));
     assert_eq!((global.number(), globals.integer("guest_room")), (3, 3));
     definitions.show_plugins(&[]);
     assert!(definitions.find("guest_room").is_none());

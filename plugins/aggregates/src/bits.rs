@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BoundAggregate,
-    Coercion, FunctionContext, Geometries, kit,
+    Accumulator, AggregateBinding, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity,
+    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::{DataType, SqlBytes, Value};
 
@@ -21,7 +21,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::NONE,
         geometries: Geometries::Refused,
         help: "BIT_AND(expr)\nThe bits that are set in all values; all ones without rows.",
-        bind: |_, args, _| bind(args, Operation { neutral: 0xFF, apply: |a, b| a & b }),
+        binding: AggregateBinding::Code(|_, args, _| {
+            bind(args, Operation { neutral: 0xFF, apply: |a, b| a & b })
+        }),
     },
     AggregateFunction {
         name: "BIT_OR",
@@ -31,7 +33,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::NONE,
         geometries: Geometries::Refused,
         help: "BIT_OR(expr)\nThe bits that are set in any value.",
-        bind: |_, args, _| bind(args, Operation { neutral: 0, apply: |a, b| a | b }),
+        binding: AggregateBinding::Code(|_, args, _| {
+            bind(args, Operation { neutral: 0, apply: |a, b| a | b })
+        }),
     },
     AggregateFunction {
         name: "BIT_XOR",
@@ -41,7 +45,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::NONE,
         geometries: Geometries::Refused,
         help: "BIT_XOR(expr)\nThe bits that are set in an odd number of values.",
-        bind: |_, args, _| bind(args, Operation { neutral: 0, apply: |a, b| a ^ b }),
+        binding: AggregateBinding::Code(|_, args, _| {
+            bind(args, Operation { neutral: 0, apply: |a, b| a ^ b })
+        }),
     },
 ];
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use errors::{ErrorCode, Result};
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
-    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
+    Accumulator, AggregateBinding, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity,
+    BindContext, BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::{CollationId, SqlBytes, TypeKind, Value};
 
@@ -20,7 +20,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[AggregateFunction {
     numbers: Arguments::NONE,
     geometries: Geometries::Taken,
     help: "GROUP_CONCAT([DISTINCT] expr, ... [ORDER BY ...] [SEPARATOR str])\nThe values of a group joined with a separator.",
-    bind,
+    binding: AggregateBinding::Code(bind),
 }];
 
 struct Concatenation {

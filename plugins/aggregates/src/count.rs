@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use errors::Result;
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
-    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
+    Accumulator, AggregateBinding, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity,
+    BindContext, BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::Value;
 
@@ -17,7 +17,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[AggregateFunction {
     numbers: Arguments::NONE,
     geometries: Geometries::Taken,
     help: "COUNT(*) | COUNT([DISTINCT] expr, ...)\nThe number of rows, or of rows in which no expr is NULL.",
-    bind,
+    binding: AggregateBinding::Code(bind),
 }];
 
 #[derive(Default)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use charset::Collation;
 use errors::Result;
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
-    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
+    Accumulator, AggregateBinding, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity,
+    BindContext, BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::{TypeKind, Value};
 
@@ -20,7 +20,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::NONE,
         geometries: Geometries::Refused,
         help: "MIN([DISTINCT] expr)\nThe smallest value; NULL without rows.",
-        bind: |ctx, args, _| bind(ctx, args, Some(Ordering::Less)),
+        binding: AggregateBinding::Code(|ctx, args, _| bind(ctx, args, Some(Ordering::Less))),
     },
     AggregateFunction {
         name: "MAX",
@@ -30,7 +30,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::NONE,
         geometries: Geometries::Refused,
         help: "MAX([DISTINCT] expr)\nThe largest value; NULL without rows.",
-        bind: |ctx, args, _| bind(ctx, args, Some(Ordering::Greater)),
+        binding: AggregateBinding::Code(|ctx, args, _| bind(ctx, args, Some(Ordering::Greater))),
     },
     AggregateFunction {
         name: "ANY_VALUE",
@@ -40,7 +40,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::NONE,
         geometries: Geometries::Taken,
         help: "ANY_VALUE(expr)\nThe value of one of the rows.",
-        bind: |ctx, args, _| bind(ctx, args, None),
+        binding: AggregateBinding::Code(|ctx, args, _| bind(ctx, args, None)),
     },
 ];
 

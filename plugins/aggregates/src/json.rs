@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BoundAggregate,
-    Coercion, FunctionContext, Geometries, kit,
+    Accumulator, AggregateBinding, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity,
+    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::json::JsonObject;
 use types::{DataType, JsonValue, Value};
@@ -23,7 +23,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::NONE,
         geometries: Geometries::Refused,
         help: "JSON_ARRAYAGG(col_or_expr)\nThe values of a group as a JSON array.",
-        bind: |_, args, _| Ok(bind_array(args)),
+        binding: AggregateBinding::Code(|_, args, _| Ok(bind_array(args))),
     },
     AggregateFunction {
         name: "JSON_OBJECTAGG",
@@ -33,7 +33,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::NONE,
         geometries: Geometries::Refused,
         help: "JSON_OBJECTAGG(key, value)\nThe pairs of a group as a JSON object; the last value of a key stays.",
-        bind: |_, args, _| Ok(bind_object(args)),
+        binding: AggregateBinding::Code(|_, args, _| Ok(bind_object(args))),
     },
 ];
 

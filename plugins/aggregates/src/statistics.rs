@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use errors::Result;
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, Arguments, Arity, BoundAggregate, Coercion,
-    FunctionContext, Geometries, kit,
+    Accumulator, AggregateBinding, AggregateFunction, AggregateRole, Arguments, Arity,
+    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::{DataType, Value};
 
@@ -18,7 +18,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::ALL,
         geometries: Geometries::Refused,
         help: "STDDEV_POP(expr)\nThe standard deviation of the population.",
-        bind: |_, _, _| Ok(bind(Kind { sample: false, root: true })),
+        binding: AggregateBinding::Code(|_, _, _| Ok(bind(Kind { sample: false, root: true }))),
     },
     AggregateFunction {
         name: "STDDEV_SAMP",
@@ -28,7 +28,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::ALL,
         geometries: Geometries::Refused,
         help: "STDDEV_SAMP(expr)\nThe standard deviation of the sample; NULL for one row.",
-        bind: |_, _, _| Ok(bind(Kind { sample: true, root: true })),
+        binding: AggregateBinding::Code(|_, _, _| Ok(bind(Kind { sample: true, root: true }))),
     },
     AggregateFunction {
         name: "VAR_POP",
@@ -38,7 +38,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::ALL,
         geometries: Geometries::Refused,
         help: "VAR_POP(expr)\nThe variance of the population.",
-        bind: |_, _, _| Ok(bind(Kind { sample: false, root: false })),
+        binding: AggregateBinding::Code(|_, _, _| Ok(bind(Kind { sample: false, root: false }))),
     },
     AggregateFunction {
         name: "VAR_SAMP",
@@ -48,7 +48,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::ALL,
         geometries: Geometries::Refused,
         help: "VAR_SAMP(expr)\nThe variance of the sample; NULL for one row.",
-        bind: |_, _, _| Ok(bind(Kind { sample: true, root: false })),
+        binding: AggregateBinding::Code(|_, _, _| Ok(bind(Kind { sample: true, root: false }))),
     },
 ];
 

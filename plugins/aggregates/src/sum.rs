@@ -5,8 +5,8 @@ use std::sync::Arc;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, number_class};
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
-    BoundAggregate, Coercion, FunctionContext, Geometries,
+    Accumulator, AggregateBinding, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity,
+    BindContext, BoundAggregate, Coercion, FunctionContext, Geometries,
 };
 use types::{DataType, Decimal, NOT_FIXED_DECIMALS, TypeKind, Value};
 
@@ -26,7 +26,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::ALL,
         geometries: Geometries::Refused,
         help: "SUM([DISTINCT] expr)\nThe sum; NULL without rows.",
-        bind: |ctx, args, _| bind(ctx, args, Kind::Sum),
+        binding: AggregateBinding::Code(|ctx, args, _| bind(ctx, args, Kind::Sum)),
     },
     AggregateFunction {
         name: "AVG",
@@ -36,7 +36,7 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         numbers: Arguments::ALL,
         geometries: Geometries::Refused,
         help: "AVG([DISTINCT] expr)\nThe average; NULL without rows.",
-        bind: |ctx, args, _| bind(ctx, args, Kind::Average),
+        binding: AggregateBinding::Code(|ctx, args, _| bind(ctx, args, Kind::Average)),
     },
 ];
 

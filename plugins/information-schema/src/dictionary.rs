@@ -17,15 +17,28 @@ pub fn global_variables(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for variable in ctx.variables().iter().filter(|variable| variable.global.is_some()) {
+        let (least, greatest) = variable.range.as_ref().map_or((None, None), both);
+        let changed = variable.changed.as_ref();
         emit(&[
             Value::text(&variable.name),
             optional(variable.global.as_deref()),
-            yes_no(!variable.dynamic),
+            optional(variable.unit),
+            optional(least),
+            optional(greatest),
+            Value::text(variable.effect),
+            yes_no(variable.needs_restart),
             Value::text(variable.source),
+            optional(variable.persisted.as_deref()),
+            changed.map_or(Value::Null, |by| time(by.micros)),
+            changed.map_or(Value::Null, |by| Value::text(&format!("{}@{}", by.user, by.host))),
             Value::text(variable.description),
         ])?;
     }
     Ok(())
+}
+
+fn both((least, greatest): &(String, String)) -> (Option<&str>, Option<&str>) {
+    (Some(least), Some(greatest))
 }
 
 /// `SESSION_VARIABLES`.

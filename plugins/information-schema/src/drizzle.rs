@@ -94,7 +94,7 @@ pub fn tables(
                 "VIEW" => "VIEW",
                 _ => "FUNCTION",
             }),
-            optional(table.engine.as_deref()),
+            optional(table.kept_by.as_deref()),
             Value::text(&table.row_format),
             Value::text(&table.collation),
             time(table.created_micros),

@@ -30,6 +30,11 @@ pub fn time(unix_micros: i64) -> Value {
     Value::DateTime(DateTime::from_unix_micros(seconds).unwrap_or(DateTime::ZERO))
 }
 
+/// The same with its microseconds.
+pub fn exact_time(unix_micros: i64) -> Value {
+    Value::DateTime(DateTime::from_unix_micros(unix_micros).unwrap_or(DateTime::ZERO))
+}
+
 /// The catalog's name, as every table of `information_schema` shows it.
 pub fn catalog() -> Value {
     Value::text("def")

@@ -7,7 +7,7 @@ use plugin_api::{
 };
 use types::Value;
 
-use crate::row::{Emit, optional, yes_no};
+use crate::row::{Emit, exact_time, optional, yes_no};
 
 /// `CHARACTER_SETS`.
 pub fn character_sets(
@@ -343,29 +343,38 @@ pub fn variables_info(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for variable in ctx.variables() {
-        // Path, limits, time and account of the last change are not kept.
+        // Whole numbers, also of variables with fractions.
+        let whole = |limit: &str| Value::text(limit.split('.').next().unwrap_or(limit));
+        let (least, greatest) = match &variable.range {
+            Some((least, greatest)) => (whole(least), whole(greatest)),
+            None => (Value::text("0"), Value::text("0")),
+        };
+        let changed = variable.changed.as_ref();
         emit(&[
             Value::text(&variable.name),
             Value::text(variable.source),
+            // Kept values are in the dictionary, not in a file.
             Value::text(""),
-            Value::text("0"),
-            Value::text("0"),
-            Value::Null,
-            Value::Null,
-            Value::Null,
+            least,
+            greatest,
+            changed.map_or(Value::Null, |by| exact_time(by.micros)),
+            changed.map_or(Value::Null, |by| Value::text(&by.user)),
+            changed.map_or(Value::Null, |by| Value::text(&by.host)),
         ])?;
     }
     Ok(())
 }
 
-/// `performance_schema.persisted_variables`.
+/// `performance_schema.persisted_variables`: what later starts use.
 pub fn persisted_variables(
     ctx: &dyn InformationContext,
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for variable in ctx.variables().iter().filter(|variable| variable.source == "PERSISTED") {
-        emit(&[Value::text(&variable.name), optional(variable.global.as_deref())])?;
+    for variable in ctx.variables() {
+        if let Some(kept) = &variable.persisted {
+            emit(&[Value::text(&variable.name), Value::text(kept)])?;
+        }
     }
     Ok(())
 }

@@ -13,11 +13,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use plugin_api::{Listener, ListenerContext, RunningListener, cannot_listen};
+use plugin_api::variable::{as_text, as_u64};
+use plugin_api::{Listener, ListenerContext, Rebinding, RunningListener, cannot_listen};
+use sys::sync::Mutex;
 use sys::threads::Thread;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use types::Value;
 
 use crate::call::Incoming;
 use crate::finish::{self, Origin};
@@ -27,7 +31,7 @@ use crate::outlet::{Answered, ClientGuard, Started, Starter, Waiting};
 use crate::quick;
 use crate::reply::Reply;
 use crate::routes;
-use crate::settings::Settings;
+use crate::settings::{BIND_ADDRESS_NAME, PORT_NAME, Settings};
 
 /// Threads that read and write sockets besides those that may run a statement meanwhile.
 const IO_THREADS: usize = 1;
@@ -35,6 +39,8 @@ const IO_THREADS: usize = 1;
 const STATEMENT_STACK_BYTES: usize = 8 << 20;
 /// Connections at one time.
 const CONNECTIONS_MAX: usize = 1024;
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
 /// How long a client may take for the head of a request, and for its body.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 const BODY_WITHIN: Duration = Duration::from_secs(30);
@@ -68,62 +74,149 @@ impl Listener for JsonServer {
             .enable_time()
             .build()
             .map_err(Error::internal)?;
-        let bound = runtime.block_on(TcpListener::bind(address));
-        let listener = bound
-            .map_err(|error| cannot_listen("json_server", &address, "json_server_port", &error))?;
-        let port = listener.local_addr().map_err(Error::internal)?.port();
+        let (listener, port) = bind(&runtime, address)?;
         let gateway = Gateway::new(ctx.sessions, self.settings.clone(), quick_max)
             .map_err(Error::internal)?;
         let gateway = Arc::new(gateway);
         let (stop, stopped) = watch::channel(false);
         let (kept_up, until) = (gateway.clone(), stopped.clone());
         runtime.spawn_blocking(move || keep_up(&kept_up, until));
-        runtime.spawn(accept(listener, gateway.clone(), stopped));
+        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let accepting = runtime.spawn(accept(listener, gateway.clone(), room.clone(), stopped));
+        let present = Mutex::new(Present { address, port, accepting });
         let (watched, handle) = (gateway.clone(), runtime.handle().clone());
         let watch = move || watched.quick.watch(&handle);
         let watch = sys::threads::spawn("json-watch", watch).map_err(Error::internal)?;
         tracing::info!(%address, "json_server listens");
-        Ok(Box::new(Running { runtime, gateway, stop, port, watch }))
+        let shared = Arc::new(Shared { gateway, room, stop, present });
+        let settings = self.settings.clone();
+        Ok(Box::new(Running { runtime, settings, shared, watch }))
     }
 }
 
 impl JsonServer {
     fn address(&self) -> Result<SocketAddr> {
-        let text = self.settings.bind_address.text();
-        let ip: IpAddr = text
-            .parse()
-            .map_err(|_| errors::err!(WRONG_VALUE_FOR_VAR, "json_server_bind_address", text))?;
-        let port = u16::try_from(self.settings.port.number()).map_err(Error::internal)?;
-        Ok(SocketAddr::new(ip, port))
+        let settings = &self.settings;
+        address_of(&settings.bind_address.text(), settings.port.number())
     }
+}
+
+fn address_of(ip: &str, port: u64) -> Result<SocketAddr> {
+    let wrong = |_| errors::err!(WRONG_VALUE_FOR_VAR, BIND_ADDRESS_NAME, ip);
+    let ip: IpAddr = ip.parse().map_err(wrong)?;
+    Ok(SocketAddr::new(ip, u16::try_from(port).map_err(Error::internal)?))
+}
+
+/// Binds and listens; a thread of a runtime may call it.
+fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, u16)> {
+    let _entered = runtime.enter();
+    let bound = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4(),
+            SocketAddr::V6(_) => TcpSocket::new_v6(),
+        }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
+        let port = listener.local_addr()?.port();
+        Ok((listener, port))
+    };
+    bound()
+        .map_err(|error: std::io::Error| cannot_listen("json_server", &address, PORT_NAME, &error))
 }
 
 struct Running {
     runtime: Runtime,
-    gateway: Arc<Gateway>,
-    stop: watch::Sender<bool>,
-    port: u16,
+    settings: Settings,
+    shared: Arc<Shared>,
     watch: Thread,
+}
+
+/// What accepting connections needs, whatever the address.
+struct Shared {
+    gateway: Arc<Gateway>,
+    room: Arc<Semaphore>,
+    stop: watch::Sender<bool>,
+    present: Mutex<Present>,
+}
+
+/// Where the server listens.
+struct Present {
+    address: SocketAddr,
+    port: u16,
+    accepting: JoinHandle<()>,
 }
 
 impl RunningListener for Running {
     fn port(&self) -> Option<u16> {
-        Some(self.port)
+        Some(self.shared.present.lock().port)
+    }
+
+    fn rebind(&self, settings: &[(&'static str, Value)]) -> Result<Option<Box<dyn Rebinding>>> {
+        let own = |wanted: &str| settings.iter().find(|(name, _)| *name == wanted);
+        let (ip, port) = (own(BIND_ADDRESS_NAME), own(PORT_NAME));
+        if ip.is_none() && port.is_none() {
+            return Ok(None);
+        }
+        let present = self.shared.present.lock();
+        let ip = ip.map_or_else(|| self.settings.bind_address.text(), |(_, ip)| as_text(ip));
+        let port = port.map_or(u64::from(present.port), |(_, port)| as_u64(port));
+        let address = address_of(&ip, port)?;
+        let is_same = address.ip() == present.address.ip() && address.port() == present.port;
+        let new = if is_same { None } else { Some(bind(&self.runtime, address)?) };
+        let port = new.as_ref().map_or(present.port, |(_, port)| *port);
+        let listener = new.map(|(listener, _)| listener);
+        let settings = settings.to_vec();
+        let (shared, handle) = (self.shared.clone(), self.runtime.handle().clone());
+        Ok(Some(Box::new(Rebound { shared, handle, listener, address, port, settings })))
     }
 
     fn stop(self: Box<Self>, grace: Duration) {
-        let _ = self.stop.send(true);
-        self.runtime.block_on(async {
+        let Running { runtime, shared, watch, .. } = *self;
+        let _ = shared.stop.send(true);
+        runtime.block_on(async {
             // Connections hold a receiver each: the last one to end drops the last receiver.
-            let _ = tokio::time::timeout(grace, self.stop.closed()).await;
+            let _ = tokio::time::timeout(grace, shared.stop.closed()).await;
         });
         // What still runs now ends by error 1053 or 1317.
-        self.gateway.kill_active();
-        self.gateway.quick.stop();
-        self.watch.join();
-        self.runtime.shutdown_timeout(Duration::from_secs(5));
-        self.gateway.held.end_idle(Duration::ZERO);
-        self.gateway.idle.clear();
+        shared.gateway.kill_active();
+        shared.gateway.quick.stop();
+        watch.join();
+        runtime.shutdown_timeout(Duration::from_secs(5));
+        shared.gateway.held.end_idle(Duration::ZERO);
+        shared.gateway.idle.clear();
+    }
+}
+
+/// An address that is bound beside the present one; no listener when it is that.
+struct Rebound {
+    shared: Arc<Shared>,
+    handle: Handle,
+    listener: Option<TcpListener>,
+    address: SocketAddr,
+    port: u16,
+    settings: Vec<(&'static str, Value)>,
+}
+
+impl Rebinding for Rebound {
+    fn bound(&self) -> Vec<(&'static str, Value)> {
+        let as_bound = |(name, value): &(&'static str, Value)| match *name {
+            PORT_NAME => Some((*name, Value::UInt(u64::from(self.port)))),
+            BIND_ADDRESS_NAME => Some((*name, value.clone())),
+            _ => None,
+        };
+        self.settings.iter().filter_map(as_bound).collect()
+    }
+
+    fn adopt(self: Box<Self>) {
+        let Some(listener) = self.listener else { return };
+        let Shared { gateway, room, stop, present } = &*self.shared;
+        let next = accept(listener, gateway.clone(), room.clone(), stop.subscribe());
+        let accepting = self.handle.spawn(next);
+        let next = Present { address: self.address, port: self.port, accepting };
+        // Only its listener ends with it: each connection is a task of its own.
+        std::mem::replace(&mut *present.lock(), next).accepting.abort();
+        tracing::info!(address = %self.address, "json_server listens");
     }
 }
 
@@ -141,8 +234,12 @@ fn keep_up(gateway: &Gateway, mut stopped: watch::Receiver<bool>) {
     }
 }
 
-async fn accept(listener: TcpListener, gateway: Arc<Gateway>, mut stopped: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+async fn accept(
+    listener: TcpListener,
+    gateway: Arc<Gateway>,
+    room: Arc<Semaphore>,
+    mut stopped: watch::Receiver<bool>,
+) {
     loop {
         let permit = room.clone().acquire_owned();
         let accepted = tokio::select! {

@@ -22,18 +22,25 @@ pub struct Settings {
     pub allowed_origins: GlobalValue,
 }
 
+/// The setting of the port.
+pub(crate) const PORT_NAME: &str = "json_server_port";
+/// The setting of the address.
+pub(crate) const BIND_ADDRESS_NAME: &str = "json_server_bind_address";
+
 const PORT: Definition = Definition::fixed(
-    "json_server_port",
+    PORT_NAME,
     uint(0, 65535),
     "8086",
     "TCP port of the JSON server; 0 picks one.",
-);
+)
+.rebound();
 const BIND_ADDRESS: Definition = Definition::fixed(
-    "json_server_bind_address",
+    BIND_ADDRESS_NAME,
     Kind::Text,
     "127.0.0.1",
     "IP address that the JSON server listens on.",
-);
+)
+.rebound();
 const SCHEMA: Definition = Definition::global(
     "json_server_schema",
     Kind::Text,

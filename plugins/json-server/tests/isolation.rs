@@ -99,6 +99,21 @@ fn nothing_of_a_request_is_seen_by_the_next() {
 }
 
 #[test]
+fn seeds_of_random_numbers_do_not_outlive_their_request() {
+    let machine = prepared();
+    let mut client = machine.client();
+    // The first number after them is 5 / 2^30.
+    let given = "SET rand_seed1 = 1, rand_seed2 = 2";
+    let small = "SELECT ?, RAND() < 1e-8";
+    for _ in 0..6 {
+        let both = client.sql(&format!("{given}; SELECT RAND() < 1e-8"));
+        assert_eq!(both["results"][1]["rows"], json!([[1]]), "{both}");
+        client.sql(given);
+        assert_eq!(*rows(&with_parameter(&mut client, small, json!(1))), json!([[1, 0]]));
+    }
+}
+
+#[test]
 fn what_a_statement_with_parameters_leaves_is_gone_too() {
     let machine = prepared();
     let mut client = machine.client();

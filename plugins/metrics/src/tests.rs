@@ -107,9 +107,9 @@ fn end(elapsed_micros: u64) -> StatementEnd<'static> {
 
 fn metrics() -> Metrics {
     let times = Arc::new(StatementTimes::new(GlobalValue::default()));
-    times.count("SELECT", &end(30));
-    times.count("SELECT", &end(90_000_000));
-    times.count("GRANT", &end(1_000));
+    times.count(b"SELECT", &end(30));
+    times.count(b"SELECT", &end(90_000_000));
+    times.count(b"GRANT", &end(1_000));
     Metrics { is_public: GlobalValue::default(), times, waits: Waits::default() }
 }
 

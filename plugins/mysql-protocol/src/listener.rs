@@ -1,4 +1,4 @@
-//! The listener: binds, accepts, spreads connections over reactors, stops.
+//! The listener: binds, accepts, spreads connections over reactors, binds other addresses while it runs, stops.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use errors::{Error, Result, err};
-use plugin_api::{Listener, ListenerContext, RunningListener, cannot_listen};
+use plugin_api::{Listener, ListenerContext, Rebinding, RunningListener, cannot_listen};
 use sys::blocking::{Pool, PoolOptions};
 use sys::clock::monotonic;
 use sys::io_times::IoTimes;
 use sys::net::{Poller, Stream, Waker};
+use sys::sync::{Condvar, Mutex};
 use sys::threads::Thread;
+use types::Value;
 use wire::{Capabilities, ErrPacket, begin_packet, finish_packet};
 
 use crate::connection::{Connection, Server};
@@ -22,6 +24,12 @@ use crate::tls;
 
 /// Threads that may wait inside statements, in addition to one for each allowed connection.
 const SPARE_THREADS: usize = 64;
+/// The waker's token in the acceptor's poller; those of sockets begin after it.
+const WAKER: usize = 0;
+/// How long a change of addresses waits for the acceptor.
+const ADOPT_WITHIN: Duration = Duration::from_secs(5);
+/// The settings that say where it listens.
+const OWN_SETTINGS: [&str; 3] = ["port", "bind_address", "socket"];
 /// How long the acceptor pauses when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -49,46 +57,94 @@ impl Listener for MysqlProtocol {
 }
 
 fn start(ctx: &ListenerContext, server: Arc<Server>) -> Result<Running> {
-    let listeners = bind(ctx)?;
-    let port = listeners.iter().find_map(|listener| listener.local_address()).map(|a| a.port());
-    let poller = Poller::new().map_err(Error::internal)?;
-    let waker = poller.waker(listeners.len()).map_err(Error::internal)?;
-    for (token, listener) in listeners.iter().enumerate() {
-        poller.add_listener(listener, token).map_err(Error::internal)?;
-    }
+    let bound = bind(ctx, &[])?;
+    let mut poller = Poller::new().map_err(Error::internal)?;
+    let waker = poller.waker(WAKER).map_err(Error::internal)?;
+    let mut accepting = Accepting::default();
+    accepting.change_to(bound.clone(), &mut poller).map_err(Error::internal)?;
     let (pool, inboxes) = start_reactors(ctx, &server).map_err(Error::internal)?;
-    let stopping = Arc::new(AtomicBool::new(false));
+    let shared = Arc::new(Shared {
+        waker,
+        stopping: AtomicBool::new(false),
+        next: Mutex::new(None),
+        adopted: Condvar::new(),
+        present: Mutex::new(Present { context: ctx.clone(), bound }),
+    });
     let acceptor = Acceptor {
-        listeners,
+        accepting,
         poller,
         server,
         inboxes: inboxes.clone(),
         next_inbox: AtomicUsize::new(0),
-        stopping: stopping.clone(),
+        shared: shared.clone(),
     };
     let thread = sys::threads::spawn("mysql-accept", move || acceptor.run());
     let thread = thread.map_err(Error::internal)?;
-    let socket = ctx.socket.clone();
-    Ok(Running { port, socket, pool, inboxes, stopping, waker, thread })
+    Ok(Running { pool, inboxes, shared, thread })
 }
 
-fn bind(ctx: &ListenerContext) -> Result<Vec<sys::net::Listener>> {
-    let mut listeners = Vec::new();
+/// The place where a socket listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// A socket that listens.
+#[derive(Clone)]
+struct Bound {
+    place: Place,
+    listener: Arc<sys::net::Listener>,
+}
+
+/// Binds all addresses of the context, apart from those that `kept` has bound.
+fn bind(ctx: &ListenerContext, kept: &[Bound]) -> Result<Vec<Bound>> {
+    let mut all = Vec::new();
     let mut port = ctx.port;
     for address in &ctx.bind_addresses {
         let address = SocketAddr::new(*address, port);
-        let listener = sys::net::Listener::tcp(address)
-            .map_err(|error| cannot_listen("mysql", &address, "port", &error))?;
-        // With port 0 the first address picks the port, and the others use the same.
-        port = listener.local_address().map_or(port, |bound| bound.port());
-        listeners.push(listener);
+        let bound = match kept.iter().find(|bound| bound.place == Place::Tcp(address)) {
+            Some(bound) => bound.clone(),
+            None => {
+                let listener = bind_tcp(address, kept)
+                    .map_err(|error| cannot_listen("mysql", &address, "port", &error))?;
+                let address = listener.local_address().unwrap_or(address);
+                Bound { place: Place::Tcp(address), listener: Arc::new(listener) }
+            }
+        };
+        if let Place::Tcp(address) = bound.place {
+            // With port 0 the first address picks the port, and the others use the same.
+            port = address.port();
+        }
+        all.push(bound);
     }
     if let Some(path) = &ctx.socket {
-        let listener = sys::net::Listener::unix(path)
-            .map_err(|error| cannot_listen("mysql", &path.display(), "socket", &error))?;
-        listeners.push(listener);
+        let place = Place::Unix(path.clone());
+        let bound = match kept.iter().find(|bound| bound.place == place) {
+            Some(bound) => bound.clone(),
+            None => {
+                let listener = sys::net::Listener::unix(path)
+                    .map_err(|error| cannot_listen("mysql", &path.display(), "socket", &error))?;
+                Bound { place, listener: Arc::new(listener) }
+            }
+        };
+        all.push(bound);
     }
-    Ok(listeners)
+    Ok(all)
+}
+
+/// All addresses and one of them overlap when they have the same port: then the listeners have to share it for a moment.
+fn bind_tcp(address: SocketAddr, kept: &[Bound]) -> io::Result<sys::net::Listener> {
+    let has_same_port = |bound: &&Bound| match bound.place {
+        Place::Tcp(other) => other.port() == address.port(),
+        Place::Unix(_) => false,
+    };
+    let others = kept.iter().filter(has_same_port).map(|bound| &*bound.listener);
+    let others: Vec<&sys::net::Listener> = others.collect();
+    match others.is_empty() {
+        true => sys::net::Listener::tcp(address),
+        false => sys::net::Listener::tcp_beside(address, &others),
+    }
 }
 
 type Reactors = (Pool<ConnectionReactor>, Vec<Arc<Inbox>>);
@@ -111,20 +167,72 @@ fn start_reactors(ctx: &ListenerContext, server: &Arc<Server>) -> io::Result<Rea
     Ok((Pool::start(reactors, options)?, inboxes))
 }
 
+/// What the acceptor's thread shares with those that change or stop it.
+struct Shared {
+    waker: Waker,
+    stopping: AtomicBool,
+    /// The sockets to accept from instead of the present ones.
+    next: Mutex<Option<Vec<Bound>>>,
+    /// `next` was taken.
+    adopted: Condvar,
+    present: Mutex<Present>,
+}
+
+/// Where the listener listens.
+struct Present {
+    context: ListenerContext,
+    bound: Vec<Bound>,
+}
+
+/// The sockets that the acceptor accepts from, with their tokens in its poller.
+#[derive(Default)]
+struct Accepting {
+    sockets: Vec<(usize, Bound)>,
+    last_token: usize,
+}
+
+impl Accepting {
+    /// Accepts from these sockets; those that it accepted from before stay registered. Returns the others.
+    fn change_to(&mut self, next: Vec<Bound>, poller: &mut Poller) -> io::Result<Vec<Bound>> {
+        let mut sockets = Vec::with_capacity(next.len());
+        for bound in next {
+            let is_same =
+                |(_, known): &&(usize, Bound)| Arc::ptr_eq(&known.listener, &bound.listener);
+            let token = match self.sockets.iter().find(is_same) {
+                Some((token, _)) => *token,
+                None => {
+                    self.last_token += 1;
+                    poller.add_listener(&bound.listener, self.last_token)?;
+                    self.last_token
+                }
+            };
+            sockets.push((token, bound));
+        }
+        let mut left = std::mem::replace(&mut self.sockets, sockets);
+        left.retain(|(token, _)| self.sockets.iter().all(|(kept, _)| kept != token));
+        Ok(left.into_iter().map(|(_, bound)| bound).collect())
+    }
+
+    fn by_token(&self, token: usize) -> Option<Arc<sys::net::Listener>> {
+        let socket = self.sockets.iter().find(|(known, _)| *known == token);
+        socket.map(|(_, bound)| bound.listener.clone())
+    }
+}
+
 struct Acceptor {
-    listeners: Vec<sys::net::Listener>,
+    accepting: Accepting,
     poller: Poller,
     server: Arc<Server>,
     inboxes: Vec<Arc<Inbox>>,
     next_inbox: AtomicUsize,
-    stopping: Arc<AtomicBool>,
+    shared: Arc<Shared>,
 }
 
 impl Acceptor {
     /// Accepts, and keeps the time for the reactors while there are connections.
     fn run(mut self) {
         let mut next_tick = monotonic() + TICK;
-        while !self.stopping.load(Ordering::Acquire) {
+        while !self.shared.stopping.load(Ordering::Acquire) {
             let limit = match self.server.connections.load(Ordering::Relaxed) {
                 0 => None,
                 _ => Some(next_tick.saturating_sub(monotonic())),
@@ -138,17 +246,28 @@ impl Acceptor {
             }
             let tokens: Vec<usize> = self.poller.ready().map(|event| event.token).collect();
             for token in tokens {
-                if token < self.listeners.len() {
-                    self.accept_all(token);
+                match self.accepting.by_token(token) {
+                    Some(listener) => self.accept_all(&listener),
+                    None => self.adopt_next(),
                 }
             }
         }
     }
 
+    /// Accepts from other sockets, if that is asked for. Clients that have connected to the old ones are accepted first.
+    fn adopt_next(&mut self) {
+        let Some(next) = self.shared.next.lock().take() else { return };
+        match self.accepting.change_to(next, &mut self.poller) {
+            Ok(left) => left.iter().for_each(|bound| self.accept_all(&bound.listener)),
+            Err(error) => tracing::error!("mysql: {error}"),
+        }
+        self.shared.adopted.notify_all();
+    }
+
     /// Events are edge-triggered: takes every waiting connection.
-    fn accept_all(&self, token: usize) {
-        while !self.stopping.load(Ordering::Acquire) {
-            match self.listeners[token].accept() {
+    fn accept_all(&self, listener: &sys::net::Listener) {
+        while !self.shared.stopping.load(Ordering::Acquire) {
+            match listener.accept() {
                 Ok(Some(stream)) => self.admit(stream),
                 Ok(None) => return,
                 Err(error) => {
@@ -188,32 +307,104 @@ fn refuse(stream: &mut Stream) {
 }
 
 struct Running {
-    port: Option<u16>,
-    socket: Option<PathBuf>,
     pool: Pool<ConnectionReactor>,
     inboxes: Vec<Arc<Inbox>>,
-    stopping: Arc<AtomicBool>,
-    waker: Waker,
+    shared: Arc<Shared>,
     thread: Thread,
 }
 
 impl RunningListener for Running {
     fn port(&self) -> Option<u16> {
-        self.port
+        port_of(&self.shared.present.lock().bound)
+    }
+
+    fn rebind(&self, settings: &[(&'static str, Value)]) -> Result<Option<Box<dyn Rebinding>>> {
+        let present = self.shared.present.lock();
+        let Some(context) = present.context.with(settings)? else { return Ok(None) };
+        let bound = bind(&context, &present.bound)?;
+        let old = present.bound.clone();
+        let shared = self.shared.clone();
+        let settings = settings.to_vec();
+        Ok(Some(Box::new(Rebound { shared, context, bound, old, settings })))
     }
 
     fn stop(self: Box<Self>, grace: Duration) {
-        self.stopping.store(true, Ordering::Release);
-        self.waker.wake();
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.waker.wake();
         self.thread.join();
-        if let Some(path) = &self.socket {
-            // It may be gone already.
-            let _ = sys::files::remove(path);
-        }
+        remove_sockets(&self.shared.present.lock().bound, &[]);
         let deadline = monotonic() + grace;
         for inbox in &self.inboxes {
             inbox.send(Message::Stop { deadline });
         }
         self.pool.join();
+    }
+}
+
+fn port_of(bound: &[Bound]) -> Option<u16> {
+    bound.iter().find_map(|bound| match bound.place {
+        Place::Tcp(address) => Some(address.port()),
+        Place::Unix(_) => None,
+    })
+}
+
+/// Removes the files of sockets that `kept` does not have.
+fn remove_sockets(bound: &[Bound], kept: &[Bound]) {
+    for Bound { place, .. } in bound {
+        if let Place::Unix(path) = place
+            && !kept.iter().any(|kept| kept.place == *place)
+        {
+            // It may be gone already.
+            let _ = sys::files::remove(path);
+        }
+    }
+}
+
+/// Sockets that are bound and not yet accepted from, and those of before.
+struct Rebound {
+    shared: Arc<Shared>,
+    context: ListenerContext,
+    bound: Vec<Bound>,
+    /// The present ones.
+    old: Vec<Bound>,
+    settings: Vec<(&'static str, Value)>,
+}
+
+impl Rebinding for Rebound {
+    fn bound(&self) -> Vec<(&'static str, Value)> {
+        let port = port_of(&self.bound).unwrap_or_default();
+        let as_bound = |(name, value): &(&'static str, Value)| match *name {
+            "port" => (*name, Value::UInt(u64::from(port))),
+            _ => (*name, value.clone()),
+        };
+        let own = |(name, _): &&(&'static str, Value)| OWN_SETTINGS.contains(name);
+        self.settings.iter().filter(own).map(as_bound).collect()
+    }
+
+    fn adopt(mut self: Box<Self>) {
+        let new = std::mem::take(&mut self.bound);
+        let mut next = self.shared.next.lock();
+        *next = Some(new.clone());
+        self.shared.waker.wake();
+        let deadline = monotonic() + ADOPT_WITHIN;
+        while next.is_some() {
+            let left = deadline.saturating_sub(monotonic());
+            if left.is_zero() {
+                tracing::warn!("mysql: the new addresses are accepted from late");
+                break;
+            }
+            next = self.shared.adopted.wait_for(next, left);
+        }
+        drop(next);
+        remove_sockets(&self.old, &new);
+        let context = self.context.clone();
+        *self.shared.present.lock() = Present { context, bound: new };
+        self.old.clear();
+    }
+}
+
+impl Drop for Rebound {
+    fn drop(&mut self) {
+        remove_sockets(&self.bound, &self.old);
     }
 }

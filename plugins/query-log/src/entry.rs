@@ -7,6 +7,7 @@ use serde_json::json;
 use types::{Time, Value};
 
 use crate::format::{timestamp, utc};
+use crate::verbosity::{Verbosity, cost_lines, cost_object, plan_lines, plan_object};
 
 /// Longest `traceparent` that is written.
 const TRACE_PARENT_BYTES_MAX: usize = 128;
@@ -73,6 +74,8 @@ pub(crate) struct SlowEntry<'a> {
     pub(crate) end: &'a StatementEnd<'a>,
     /// The text has the fields of `log_slow_extra`.
     pub(crate) has_extra: bool,
+    /// Further lines of the text.
+    pub(crate) verbosity: Verbosity,
 }
 
 impl SlowEntry<'_> {
@@ -104,6 +107,19 @@ impl SlowEntry<'_> {
             let _ = write!(text, " Traceparent: {parent}");
         }
         text.push('\n');
+        if self.verbosity.plan {
+            let _ = writeln!(
+                text,
+                "# Schema: {}  Last_errno: {}\n# Rows_affected: {}",
+                session.schema.unwrap_or_default(),
+                self.error_code(),
+                end.rows_affected
+            );
+            text.push_str(&plan_lines(&end.counts));
+        }
+        if let (true, Some(cost)) = (self.verbosity.engine, end.cost) {
+            text.push_str(&cost_lines(cost));
+        }
         if let Some(schema) = session.schema {
             let _ = writeln!(text, "use {schema};");
         }
@@ -148,7 +164,7 @@ impl SlowEntry<'_> {
     pub(crate) fn json_line(&self) -> Vec<u8> {
         let SlowEntry { event, end, .. } = *self;
         let session = &event.session;
-        let object = json!({
+        let mut object = json!({
             "time": timestamp(self.ended_micros()),
             "started": timestamp(event.started_micros),
             "connection_id": session.connection_id,
@@ -167,6 +183,12 @@ impl SlowEntry<'_> {
             "warnings": end.warnings,
             "traceparent": self.trace_parent(),
         });
+        if self.verbosity.plan {
+            object["plan"] = plan_object(&end.counts);
+        }
+        if let (true, Some(cost)) = (self.verbosity.engine, end.cost) {
+            object["cost"] = cost_object(cost);
+        }
         format!("{object}\n").into_bytes()
     }
 

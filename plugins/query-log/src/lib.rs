@@ -9,6 +9,7 @@ mod logging_query;
 mod sampling;
 mod server_logs;
 mod tables;
+mod verbosity;
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ impl Plugin for QueryLogs {
         let variables = LogVariables::default();
         // Read by their names where files are written.
         let rotation: [GlobalValue; 3] = Default::default();
-        let declared: [(&'static Definition, _); 14] = [
+        let declared: [(&'static Definition, _); 15] = [
             (&server_logs::GENERAL_LOG, &variables.general),
             (&server_logs::GENERAL_LOG_FILE, &variables.general_file),
             (&server_logs::SLOW_QUERY_LOG, &variables.slow),
@@ -43,6 +44,7 @@ impl Plugin for QueryLogs {
             (&server_logs::LOG_QUERIES_NOT_USING_INDEXES, &variables.without_index),
             (&server_logs::LOG_SLOW_ADMIN_STATEMENTS, &variables.admin),
             (&server_logs::LOG_SLOW_EXTRA, &variables.extra),
+            (&server_logs::LOG_SLOW_VERBOSITY, &variables.verbosity),
             (&server_logs::QUERY_LOG_FORMAT, &variables.format),
             (&server_logs::LOG_SLOW_RATE_LIMIT, &variables.rate_limit),
             (&server_logs::LOG_SLOW_RATE_TYPE, &variables.rate_type),

@@ -15,6 +15,7 @@ use crate::entry::{GeneralEntry, SlowEntry, header, user_host};
 use crate::file::{self, Files};
 use crate::sampling::Sampling;
 use crate::tables::LogTable;
+use crate::verbosity::Verbosity;
 
 pub(crate) static GENERAL_LOG: Definition =
     Definition::global("general_log", Kind::Bool, "OFF", "Whether every statement is logged");
@@ -59,6 +60,12 @@ pub(crate) static LOG_SLOW_EXTRA: Definition = Definition::global(
     Kind::Bool,
     "OFF",
     "Whether entries of the slow query log in files have further fields",
+);
+pub(crate) static LOG_SLOW_VERBOSITY: Definition = Definition::global(
+    "log_slow_verbosity",
+    Kind::Set(&["query_plan", "innodb", "full"]),
+    "",
+    "Lines that entries of the slow query log in files have besides: query_plan for scans, joins, temporary tables and sorts, innodb for pages, lock waits and time on the processor, full for both",
 );
 pub(crate) static QUERY_LOG_FORMAT: Definition = Definition::global(
     "query_log_format",
@@ -108,6 +115,7 @@ pub(crate) struct LogVariables {
     pub(crate) without_index: GlobalValue,
     pub(crate) admin: GlobalValue,
     pub(crate) extra: GlobalValue,
+    pub(crate) verbosity: GlobalValue,
     pub(crate) format: GlobalValue,
     pub(crate) rate_limit: GlobalValue,
     pub(crate) rate_type: GlobalValue,
@@ -176,6 +184,10 @@ impl ServerLogs {
         Output::of(&self.variables.output.text())
     }
 
+    fn verbosity(&self) -> Verbosity {
+        Verbosity::of(&self.variables.verbosity.text())
+    }
+
     fn is_json(&self) -> bool {
         is_json(&self.variables.format)
     }
@@ -211,6 +223,7 @@ impl Observer for ServerLogs {
             false => EventSet::NONE,
         };
         let slow = match self.variables.slow.is_on() {
+            true if self.verbosity().engine => EventSet::AFTER_STATEMENT | EventSet::COST,
             true => EventSet::AFTER_STATEMENT,
             false => EventSet::NONE,
         };
@@ -237,7 +250,12 @@ impl Observer for ServerLogs {
             return;
         }
         let output = self.output();
-        let entry = SlowEntry { event, end, has_extra: self.variables.extra.is_on() };
+        let entry = SlowEntry {
+            event,
+            end,
+            has_extra: self.variables.extra.is_on(),
+            verbosity: self.verbosity(),
+        };
         if output.file {
             let text = if self.is_json() { entry.json_line() } else { entry.text() };
             self.slow_file.append(entry.ended_micros(), &text);

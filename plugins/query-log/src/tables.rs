@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use errors::Result;
-use plugin_api::{InfoColumn, InfoFilter, InformationContext, InformationTable};
+use errors::{Error, ErrorCode, Result};
+use plugin_api::{InfoColumn, InfoFilter, InformationContext, InformationTable, TableEditor};
 use sys::sync::Mutex;
 use types::{CollationId, DataType, TypeKind, Value};
 
@@ -115,6 +115,22 @@ impl InformationTable for LogTable {
         // A copy: no lock is held while rows are sent.
         let rows: Vec<Vec<Value>> = self.kept.lock().rows.iter().cloned().collect();
         rows.iter().try_for_each(|row| emit(row))
+    }
+
+    fn editor(&self) -> Option<&dyn TableEditor> {
+        Some(self)
+    }
+}
+
+impl TableEditor for LogTable {
+    /// The reference's error: entries are not changed.
+    fn update(&self, _: &[Value], _: &[(usize, Value)], _: u64) -> Result<bool> {
+        Err(Error::with(ErrorCode::CANT_LOCK_LOG_TABLE, &[]))
+    }
+
+    fn truncate(&self) -> Result<()> {
+        *self.kept.lock() = Rows::default();
+        Ok(())
     }
 }
 

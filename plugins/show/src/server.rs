@@ -101,7 +101,7 @@ pub fn processlist(full: bool) -> Select {
 fn scoped(range: &VarScope, session: &str, global: &str) -> String {
     let table = match range {
         VarScope::Session => session,
-        VarScope::Global | VarScope::Persist | VarScope::PersistOnly => global,
+        VarScope::Global | VarScope::Persist | VarScope::PersistOnly | VarScope::System => global,
     };
     format!("performance_schema.{table}")
 }

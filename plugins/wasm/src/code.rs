@@ -14,6 +14,8 @@ use crate::limits::{Limits, SLICE, STACK_BYTES_MAX, TABLE_ELEMENTS_MAX, TABLES_M
 pub(crate) const ABI_VERSION: i32 = 1;
 /// Instances that a module keeps for the next call.
 const IDLE_MAX: usize = 8;
+/// Bytes of memory of an instance that is kept: memory never shrinks, so that one large call would hold its memory for ever.
+const IDLE_BYTES_MAX: usize = 4 << 20;
 /// Lines that a call may log.
 const LINES_MAX: usize = 16;
 /// Bytes of such a line.
@@ -74,6 +76,9 @@ impl Code {
 
     /// Keeps an instance after a call that succeeded. One that failed is dropped: its memory may be in any state.
     pub(crate) fn put_back(&self, guest: Guest) {
+        if guest.memory_bytes() > IDLE_BYTES_MAX {
+            return;
+        }
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_MAX {
             idle.push(guest);

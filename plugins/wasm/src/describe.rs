@@ -1,5 +1,6 @@
 //! The text in which a plugin describes itself: a line for each fact.
 
+use plugin_api::Coercion;
 use types::{CollationId, DataType, TypeKind};
 
 use crate::failure::Failure;
@@ -56,6 +57,25 @@ impl Kind {
     }
 }
 
+impl Described {
+    /// The conversions of its arguments, so that they have the types that it names.
+    pub(crate) fn coercions(&self) -> Vec<Coercion> {
+        let coercion = |kind: &Kind| match kind {
+            Kind::Int => Coercion::Integer,
+            Kind::Double => Coercion::Double,
+            Kind::Text => Coercion::Text,
+            // Bytes stay what they are.
+            Kind::Bytes => Coercion::AsIs,
+        };
+        self.parameters.iter().map(coercion).collect()
+    }
+
+    /// The SQL types of its parameters.
+    pub(crate) fn parameter_types(&self) -> Vec<DataType> {
+        self.parameters.iter().map(|kind| kind.data_type()).collect()
+    }
+}
+
 /// What a plugin says about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Description {
@@ -64,6 +84,7 @@ pub(crate) struct Description {
     pub(crate) licence: String,
     pub(crate) description: String,
     pub(crate) functions: Vec<Described>,
+    pub(crate) aggregates: Vec<Described>,
 }
 
 impl Description {
@@ -77,12 +98,19 @@ impl Description {
                 "licence" => found.licence = rest.to_owned(),
                 "description" => found.description = rest.to_owned(),
                 "function" => found.functions.push(function(rest)?),
+                "aggregate" => found.aggregates.push(aggregate(rest)?),
                 // Facts of later versions.
                 _ => {}
             }
         }
-        if found.functions.is_empty() || found.functions.len() > FUNCTIONS_MAX {
+        let all = found.functions.iter().chain(&found.aggregates);
+        let mut names: Vec<String> = all.map(|one| one.name.to_ascii_uppercase()).collect();
+        if names.is_empty() || names.len() > FUNCTIONS_MAX {
             return Err(Failure::guest("squall_describe names no function, or too many"));
+        }
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Failure::Guest(format!("squall_describe names {} twice", twice[0])));
         }
         Ok(found)
     }
@@ -113,6 +141,17 @@ fn function(text: &str) -> Result<Described, Failure> {
     Ok(Described { name: name.to_owned(), parameters, returns, deterministic })
 }
 
+/// `name(type, type) type`.
+fn aggregate(text: &str) -> Result<Described, Failure> {
+    let described = function(text)?;
+    if described.deterministic {
+        return Err(Failure::Guest(format!(
+            "squall_describe has a line that is not an aggregate: {text}"
+        )));
+    }
+    Ok(described)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +159,8 @@ mod tests {
     #[test]
     fn a_description_is_a_line_for_each_fact() {
         let text = "version 1.2\nauthor A B\n\nlicence MIT\ndescription Some text.\nlater fact\n\
-                    function add(int, double) bytes deterministic\n  function f() text";
+                    function add(int, double) bytes deterministic\n  function f() text\n\
+                    aggregate middle(double) double";
         let found = Description::parse(text).expect("a description");
         assert_eq!((&*found.version, &*found.author), ("1.2", "A B"));
         assert_eq!((&*found.licence, &*found.description), ("MIT", "Some text."));
@@ -137,6 +177,13 @@ mod tests {
             deterministic: false,
         };
         assert_eq!(found.functions, [add, f]);
+        let middle = Described {
+            name: "middle".into(),
+            parameters: vec![Kind::Double],
+            returns: Kind::Double,
+            deterministic: false,
+        };
+        assert_eq!(found.aggregates, [middle]);
         for wrong in [
             "",
             "version 1",
@@ -147,6 +194,8 @@ mod tests {
             "function f(int) int always",
             "function (int) int",
             "function a b(int) int",
+            "aggregate f(int) int deterministic",
+            "aggregate f(int) int\nfunction F(int) int",
         ] {
             assert!(Description::parse(wrong).is_err(), "{wrong}");
         }

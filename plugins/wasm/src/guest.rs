@@ -124,7 +124,7 @@ impl Guest {
     }
 
     /// Calls a function of the interface that returns an `i32`.
-    fn call_i32(
+    pub(crate) fn call_i32(
         &mut self,
         function: Func,
         inputs: &[Val],
@@ -229,6 +229,11 @@ impl Guest {
         };
         self.free(pointer, length, budget)?;
         Ok(Some(bytes))
+    }
+
+    /// Bytes of its memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory.map_or(0, |memory| memory.data_size(&self.store))
     }
 
     fn memory(&self) -> Result<Memory, Failure> {

@@ -3,6 +3,7 @@
 //! A module is untrusted: it sees its arguments and its own memory, has limits of instructions, memory and depth, and imports nothing but
 //! what `wasm_grants` names. `docs/format/wasm.md` is the interface between server and module. Must not know SQL beyond values and types.
 
+mod aggregate;
 mod code;
 mod describe;
 mod failure;

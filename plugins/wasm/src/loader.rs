@@ -7,12 +7,13 @@ use std::sync::Arc;
 use errors::Result;
 use plugin_api::kit::scalar_made;
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, MadeBinding, Plugin, PluginInfo,
-    PluginLoader, Registrar,
+    ArgInfo, Arity, BindContext, BoundFunction, MadeBinding, Plugin, PluginInfo, PluginLoader,
+    Registrar,
 };
 use sys::sync::Mutex;
-use types::{DataType, Value};
+use types::Value;
 
+use crate::aggregate::Aggregate;
 use crate::code::Code;
 use crate::describe::{Described, Description, Kind};
 use crate::failure::Failure;
@@ -47,6 +48,12 @@ impl Names {
             }
         }
     }
+
+    /// The name in SQL, and the help.
+    fn of(&self, described: &Described, what: &str) -> (&'static str, &'static str) {
+        let name = self.keep(described.name.to_ascii_uppercase());
+        (name, self.keep(format!("{}: {what}.", described.name)))
+    }
 }
 
 impl WasmLoader {
@@ -80,6 +87,7 @@ struct ModulePlugin {
     info: PluginInfo,
     code: Arc<Code>,
     functions: Vec<Arc<Function>>,
+    aggregates: Vec<Arc<Aggregate>>,
 }
 
 /// The text that the module returns from `squall_describe`.
@@ -109,24 +117,20 @@ impl ModulePlugin {
                 let what = format!("it describes {} and does not export it", described.name);
                 return Err(Failure::Guest(what));
             };
-            let parameters: Vec<DataType> =
-                described.parameters.iter().map(|kind| kind.data_type()).collect();
+            let parameters = described.parameter_types();
             let returns = [described.returns.data_type()];
             let signature = Signature::new(&function, takes_nulls, &parameters, &returns)?;
-            if described.returns == Kind::Int && signature.results[0].form == Form::F64 {
-                return Err(Failure::Guest(format!(
-                    "{} is described as int and returns f64",
-                    described.name
-                )));
-            }
-            functions.push(Arc::new(Function {
-                name: loader.names.keep(described.name.to_ascii_uppercase()),
-                help: loader
-                    .names
-                    .keep(format!("{}: a function of the plugin {name}.", described.name)),
-                described: described.clone(),
-                signature,
-            }));
+            check_result(described, &signature)?;
+            let (own, help) =
+                loader.names.of(described, &format!("a function of the plugin {name}"));
+            let described = described.clone();
+            functions.push(Arc::new(Function { name: own, help, described, signature }));
+        }
+        let mut aggregates = Vec::new();
+        for described in description.aggregates {
+            let what = format!("an aggregate of the plugin {name}");
+            let (own, help) = loader.names.of(&described, &what);
+            aggregates.push(Arc::new(Aggregate::new(own, help, described, &code)?));
         }
         let info = PluginInfo {
             version: Cow::Owned(description.version),
@@ -136,7 +140,7 @@ impl ModulePlugin {
             name: Cow::Owned(name.to_owned()),
             ..PluginInfo::new("", "").on_request()
         };
-        Ok(ModulePlugin { info, code: Arc::new(code), functions })
+        Ok(ModulePlugin { info, code: Arc::new(code), functions, aggregates })
     }
 }
 
@@ -158,19 +162,24 @@ impl Plugin for ModulePlugin {
                 false => declared.volatile(),
             });
         }
+        for aggregate in &self.aggregates {
+            registrar.aggregate(aggregate.declared(&self.code));
+        }
     }
+}
+
+/// A result that is described as an integer is one.
+pub(crate) fn check_result(described: &Described, signature: &Signature) -> Result<(), Failure> {
+    if described.returns == Kind::Int && signature.results[0].form == Form::F64 {
+        let what = format!("{} is described as int and returns f64", described.name);
+        return Err(Failure::Guest(what));
+    }
+    Ok(())
 }
 
 /// A call of a function, whatever its arguments are: they are converted to the types that it declares.
 fn bound(code: Arc<Code>, function: Arc<Function>) -> BoundFunction {
-    let coercion = |kind: &Kind| match kind {
-        Kind::Int => Coercion::Integer,
-        Kind::Double => Coercion::Double,
-        Kind::Text => Coercion::Text,
-        // Bytes stay what they are.
-        Kind::Bytes => Coercion::AsIs,
-    };
-    let coercions = function.described.parameters.iter().map(coercion).collect();
+    let coercions = function.described.coercions();
     let ty = function.described.returns.data_type();
     let bound = BoundFunction::new(ty, coercions, move |ctx, args| {
         let results = call(&code, &function.described.name, &function.signature, args, ctx);

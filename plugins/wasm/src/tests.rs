@@ -3,9 +3,9 @@
 use errors::{Diagnostics, ErrorCode, Result, bail};
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
-    ArgInfo, BindContext, FunctionContext, Module, ParameterMode, PluginLoader, ProgramCall,
-    ProgramLanguage, ProgramOutcome, ProgramParameter, ProgramText, Registry, SessionHandle,
-    StatementResult, Statements,
+    Accumulator, ArgInfo, BindContext, BoundAggregate, FunctionContext, Module, ParameterMode,
+    PluginLoader, ProgramCall, ProgramLanguage, ProgramOutcome, ProgramParameter, ProgramText,
+    Registry, SessionHandle, StatementResult, Statements,
 };
 use types::{CollationId, DataType, DateTime, FixedOffset, SqlMode, TypeKind, Value};
 use wasmi::Val;
@@ -512,7 +512,15 @@ fn a_file_that_is_no_plugin_is_refused() {
     let endless =
         r#"(module (func (export "squall_describe") (result i64) (loop (br 0)) (i64.const 0)))"#;
     let module = |text| wat::parse_str(text).expect("a module");
+    let half = r#"(module (memory (export "memory") 1)
+        (data (i32.const 0) "aggregate f() int")
+        (func (export "f_begin") (result i32) (i32.const 0))
+        (func (export "squall_describe") (result i64) (i64.const 17)))"#;
+    let end = r#"(func (export "f_end") (param i64)) (func (export "squall_d"#;
+    let other_group = half.replace(r#"(func (export "squall_d"#, end);
     for (contents, expected) in [
+        (module(half), "does not export f_end"),
+        (module(&other_group), "f_end is not a function (i32) -> ()"),
         (b"\x7fELF".to_vec(), "not a WebAssembly module"),
         (UPPER.as_bytes().to_vec(), "not a WebAssembly module"),
         (KEPT[..KEPT.len() / 2].to_vec(), ""),
@@ -524,4 +532,136 @@ fn a_file_that_is_no_plugin_is_refused() {
         assert_eq!(error.code(), ErrorCode::CANT_INITIALIZE_UDF);
         assert!(error.message().contains(expected), "{error}");
     }
+}
+
+/// An aggregate whose groups are cells of memory in a row, ended groups first in a list.
+const PRODUCT: &str = r#"(module (memory (export "memory") 1)
+    (data (i32.const 0) "aggregate product(int) int")
+    (global $next (mut i32) (i32.const 64)) (global $free (mut i32) (i32.const 0))
+    (func (export "squall_describe") (result i64) (i64.const 26))
+    (func (export "product_begin") (result i32) (local $at i32)
+        (if (global.get $free)
+            (then (local.set $at (global.get $free))
+                (global.set $free (i32.load (local.get $at))))
+            (else (local.set $at (global.get $next))
+                (global.set $next (i32.add (local.get $at) (i32.const 8)))
+                (if (i32.gt_u (global.get $next) (i32.mul (memory.size) (i32.const 65536)))
+                    (then (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1))
+                        (then unreachable))))))
+        (i64.store (local.get $at) (i64.const 1)) (local.get $at))
+    (func (export "product_add") (param i32 i64)
+        (if (i64.eq (local.get 1) (i64.const 13)) (then (loop (br 0))))
+        (i64.store (local.get 0) (i64.mul (i64.load (local.get 0)) (local.get 1))))
+    (func (export "product_result") (param i32) (result i64) (i64.load (local.get 0)))
+    (func (export "product_end") (param i32)
+        (i32.store (local.get 0) (global.get $free)) (global.set $free (local.get 0))))"#;
+
+/// Works with groups of an aggregate of one session.
+struct GroupsOf {
+    bound: BoundAggregate,
+    session: FakeSession,
+}
+
+impl GroupsOf {
+    fn new(module: &Module, name: &str) -> GroupsOf {
+        let function = module.slots().named_aggregate(name).expect("the plugin has it");
+        let bind = BindContext {
+            sql_mode: SqlMode::default(),
+            collation_connection: CollationId::UTF8MB4_0900_AI_CI,
+            div_precision_increment: 4,
+            group_concat_max_len: 1024,
+            max_allowed_packet: 1 << 20,
+        };
+        let arguments = [ArgInfo { ty: big(), constant: None, fixed: false }];
+        let bound = function.bind(&bind, &arguments, None).expect("it binds");
+        GroupsOf { bound, session: FakeSession::default() }
+    }
+
+    fn begin(&self) -> Box<dyn Accumulator> {
+        (self.bound.accumulator)()
+    }
+
+    fn with<T>(&mut self, work: impl FnOnce(&mut FunctionContext<'_>) -> T) -> T {
+        let zone = FixedOffset::utc();
+        work(&mut FunctionContext {
+            sql_mode: SqlMode::default(),
+            time_zone: &zone,
+            now_micros: 0,
+            now: DateTime::default(),
+            div_precision_increment: 4,
+            max_allowed_packet: 1 << 20,
+            diagnostics: &mut Diagnostics::new(100),
+            session: &mut self.session,
+        })
+    }
+
+    fn add(&mut self, group: &mut dyn Accumulator, number: i64) -> Result<()> {
+        self.with(|context| group.update(context, &[Value::Int(number)]))
+    }
+
+    fn result(&mut self, group: &mut dyn Accumulator) -> Result<Value> {
+        self.with(|context| group.result(context))
+    }
+}
+
+/// With 1 MiB of memory.
+fn product() -> Module {
+    let contents = wat::parse_str(PRODUCT).expect("a module");
+    let loader = WasmLoader::new(Limits::of(5_000_000, 1 << 20, 200, ""));
+    let plugin = loader.load("product", &contents).expect("a plugin");
+    Module::new(plugin.as_ref(), Some("product.wasm".into()))
+}
+
+#[test]
+fn groups_of_an_aggregate_do_not_meet() {
+    let module = product();
+    let mut groups = GroupsOf::new(&module, "PRODUCT");
+    assert!(groups.bound.skip_nulls);
+    assert_eq!(groups.bound.ty.kind, TypeKind::BigInt);
+    let (mut a, mut b) = (groups.begin(), groups.begin());
+    assert_eq!(groups.result(&mut *b).expect("empty"), Value::Int(1));
+    for number in 1..=5 {
+        groups.add(&mut *a, number).expect("added");
+        groups.add(&mut *b, 2).expect("added");
+        let expected = Value::Int(1 << number);
+        assert_eq!(groups.result(&mut *b).expect("so far"), expected);
+    }
+    assert_eq!(groups.result(&mut *a).expect("so far"), Value::Int(120));
+    a.reset();
+    assert_eq!(groups.result(&mut *a).expect("empty again"), Value::Int(1));
+    // Another call has an instance of its own.
+    let mut other = GroupsOf::new(&module, "PRODUCT");
+    let mut c = other.begin();
+    other.add(&mut *c, 7).expect("added");
+    assert_eq!(groups.result(&mut *b).expect("so far"), Value::Int(32));
+    // Groups that ended leave their memory to others: 1 MiB would not do for these.
+    for _ in 0..200_000 {
+        let mut group = groups.begin();
+        groups.add(&mut *group, 3).expect("added");
+    }
+}
+
+#[test]
+fn an_aggregate_has_the_limits_of_a_function() {
+    let module = product();
+    let mut groups = GroupsOf::new(&module, "PRODUCT");
+    let mut many = Vec::new();
+    let error = loop {
+        let mut group = groups.begin();
+        match groups.add(&mut *group, 3) {
+            Ok(()) => many.push(group),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code(), ErrorCode::UDF_ERROR);
+    assert!((120_000..140_000).contains(&many.len()), "{} groups in 1 MiB", many.len());
+    // The instance is gone with all its groups; the next statement has another.
+    let error = groups.add(&mut *many[0], 3).expect_err("its instance is gone");
+    assert!(error.message().contains("another group failed"), "{error}");
+    let mut next = groups.begin();
+    groups.add(&mut *next, 3).expect("another instance");
+    drop(many);
+    assert_eq!(groups.result(&mut *next).expect("a result"), Value::Int(3));
+    let error = groups.add(&mut *next, 13).expect_err("it has no end");
+    assert!(error.message().contains("wasm_fuel"), "{error}");
 }

@@ -20,29 +20,51 @@ pub(crate) fn call(
     if !signature.takes_nulls && arguments.iter().any(Value::is_null) {
         return Ok(signature.results.iter().map(|_| None).collect());
     }
-    debug_assert_eq!(arguments.len(), signature.parameters.len());
     let mut guest = code.take()?;
-    let (session, bytes_max) = (&*context.session, context.max_allowed_packet);
-    let mut check = || session.check_cancelled();
-    let mut budget = Budget { fuel: code.limits.fuel(), check: &mut check };
-    let results = run(&mut guest, export, signature, arguments, bytes_max, &mut budget);
-    for line in guest.take_log() {
-        context.diagnostics.note(errors::ErrorCode::UNKNOWN_ERROR, &[&line]);
-    }
-    let results = results?;
+    let callee = Callee { export, signature, state: None };
+    let results = callee.call(&mut guest, code.limits.fuel(), arguments, context)?;
     code.put_back(guest);
     Ok(results)
 }
 
+/// An exported function with its values.
+pub(crate) struct Callee<'a> {
+    pub(crate) export: &'a str,
+    pub(crate) signature: &'a Signature,
+    /// What it gets before its arguments: the group of an aggregate.
+    pub(crate) state: Option<i32>,
+}
+
+impl Callee<'_> {
+    /// Calls it in an instance. After a failure the instance's memory may be in any state.
+    pub(crate) fn call(
+        &self,
+        guest: &mut Guest,
+        fuel: u64,
+        arguments: &[Value],
+        context: &mut FunctionContext<'_>,
+    ) -> Result<Vec<Option<TypedValue>>, Failure> {
+        debug_assert_eq!(arguments.len(), self.signature.parameters.len());
+        let (session, bytes_max) = (&*context.session, context.max_allowed_packet);
+        let mut check = || session.check_cancelled();
+        let mut budget = Budget { fuel, check: &mut check };
+        let results = run(guest, self, arguments, bytes_max, &mut budget);
+        for line in guest.take_log() {
+            context.diagnostics.note(errors::ErrorCode::UNKNOWN_ERROR, &[&line]);
+        }
+        results
+    }
+}
+
 fn run(
     guest: &mut Guest,
-    export: &str,
-    signature: &Signature,
+    callee: &Callee<'_>,
     arguments: &[Value],
     bytes_max: u64,
     budget: &mut Budget<'_>,
 ) -> Result<Vec<Option<TypedValue>>, Failure> {
-    let mut inputs = Vec::new();
+    let signature = callee.signature;
+    let mut inputs: Vec<Val> = callee.state.map(Val::I32).into_iter().collect();
     let mut lent = Vec::new();
     if signature.takes_nulls {
         let bits = arguments.iter().enumerate().filter(|(_, value)| value.is_null());
@@ -62,12 +84,12 @@ fn run(
         }
     }
     let mut outputs: Vec<Val> = signature.results.iter().map(empty).collect();
-    let function = guest.function(export)?;
+    let function = guest.function(callee.export)?;
     guest.call(function, &inputs, &mut outputs, budget)?;
     for (pointer, length) in lent {
         guest.free(pointer, length, budget)?;
     }
-    if guest.was_null(budget)? {
+    if !signature.results.is_empty() && guest.was_null(budget)? {
         return Ok(signature.results.iter().map(|_| None).collect());
     }
     let taken = signature.results.iter().zip(&outputs);

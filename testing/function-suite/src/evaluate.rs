@@ -157,7 +157,7 @@ impl Evaluator {
         let function =
             self.registry.aggregate(&name.to_ascii_uppercase()).cloned().ok_or_else(unknown)?;
         let info = ArgInfo { ty: ty.clone(), constant: None, fixed: false };
-        let bound = (function.bind)(&bind_context(), &[info], None)?;
+        let bound = function.bind(&bind_context(), &[info], None)?;
         let mut accumulator = (bound.accumulator)();
         let coercion = bound.coercions.first().cloned().unwrap_or(Coercion::AsIs);
         for expr in exprs {

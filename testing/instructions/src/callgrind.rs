@@ -44,9 +44,16 @@ impl Watched {
                 .arg(program);
             command
         };
-        // The listeners of plugins take any free port.
-        let options = ["--skip-ssl", "--innodb-buffer-pool-size=64M", "--json-server-port=0"]
-            .map(str::to_owned);
+        // The listeners of plugins take any free port. Callgrind sometimes ends by an assertion of its own when a thread handles a signal, as the
+        // profile's samples make it.
+        let options = [
+            "--skip-ssl",
+            "--innodb-buffer-pool-size=64M",
+            "--json-server-port=0",
+            "--profile-sample-hz=0",
+            "--active-session-history=OFF",
+        ];
+        let options = options.map(str::to_owned);
         Ok(Watched { server: Server::start_command(command, &options)? })
     }
 
@@ -93,6 +100,19 @@ impl Watched {
     fn forget(&self) -> Result<(), String> {
         for path in self.dumps()? {
             std::fs::remove_file(path).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Copies the files of the latest counts to `folder`, for `callgrind_annotate`.
+    ///
+    /// # Errors
+    /// They cannot be copied.
+    pub fn keep(&self, folder: &Path) -> Result<(), String> {
+        std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        for path in self.dumps()? {
+            let name = path.file_name().unwrap_or_default();
+            std::fs::copy(&path, folder.join(name)).map_err(|error| error.to_string())?;
         }
         Ok(())
     }

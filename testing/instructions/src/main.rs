@@ -43,6 +43,12 @@ struct Options {
     /// Show the count of each thread.
     #[arg(long)]
     threads: bool,
+    /// Run this statement before anything is counted; may be given several times.
+    #[arg(long)]
+    first: Vec<String>,
+    /// Copy callgrind's files of the last round of each statement here.
+    #[arg(long)]
+    keep: Option<PathBuf>,
     /// Do not count again with plugins loaded.
     #[arg(long)]
     without_plugins: bool,
@@ -73,6 +79,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let watched = Watched::start(&options.squalld)?;
     let mut session = Session::open(watched.server())?;
     session.load()?;
+    options.first.iter().try_for_each(|sql| session.query(sql))?;
     let (mut held, mut lower) = (true, false);
     let mut plain = Vec::new();
     for statement in STATEMENTS {
@@ -93,6 +100,9 @@ fn run(options: &Options) -> Result<bool, String> {
         lower |= is_compared && matches!(verdict, Verdict::Fewer { .. });
         if options.update {
             figures.keep(statement.name, counted);
+        }
+        if let Some(folder) = &options.keep {
+            watched.keep(&folder.join(statement.name))?;
         }
         if BESIDE_PLUGINS.contains(&statement.name) {
             plain.push((statement, counted));

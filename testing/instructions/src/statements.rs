@@ -298,7 +298,11 @@ impl Session {
         Ok(())
     }
 
-    fn query(&mut self, sql: &str) -> Result<(), String> {
+    /// Runs a statement whose rows nobody reads.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn query(&mut self, sql: &str) -> Result<(), String> {
         let outcome = self.connection.query(sql.as_bytes(), &mut ());
         outcome.map(drop).map_err(|failure| format!("{sql}: {failure}"))
     }

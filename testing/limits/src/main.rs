@@ -2,6 +2,7 @@
 //! error when one is missed. `--full` opens as many connections and statements as the requirements name.
 
 mod enums;
+mod javascript;
 mod packets;
 mod plugins;
 mod prepared;
@@ -31,6 +32,7 @@ type Check = fn(&Options) -> Result<(), String>;
 
 const CHECKS: &[(&str, Check)] = &[
     ("enums", enums::check),
+    ("javascript", javascript::check),
     ("packets", packets::check),
     ("plugins", plugins::check),
     ("prepared-equal", prepared::equal_texts),

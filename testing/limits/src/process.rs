@@ -5,10 +5,20 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Resident bytes.
 pub fn resident_bytes(process: u32) -> u64 {
+    memory_line(process, "VmRSS:")
+}
+
+/// Bytes of a line of the process's status.
+fn memory_line(process: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
+}
+
+/// The most resident bytes so far.
+pub fn peak_bytes(process: u32) -> u64 {
+    memory_line(process, "VmHWM:")
 }
 
 /// Processor time so far, seconds.

@@ -26,13 +26,11 @@ pub struct View {
 /// Runs `sql` and formats the answer. A lost connection is part of the answer.
 pub fn ask(connection: &mut Connection, sql: &str, view: &View) -> String {
     let run = if view.prepared { prepared } else { text };
-    let answer = match run(connection, sql, view) {
+    match run(connection, sql, view) {
         Ok(text) => text.trim_end().to_owned(),
         Err(Failure::Server(error)) => error_line(&error),
         Err(lost) => format!("lost: {lost}"),
-    };
-    // The default engine's own name is the only difference that every server has.
-    answer.replace("InnoDB", "Squall")
+    }
 }
 
 /// An error in the scripts' format.

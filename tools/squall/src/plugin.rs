@@ -103,7 +103,7 @@ fn new_plugin(parent: &Path, name: &str, language: Language) -> Result<String, S
     let install = match language {
         Language::Rust | Language::C | Language::Assemblyscript => format!(
             "then, with PLUGIN_DIR from SELECT @@plugin_dir:\n  INSTALL PLUGIN wasm; INSTALL PLUGIN {name} SONAME '{name}.wasm';\n  \
-             SELECT {name}_reverse('one two three'), {name}_add(1, 2);\n"
+             SELECT {name}_reverse('one two three'), {name}_add(1, 2), {name}_product(n) FROM (VALUES ROW(2), ROW(3)) AS v (n);\n"
         ),
         Language::Wat => String::new(),
     };

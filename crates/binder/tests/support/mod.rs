@@ -12,9 +12,9 @@ use catalog::{
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::Result;
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
-    BoundAggregate, BoundFunction, Coercion, FunctionContext, FunctionRole, Geometries, Plugin,
-    PluginInfo, Registrar, Registry, Volatility, kit,
+    Accumulator, AggregateBinding, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity,
+    BindContext, BoundAggregate, BoundFunction, Coercion, FunctionContext, FunctionRole,
+    Geometries, Plugin, PluginInfo, Registrar, Registry, Volatility, kit,
 };
 use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 
@@ -302,7 +302,7 @@ impl Plugin for Functions {
             numbers: Arguments::NONE,
             geometries: Geometries::Refused,
             help: "",
-            bind,
+            binding: AggregateBinding::Code(bind),
         };
         let one = Arity::exactly(1);
         registrar.aggregate(group("COUNT", AggregateRole::Count, any, bind_count));

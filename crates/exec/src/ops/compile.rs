@@ -20,7 +20,7 @@ use super::scan::ScanNode;
 use super::set::SetNode;
 use super::sort::{KeyCode, SortInput, SortNode};
 use crate::expr::{Code, Compiler};
-use crate::measure::MeasuredNodes;
+use crate::measure::{MeasuredNodes, Measuring};
 use crate::operator::Source;
 use crate::pipelines::{BatchAggregateNode, BatchGrouping};
 
@@ -130,6 +130,12 @@ impl<'a> NodeCompiler<'a> {
             scan.measured = Some(place);
         }
         Ok(Node::Measured { place, input: Box::new(node) })
+    }
+
+    /// Whether each operator does its own work alone, to be measured.
+    fn keeps_apart(&self) -> bool {
+        let measuring = self.measured.as_ref().map(|measured| measured.measuring);
+        measuring == Some(Measuring::OneByOne)
     }
 
     /// The input of another operator.
@@ -292,7 +298,7 @@ impl<'a> NodeCompiler<'a> {
             input_registers: self.group_registers(input, keys, aggregates, carried),
         };
         // Only its operators are measured one by one.
-        let batch = match self.measured.is_none() && !may_stop {
+        let batch = match !self.keeps_apart() && !may_stop {
             true => BatchGrouping::compile(self, input, keys, aggregates, &row),
             false => None,
         };
@@ -385,7 +391,7 @@ impl<'a> NodeCompiler<'a> {
     ) -> Result<Node> {
         let doubles = match input {
             // A measured plan keeps the two steps separate.
-            Physical::Distinct { input, columns, .. } if self.measured.is_none() => {
+            Physical::Distinct { input, columns, .. } if !self.keeps_apart() => {
                 Some(&**input).filter(|_| decides(keys, columns))
             }
             _ => None,
@@ -452,7 +458,7 @@ impl<'a> NodeCompiler<'a> {
         columns: &[(Register, DataType)],
         keeps_order: bool,
     ) -> Result<Option<Node>> {
-        if std::mem::take(&mut self.may_stop) || keeps_order || self.measured.is_some() {
+        if std::mem::take(&mut self.may_stop) || keeps_order || self.keeps_apart() {
             return Ok(None);
         }
         let key = |(register, ty): &(Register, DataType)| {

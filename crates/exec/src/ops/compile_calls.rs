@@ -27,7 +27,7 @@ impl NodeCompiler<'_> {
             .registry
             .aggregate(name)
             .ok_or_else(|| Error::with(ErrorCode::SP_DOES_NOT_EXIST, &[&"FUNCTION", &name]))?;
-        (function.bind)(self.exprs.bind, &arg_infos(args), separator)
+        function.bind(self.exprs.bind, &arg_infos(args), separator)
     }
 
     pub(super) fn aggregate(&mut self, call: &AggregateCall) -> Result<CallNode> {

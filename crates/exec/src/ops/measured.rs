@@ -1,4 +1,4 @@
-//! EXPLAIN ANALYZE: an operator around each operator of the plan.
+//! EXPLAIN ANALYZE and PROFILE: an operator around each operator of the plan.
 
 use std::time::Duration;
 
@@ -22,23 +22,42 @@ impl<'r> Measured<'r> {
     }
 }
 
-fn now(run: &Run<'_>) -> Duration {
-    run.measures.as_ref().map_or(Duration::ZERO, |measures| measures.clock.monotonic())
+/// The operator that called, and the time.
+struct Entered {
+    caller: Option<usize>,
+    started: Duration,
 }
 
-fn note(run: &mut Run<'_>, place: usize, change: impl FnOnce(&mut Measure)) {
-    if let Some(measure) = run.measures.as_mut().and_then(|all| all.list.get_mut(place)) {
-        change(measure);
+fn enter(run: &mut Run<'_>, place: usize) -> Entered {
+    let Some(measures) = &mut run.measures else {
+        return Entered { caller: None, started: Duration::ZERO };
+    };
+    let caller = measures.enter(Some(place));
+    Entered { caller, started: measures.clock.monotonic() }
+}
+
+/// Back to the caller; `note` gets the time since.
+fn leave(
+    run: &mut Run<'_>,
+    place: usize,
+    entered: Entered,
+    note: impl FnOnce(&mut Measure, Duration),
+) {
+    let Some(measures) = &mut run.measures else { return };
+    let took = measures.clock.monotonic().saturating_sub(entered.started);
+    measures.enter(entered.caller);
+    if let Some(measure) = measures.list.get_mut(place) {
+        measure.caller = measure.caller.or(entered.caller);
+        note(measure, took);
     }
 }
 
 impl<'r> Operator<'r> for Measured<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
-        let started = now(run);
+        let entered = enter(run, self.place);
         self.has_row = false;
         let opened = self.input.open(run);
-        let took = now(run).saturating_sub(started);
-        note(run, self.place, |measure| {
+        leave(run, self.place, entered, |measure, took| {
             measure.loops += 1;
             measure.first += took;
             measure.last += took;
@@ -47,16 +66,15 @@ impl<'r> Operator<'r> for Measured<'r> {
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
-        let started = now(run);
-        let found = self.input.next(run)?;
-        let took = now(run).saturating_sub(started);
+        let entered = enter(run, self.place);
+        let found = self.input.next(run);
         let first = !std::mem::replace(&mut self.has_row, true);
-        note(run, self.place, |measure| {
-            measure.rows += u64::from(found);
+        leave(run, self.place, entered, |measure, took| {
+            measure.rows += u64::from(matches!(found, Ok(true)));
             measure.first += if first { took } else { Duration::ZERO };
             measure.last += took;
         });
-        Ok(found)
+        found
     }
 
     fn close(&mut self, run: &mut Run<'r>) {

@@ -43,6 +43,8 @@ pub type Actuals<'a> = &'a dyn Fn(&Physical) -> Option<Actual>;
 /// The measurements of one operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Actual {
+    /// Its number among those that were measured.
+    pub place: usize,
     /// How often it was started.
     pub loops: u64,
     /// Rows of all loops.
@@ -53,6 +55,21 @@ pub struct Actual {
     pub first: Duration,
     /// Time until the end, of all loops.
     pub last: Duration,
+}
+
+/// An operator that ran, as EXPLAIN FORMAT=TREE shows it.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// What it does.
+    pub text: String,
+    /// Whether this stands for the operators below it: a statement that writes, a subquery, a common table expression.
+    pub is_heading: bool,
+    /// Its measurements; `None` when it was never run.
+    pub actual: Option<Actual>,
+    /// Whether its rows are those that were read, before the filter above.
+    pub before_filter: bool,
+    /// Its inputs.
+    pub inputs: Vec<Operator>,
 }
 
 /// The expression of the hidden column of a functional index part.
@@ -217,6 +234,11 @@ pub fn text(plan: &Plan, format: ExplainFormat, context: &Context<'_>) -> String
         ExplainFormat::JsonBlocks => blocks::json(plan, context),
         ExplainFormat::Tree | ExplainFormat::Traditional => tree::text(plan, context),
     }
+}
+
+/// The operators of a plan that ran.
+pub fn operators(plan: &Plan, context: &Context<'_>) -> Vec<Operator> {
+    tree::operators(plan, context)
 }
 
 fn query_type(plan: &Plan) -> &'static str {

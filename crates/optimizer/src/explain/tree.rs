@@ -6,7 +6,7 @@ use plan::{Access, JoinKind, Physical, Plan, RangeSpec, SetOperation, TableAcces
 
 use super::cost::Estimate;
 use super::json::Json;
-use super::{Actual, Context, ctes, root, subqueries};
+use super::{Actual, Context, Operator, ctes, root, subqueries};
 
 /// An operator as both formats show it.
 struct Node {
@@ -50,6 +50,11 @@ pub(super) fn text(plan: &Plan, context: &Context<'_>) -> String {
         print(&node, 0, &mut out);
     }
     out
+}
+
+/// The statement's own tree with its measurements, then those of its subqueries and common table expressions.
+pub(super) fn operators(plan: &Plan, context: &Context<'_>) -> Vec<Operator> {
+    nodes(plan, context).into_iter().map(Node::into_operator).collect()
 }
 
 /// The plan as a JSON document.
@@ -621,6 +626,16 @@ fn key_text(
 }
 
 impl Node {
+    fn into_operator(self) -> Operator {
+        Operator {
+            text: self.operation,
+            is_heading: self.actual.is_none(),
+            actual: self.actual.and_then(|(actual, _)| actual),
+            before_filter: self.actual.is_some_and(|(_, before_filter)| before_filter),
+            inputs: self.inputs.into_iter().map(Node::into_operator).collect(),
+        }
+    }
+
     fn into_json(self) -> Json {
         let mut members = self.members;
         members.retain(|(_, value)| !matches!(value, Json::List(items) if items.is_empty()));

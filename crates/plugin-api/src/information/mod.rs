@@ -25,7 +25,7 @@ pub use server::{
     CopyProgress, FileOperations, FunctionView, IoBucket, MetadataLockRow, PlanCacheView,
     PluginItemView, PluginView, ProcessView, ServerInformation, UserLockView,
 };
-pub use status::{ConditionView, StatusInformation, StatusScope, VariableView};
+pub use status::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};
 pub use table::{
     ColumnView, ConstraintKind, ConstraintView, GeneratedView, IndexPartView, IndexView,
     PartitionView, ReferencedView, TableDetail, TableView,

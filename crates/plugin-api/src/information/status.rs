@@ -32,8 +32,31 @@ pub struct VariableView {
     pub dynamic: bool,
     /// The origin of the value: `COMPILED`, `COMMAND_LINE`, `PERSISTED`, `DYNAMIC`.
     pub source: &'static str,
+    /// Who set the global value, and when; `None` when no statement did.
+    pub changed: Option<VariableChange>,
+    /// The value that later starts use, from SET PERSIST.
+    pub persisted: Option<String>,
+    /// The unit of a number.
+    pub unit: Option<&'static str>,
+    /// The least and the greatest value of a number.
+    pub range: Option<(String, String)>,
+    /// When a new global value takes effect, like `AT ONCE` or `NEXT START`.
+    pub effect: &'static str,
+    /// Whether a new value takes effect with another start only.
+    pub needs_restart: bool,
     /// One sentence with the unit.
     pub description: &'static str,
+}
+
+/// A change of a system variable by a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableChange {
+    /// Microseconds since 1970 UTC.
+    pub micros: i64,
+    /// Name of the user.
+    pub user: String,
+    /// The host that the user came from.
+    pub host: String,
 }
 
 /// A warning, note or error of the last statement.

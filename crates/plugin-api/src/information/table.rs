@@ -24,6 +24,8 @@ pub struct TableView {
     pub table_type: &'static str,
     /// Engine name; `None` for views.
     pub engine: Option<String>,
+    /// Name of the engine that keeps its rows; `None` where `engine` is.
+    pub kept_by: Option<String>,
     /// Default collation name.
     pub collation: String,
     /// Comment.

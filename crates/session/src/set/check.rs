@@ -1,7 +1,7 @@
 //! Checks the assignments of SET, and computes the values.
 
 use ::accounts::PrivilegeChecks;
-use errors::{ErrorCode, Result, bail, err};
+use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{Expr, ExprKind, Ident, VarScope};
 use types::{SqlMode, Value};
 use variables::{Definition, Globals, Scope, VariableId, as_text, as_u64, convert, shown};
@@ -46,7 +46,8 @@ impl<'a> Checker<'a> {
         if definition.name == "gtid_purged" {
             check_gtid_purged(self.session, scope, value)?;
         }
-        let is_global = matches!(scope, Some(VarScope::Global | VarScope::Persist));
+        let is_global =
+            matches!(scope, Some(VarScope::Global | VarScope::Persist | VarScope::System));
         let wanted = match &value.kind {
             ExprKind::Default(None) => None,
             // Bare words: ON, BINARY, utf8mb4.
@@ -63,6 +64,7 @@ impl<'a> Checker<'a> {
             Some(VarScope::Global) => Assignment::Global { id, value },
             Some(VarScope::Persist) => Assignment::Persist { id, value, only: false },
             Some(VarScope::PersistOnly) => Assignment::Persist { id, value, only: true },
+            Some(VarScope::System) => Assignment::Rebind { id, value },
             None if at_at
                 && definition.name.starts_with("transaction_")
                 && matches!(definition.name, "transaction_isolation" | "transaction_read_only") =>
@@ -96,9 +98,10 @@ impl<'a> Checker<'a> {
             self.session.working.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &words);
         }
         check_value(&self.session.server, definition, &converted.value)?;
-        self.session.server.globals.check(id, &converted.value)?;
-        self.note_value(definition, &converted.value);
-        Ok(converted.value)
+        let value = spelled(&self.session.server, definition, converted.value)?;
+        self.session.server.globals.check(id, &value)?;
+        self.note_value(definition, &value);
+        Ok(value)
     }
 
     /// Character set and collation of a pair change together: the other one follows the last assignment.
@@ -238,7 +241,20 @@ fn check_scope(session: &Session, definition: &Definition, scope: Option<VarScop
             if !definition.dynamic && scope != Some(VarScope::PersistOnly) {
                 bail!(INCORRECT_GLOBAL_LOCAL_VAR, name, "read only");
             }
+            if !definition.dynamic && !variables::is_persistable(definition) {
+                bail!(INCORRECT_GLOBAL_LOCAL_VAR, name, "non persistent read only");
+            }
             session.require_variable_admin()?;
+            if name == "offline_mode" {
+                session.require_offline_admin()?;
+            }
+        }
+        Some(VarScope::System) => {
+            session.require_variable_admin()?;
+            session.require_dynamic("CONNECTION_ADMIN")?;
+            if !definition.rebinds {
+                return Err(Error::not_supported(format!("ALTER SYSTEM SET {name}")));
+            }
         }
     }
     Ok(())
@@ -280,12 +296,21 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
             bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
         }
         "lc_time_names" => crate::locales::check_locale(&text)?,
-        "default_storage_engine" | "default_tmp_storage_engine" => {
-            definitions::engine_choice(&crate::ddl::engines(server), &text)?;
-        }
         _ => {}
     }
     Ok(())
+}
+
+/// The value as it is shown: an engine has one of its names.
+///
+/// # Errors
+/// 1286.
+fn spelled(server: &Server, definition: &Definition, value: Value) -> Result<Value> {
+    if !matches!(definition.name, "default_storage_engine" | "default_tmp_storage_engine") {
+        return Ok(value);
+    }
+    let choice = definitions::engine_choice(&crate::ddl::engines(server), &shown(&value))?;
+    Ok(Value::text(choice.shown()))
 }
 
 /// `= DEFAULT`: the compiled value for GLOBAL, the global one for sessions.

@@ -1,10 +1,11 @@
-//! SET in all its forms. All values are computed and checked first (`check`), then all are stored (`apply`), so that a statement changes
+//! SET in all its forms, and ALTER SYSTEM SET. All values are computed and checked first (`check`), then all are stored (`apply`), so that a statement changes
 //! everything or nothing; only a set for `gtid_purged` that conflicts with the present one is found when it is stored.
 
 mod apply;
 mod check;
 
 use ::accounts::PrivilegeChecks;
+use describe::{Level, PlannedSetting};
 use errors::{ErrorCode, Result, bail};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{ExprKind, Ident, LocalVariable, SetItem, SystemVar};
@@ -12,6 +13,7 @@ use types::{DataType, Value};
 use variables::VariableId;
 
 use self::apply::apply;
+pub(crate) use self::apply::changed_by;
 use self::check::Checker;
 use crate::session::Session;
 use programs::Running;
@@ -46,6 +48,11 @@ enum Assignment {
         value: Value,
         only: bool,
     },
+    /// ALTER SYSTEM SET.
+    Rebind {
+        id: VariableId,
+        value: Value,
+    },
     Unpersist {
         id: VariableId,
     },
@@ -60,6 +67,64 @@ pub(crate) fn run_set(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
+    let assignments = check(session, items, running)?;
+    let autocommit = session.settings.autocommit;
+    let kept = apply(session, assignments)?;
+    let mut commit = session.autocommit_changed(autocommit)?;
+    if commit.is_none() {
+        commit = session.finish_transaction_scope()?;
+    }
+    if let (Some(kept), Some(_)) = (&kept, &commit) {
+        // A reply waits for one commit.
+        session.transactions.wait_for(kept)?;
+    }
+    let commit = commit.or(kept);
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
+}
+
+/// EXPLAIN of SET: the statement is checked, and nothing changes.
+pub(crate) fn explain_set(
+    session: &mut Session,
+    items: &[SetItem],
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    describe::check_explainable(items)?;
+    let assignments = check(session, items, running)?;
+    let planned = assignments.into_iter().filter_map(|assignment| planned(session, assignment));
+    let planned: Vec<PlannedSetting> = planned.collect();
+    let rows = describe::setting_rows(&*session.server, &planned);
+    let state = session.state_info();
+    crate::sink::send_rows(sink, &describe::setting_columns(), &rows, &state)
+}
+
+/// An assignment to a system variable, for EXPLAIN.
+fn planned(session: &Session, assignment: Assignment) -> Option<PlannedSetting> {
+    let (id, new, level) = match assignment {
+        Assignment::Session { id, value } => (id, value, Level::Session),
+        Assignment::NextTransaction { id, value } => (id, value, Level::NextTransaction),
+        Assignment::Global { id, value } => (id, value, Level::Global),
+        Assignment::Persist { id, value, only: false } => (id, value, Level::Persist),
+        Assignment::Persist { id, value, only: true } => (id, value, Level::PersistOnly),
+        Assignment::Rebind { id, value } => (id, value, Level::Rebind),
+        Assignment::Local { .. }
+        | Assignment::User { .. }
+        | Assignment::Unpersist { .. }
+        | Assignment::ResultsCollation(_) => return None,
+    };
+    let is_own = matches!(level, Level::Session | Level::NextTransaction);
+    let name = session.server.globals.definitions.get(id).name;
+    let current = session.services.variable(name, !is_own)?;
+    Some(PlannedSetting { id, level, current, new })
+}
+
+/// Computes and checks the values.
+fn check(
+    session: &mut Session,
+    items: &[SetItem],
+    running: &Running<'_>,
+) -> Result<Vec<Assignment>> {
     let mut checker = Checker::new(session);
     for item in items {
         match item {
@@ -97,15 +162,7 @@ pub(crate) fn run_set(
             }
         }
     }
-    let assignments = checker.assignments;
-    let autocommit = session.settings.autocommit;
-    apply(session, assignments)?;
-    let mut commit = session.autocommit_changed(autocommit)?;
-    if commit.is_none() {
-        commit = session.finish_transaction_scope()?;
-    }
-    session.services.row_count = 0;
-    session.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
+    Ok(checker.assignments)
 }
 
 /// RESET PERSIST.
@@ -137,6 +194,6 @@ pub(crate) fn reset_persist(
             }
         }
     }
-    apply(session, assignments)?;
-    session.send_ok(sink, OkInfo::default())
+    let commit = apply(session, assignments)?;
+    session.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
 }

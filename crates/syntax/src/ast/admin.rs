@@ -463,6 +463,26 @@ pub struct Explain {
     pub target: ExplainTarget,
 }
 
+/// `PROFILE [FORMAT = word] ...`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Profile {
+    pub format: Option<Ident>,
+    pub target: ProfileTarget,
+}
+
+/// What is profiled.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum ProfileTarget {
+    Statement(Box<Statement>),
+    /// `FOR CONNECTION id [SECONDS n]`.
+    Connection {
+        id: u64,
+        seconds: Option<u64>,
+    },
+}
+
 /// The statement to explain.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]

@@ -315,6 +315,8 @@ pub enum VarScope {
     Global,
     Persist,
     PersistOnly,
+    /// Of `ALTER SYSTEM SET`: what listeners have, and the value that is kept.
+    System,
 }
 
 /// `@@[scope.][component.]name`.
@@ -451,6 +453,8 @@ pub struct FunctionCall {
     pub arg_names: Vec<Option<Ident>>,
     /// A blank before `(` hides the built-in function of this name (without IGNORE_SPACE).
     pub stored_only: bool,
+    /// `OVER` of a loadable aggregate.
+    pub over: Option<Over>,
 }
 
 /// The words that the grammar takes for the start of the statement in a column's DEFAULT or ON UPDATE.

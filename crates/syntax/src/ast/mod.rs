@@ -339,6 +339,8 @@ pub enum Statement {
     Describe(Box<Describe>),
     /// `EXPLAIN statement`.
     Explain(Box<Explain>),
+    /// `PROFILE statement`, `PROFILE FOR CONNECTION`.
+    Profile(Box<Profile>),
     /// `GET DIAGNOSTICS`.
     GetDiagnostics(Box<GetDiagnostics>),
     /// `SIGNAL`, `RESIGNAL`.

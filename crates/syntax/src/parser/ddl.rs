@@ -133,6 +133,7 @@ impl<'a> Parser<'a> {
             Kw::USER => self.alter_user(),
             Kw::SERVER => self.server(true, false),
             Kw::INSTANCE => self.alter_instance(),
+            Kw::SYSTEM => self.alter_system(),
             Kw::TABLESPACE | Kw::UNDO | Kw::LOGFILE => self.tablespace(TablespaceAction::Alter),
             Kw::RESOURCE => self.alter_resource_group(),
             Kw::PROCEDURE | Kw::FUNCTION => self.alter_routine(),

@@ -220,6 +220,7 @@ impl<'a> Parser<'a> {
             args,
             arg_names: Vec::new(),
             stored_only: false,
+            over: None,
         })))
     }
 
@@ -255,7 +256,8 @@ impl<'a> Parser<'a> {
         let named = schema.is_none() && token.kw == Kw::NO_WORD;
         let (least, most) = arity_of(token.kw);
         let (args, arg_names) = self.call_args(named, least, most)?;
-        let call = FunctionCall { schema, name, args, arg_names, stored_only };
+        let over = if named { self.opt_over()? } else { None };
+        let call = FunctionCall { schema, name, args, arg_names, stored_only, over };
         self.node(start, ExprKind::Function(Box::new(call)))
     }
 

@@ -408,9 +408,10 @@ impl Parser<'_> {
     fn check_in_function(&self, statement: &Statement) -> PResult<()> {
         match statement {
             Statement::Query(query) if query.into.is_none() => self.no_result_set(),
-            Statement::Show(_) | Statement::Describe(_) | Statement::Explain(_) => {
-                self.no_result_set()
-            }
+            Statement::Show(_)
+            | Statement::Describe(_)
+            | Statement::Explain(_)
+            | Statement::Profile(_) => self.no_result_set(),
             Statement::Prepare { .. }
             | Statement::Execute { .. }
             | Statement::ExecuteText { .. }

@@ -114,6 +114,19 @@ impl<'a> Parser<'a> {
         Ok(SetItem::Variable { scope, at_at: false, component, name, value })
     }
 
+    /// At SYSTEM: `SYSTEM SET name = value, ... APPLY`.
+    pub(super) fn alter_system(&mut self) -> PResult<Statement> {
+        self.bump();
+        self.expect(Kw::SET)?;
+        let items = self.comma_list(|this| {
+            let name = this.ident()?;
+            this.set_eq()?;
+            let (scope, value) = (Some(VarScope::System), this.set_value()?);
+            Ok(SetItem::Variable { scope, at_at: false, component: None, name, value })
+        })?;
+        if self.eat_name("APPLY") { Ok(Statement::Set(items)) } else { self.fail() }
+    }
+
     fn set_eq(&mut self) -> PResult<()> {
         if self.eat_tok(Tok::Eq) || self.eat_tok(Tok::Assign) { Ok(()) } else { self.fail() }
     }

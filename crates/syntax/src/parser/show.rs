@@ -340,6 +340,29 @@ impl<'a> Parser<'a> {
         Ok(Statement::Explain(explain))
     }
 
+    /// `PROFILE [FORMAT = word] statement`, `PROFILE [FORMAT = word] FOR CONNECTION id [SECONDS n]`.
+    pub(super) fn profile(&mut self) -> PResult<Statement> {
+        self.bump();
+        let mut format = None;
+        if self.eat(Kw::FORMAT) {
+            self.expect_tok(Tok::Eq)?;
+            format = Some(self.ident_or_text()?);
+        }
+        if self.eat(Kw::FOR) {
+            self.expect(Kw::CONNECTION)?;
+            let id = self.number()?;
+            let seconds = if self.eat_name("SECONDS") { Some(self.number()?) } else { None };
+            let target = ProfileTarget::Connection { id, seconds };
+            return Ok(Statement::Profile(Box::new(Profile { format, target })));
+        }
+        if self.at(Kw::PROFILE) {
+            return self.fail();
+        }
+        let statement = self.nested(|p| p.statement())?;
+        let target = ProfileTarget::Statement(Box::new(statement));
+        Ok(Statement::Profile(Box::new(Profile { format, target })))
+    }
+
     /// Whether a table follows, not a statement or an option.
     fn at_described_table(&mut self) -> bool {
         self.at_ident() && !matches!(self.kw(), Kw::EXTENDED | Kw::PARTITIONS | Kw::FORMAT)
@@ -363,6 +386,7 @@ impl<'a> Parser<'a> {
                     | Kw::ALTER
                     | Kw::CREATE
                     | Kw::DROP
+                    | Kw::SET
             )
     }
 }

@@ -60,6 +60,7 @@ impl<'a> Parser<'a> {
                 Ok(Statement::Use(self.ident()?))
             }
             Kw::DESCRIBE | Kw::DESC | Kw::EXPLAIN => self.explain(),
+            Kw::PROFILE => self.profile(),
             Kw::TRUNCATE => {
                 self.bump();
                 self.eat(Kw::TABLE);

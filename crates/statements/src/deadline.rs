@@ -21,26 +21,27 @@ struct State {
 }
 
 /// Deadlines of running statements.
-pub(crate) struct Deadlines {
+pub struct Deadlines {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 /// Removes its deadline when dropped.
-pub(crate) struct DeadlineGuard {
+pub struct DeadlineGuard {
     deadlines: Arc<Deadlines>,
     key: (Duration, u64),
     target: Target,
 }
 
 impl Deadlines {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Deadlines {
+    /// None yet, by this clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Deadlines {
         Deadlines { clock, state: Mutex::new(State::default()), changed: Condvar::new() }
     }
 
     /// Stops the statement of `cancel` after `limit`, unless the guard is dropped earlier.
-    pub(crate) fn after(self: &Arc<Self>, limit: Duration, cancel: &CancelToken) -> DeadlineGuard {
+    pub fn after(self: &Arc<Self>, limit: Duration, cancel: &CancelToken) -> DeadlineGuard {
         let target: Target = Arc::new(Mutex::new(Some(cancel.clone())));
         let mut state = self.state.lock();
         state.next += 1;
@@ -57,7 +58,7 @@ impl Deadlines {
     }
 
     /// Ends the thread.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.state.lock().stopping = true;
         self.changed.notify_all();
     }

@@ -5,8 +5,8 @@ use types::{SqlBytes, Value};
 
 /// The literals of the current text, and a buffer for one text: reused from statement to statement.
 #[derive(Default)]
-pub(crate) struct LiftedLiterals {
-    pub(crate) spans: Vec<LiteralSpan>,
+pub struct LiftedLiterals {
+    pub spans: Vec<LiteralSpan>,
     /// The emptied buffer for values of literals, from an earlier statement.
     room: Vec<Value>,
     buffer: Vec<u8>,
@@ -14,24 +14,27 @@ pub(crate) struct LiftedLiterals {
 
 impl LiftedLiterals {
     /// Takes over the literals of a text.
-    pub(crate) fn take_over(&mut self, spans: &[LiteralSpan]) {
+    #[inline]
+    pub fn take_over(&mut self, spans: &[LiteralSpan]) {
         self.spans.clear();
         self.spans.extend_from_slice(spans);
     }
 
     /// An empty list for values, with the buffer that `give_back` got.
-    pub(crate) fn room(&mut self) -> Vec<Value> {
+    #[inline]
+    pub fn room(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.room)
     }
 
     /// Returns the buffer of values that are no longer used.
-    pub(crate) fn give_back(&mut self, mut values: Vec<Value>) {
+    #[inline]
+    pub fn give_back(&mut self, mut values: Vec<Value>) {
         values.clear();
         self.room = values;
     }
 
     /// Values of the lifted literals, and a hash of their types; `None` when a literal cannot be converted.
-    pub(crate) fn values(
+    pub fn values(
         &mut self,
         text: &[u8],
         options: &ParseOptions<'_>,

@@ -46,6 +46,8 @@ pub struct Bound {
     pub parameters: Vec<DataType>,
     /// Texts of warnings 1287 that each execution raises: uses of features that the reference calls deprecated.
     pub deprecations: Vec<&'static str>,
+    /// It names a user or system variable itself, not through a view.
+    pub names_variable: bool,
     /// Other warnings of each execution: hints with unknown names.
     pub notices: Vec<Notice>,
     /// Tables and views that the statement names itself.
@@ -141,6 +143,8 @@ pub struct Binder<'a> {
     pub(crate) asks_membership: bool,
     /// With its literals in place the statement could use an index on an expression.
     pub(crate) wants_literals: bool,
+    /// The text itself, not that of a view, names a user or system variable.
+    pub(crate) names_variable: bool,
     pub(crate) deprecations: Vec<&'static str>,
     pub(crate) programs: Vec<StoredProgram>,
     /// The statement has parameters that a client binds.
@@ -201,6 +205,7 @@ impl<'a> Binder<'a> {
             asks_membership: false,
             wants_literals: false,
             programs: Vec::new(),
+            names_variable: false,
             deprecations: Vec::new(),
             references: Vec::new(),
             has_placeholders: false,
@@ -258,6 +263,7 @@ impl<'a> Binder<'a> {
             tables: self.tables,
             privileges: self.privileges,
             parameters,
+            names_variable: self.names_variable,
             deprecations: self.deprecations,
             notices: self.notices,
             references: self.references,

@@ -85,6 +85,7 @@ impl Binder<'_> {
     pub(crate) fn user_variable(&mut self, name: &str) -> Expr {
         // Its type is that of the value it has now.
         self.uncacheable = true;
+        self.names_variable |= self.view_depth == 0;
         let ty = self.input.variables.user_variable(name).unwrap_or_else(|| {
             let mut ty = DataType::new(TypeKind::LongText, 16_777_216, NOT_FIXED_DECIMALS);
             ty.collation = self.input.bind.collation_connection;
@@ -97,6 +98,10 @@ impl Binder<'_> {
         let mut name = variable.name.text.to_ascii_lowercase();
         if let Some(component) = &variable.component {
             name = format!("{}.{name}", component.text.to_ascii_lowercase());
+        }
+        self.names_variable |= self.view_depth == 0;
+        if let Some(text) = self.input.variables.removal_of(&name) {
+            self.deprecate(text);
         }
         match self.input.variables.system_variable(&name, variable.scope)? {
             Some(ty) => Ok(Expr::SystemVariable {
@@ -114,6 +119,7 @@ impl Binder<'_> {
              release. Consider alternatives: 'SET variable=expression, ...', or 'SELECT \
              expression(s) INTO variables(s)'.",
         );
+        self.names_variable |= self.view_depth == 0;
         let value = Box::new(self.bind_single(value)?);
         Ok(Expr::AssignUserVariable { name: Arc::from(&*variable.text), value })
     }

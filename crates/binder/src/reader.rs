@@ -101,6 +101,10 @@ pub trait VariableTypes {
         name: &str,
         scope: Option<syntax::ast::VarScope>,
     ) -> errors::Result<Option<DataType>>;
+    /// The text of warning 1287 about `@@name` (lower case), if it is about to be removed.
+    fn removal_of(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
 }
 
 /// The operation on a table.

@@ -1,7 +1,10 @@
 //! What a statement costs: its phases, and the difference of two readings of what its thread has used.
 
-use plugin_api::{CostEvents, StatementCost};
-use sys::usage::{self, Usage};
+use plugin_api::{CostEvents, StatementCost, StatementStep};
+use sys::usage::{self, Times, Usage};
+
+/// Steps of a statement that are kept; a procedure's loop can have any number of them, and what comes later belongs to the last one.
+const STEPS_MAX: usize = 200;
 
 /// A statement's phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +20,50 @@ pub enum Phase {
     Commit,
 }
 
+impl Phase {
+    /// The name of a step in this phase: the stage of the reference that does the same.
+    fn step_name(self) -> &'static str {
+        match self {
+            Phase::Parse => "starting",
+            Phase::Plan => "optimizing",
+            Phase::Execute => "executing",
+            Phase::Commit => "waiting for handler commit",
+        }
+    }
+}
+
+/// The steps of a statement, one for each change of its phase.
+#[derive(Debug, Default)]
+struct Steps {
+    list: Vec<StatementStep>,
+    times: Times,
+}
+
+impl Steps {
+    fn end(&mut self, phase: Phase, nanos: u64) {
+        let times = usage::times();
+        let used = times.since(&self.times);
+        self.times = times;
+        let step = StatementStep {
+            name: phase.step_name(),
+            nanos,
+            user_micros: used.user_micros,
+            system_micros: used.system_micros,
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            block_reads: used.block_reads,
+            block_writes: used.block_writes,
+            major_faults: used.major_faults,
+            minor_faults: used.minor_faults,
+        };
+        let is_full = self.list.len() == STEPS_MAX;
+        match self.list.last_mut() {
+            Some(last) if is_full || last.name == step.name => last.add(&step),
+            _ => self.list.push(step),
+        }
+    }
+}
+
 /// Where the time of the running statement goes.
 #[derive(Debug, Default)]
 pub struct Phases {
@@ -24,6 +71,8 @@ pub struct Phases {
     now: Phase,
     since_nanos: u64,
     nanos: [u64; 4],
+    /// Its steps, when they are of interest too.
+    steps: Option<Box<Steps>>,
 }
 
 impl Phases {
@@ -34,13 +83,19 @@ impl Phases {
     }
 
     /// The first phase begins.
-    pub fn begin(&mut self, now_nanos: u64) {
-        *self = Phases { is_measured: true, since_nanos: now_nanos, ..Phases::default() };
+    pub fn begin(&mut self, now_nanos: u64, keeps_steps: bool) {
+        let steps =
+            keeps_steps.then(|| Box::new(Steps { times: usage::times(), list: Vec::new() }));
+        *self = Phases { is_measured: true, since_nanos: now_nanos, steps, ..Phases::default() };
     }
 
     /// The next phase begins.
     pub fn enter(&mut self, phase: Phase, now_nanos: u64) {
-        self.nanos[self.now as usize] += now_nanos.saturating_sub(self.since_nanos);
+        let nanos = now_nanos.saturating_sub(self.since_nanos);
+        self.nanos[self.now as usize] += nanos;
+        if let Some(steps) = &mut self.steps {
+            steps.end(self.now, nanos);
+        }
         self.now = phase;
         self.since_nanos = now_nanos;
     }
@@ -53,24 +108,25 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// Begins to measure a statement, which runs on this thread, in `phases`.
-    pub fn begin(phases: &mut Phases, now_nanos: u64) -> Measuring {
+    /// Begins to measure a statement, which runs on this thread, in `phases`; `keeps_steps`: step by step.
+    pub fn begin(phases: &mut Phases, now_nanos: u64, keeps_steps: bool) -> Measuring {
         let outer = std::mem::take(phases);
-        phases.begin(now_nanos);
+        phases.begin(now_nanos, keeps_steps);
         Measuring { before: usage::now(), outer }
     }
 
-    /// The cost of the statement, which waited so long for locks.
+    /// The cost of the statement, which waited so long for locks, and its steps.
     pub fn end(
         self,
         phases: &mut Phases,
         now_nanos: u64,
         (row_lock_nanos, table_lock_nanos): (u64, u64),
-    ) -> StatementCost {
+    ) -> (StatementCost, Vec<StatementStep>) {
         let used = usage::now().since(&self.before);
         phases.enter(Phase::Parse, now_nanos);
-        let phases = std::mem::replace(phases, self.outer);
-        StatementCost { row_lock_nanos, table_lock_nanos, ..cost_of(&used, &phases) }
+        let mut phases = std::mem::replace(phases, self.outer);
+        let steps = phases.steps.take().map(|steps| steps.list).unwrap_or_default();
+        (StatementCost { row_lock_nanos, table_lock_nanos, ..cost_of(&used, &phases) }, steps)
     }
 }
 
@@ -120,12 +176,36 @@ mod tests {
     #[test]
     fn time_belongs_to_the_phase_that_it_passes_in() {
         let mut phases = Phases::default();
-        phases.begin(100);
+        phases.begin(100, true);
         phases.enter(Phase::Plan, 110);
         phases.enter(Phase::Execute, 115);
         phases.enter(Phase::Commit, 215);
         phases.enter(Phase::Execute, 220);
         phases.enter(Phase::Parse, 221);
         assert_eq!(phases.nanos, [10, 5, 101, 5]);
+        let steps = phases.steps.map(|steps| steps.list).unwrap_or_default();
+        let steps: Vec<_> = steps.iter().map(|step| (step.name, step.nanos)).collect();
+        assert_eq!(
+            steps,
+            [
+                ("starting", 10),
+                ("optimizing", 5),
+                ("executing", 100),
+                ("waiting for handler commit", 5),
+                ("executing", 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn the_last_step_takes_what_comes_after_the_bound() {
+        let mut phases = Phases::default();
+        phases.begin(0, true);
+        for at in 1..=1000 {
+            phases.enter(if at % 2 == 0 { Phase::Parse } else { Phase::Execute }, at);
+        }
+        let steps = phases.steps.map(|steps| steps.list).unwrap_or_default();
+        let total: u64 = steps.iter().map(|step| step.nanos).sum();
+        assert_eq!((steps.len(), total), (STEPS_MAX, 1000));
     }
 }

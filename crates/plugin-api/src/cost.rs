@@ -52,6 +52,46 @@ impl StatementCounts {
     }
 }
 
+/// A step of a statement: what it used between two changes of its phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatementStep {
+    /// Its name, one of the reference's stages.
+    pub name: &'static str,
+    /// Nanoseconds that it took.
+    pub nanos: u64,
+    /// Microseconds on a processor in the program.
+    pub user_micros: u64,
+    /// Microseconds on a processor in the kernel.
+    pub system_micros: u64,
+    /// Times that the thread waited.
+    pub voluntary_switches: u64,
+    /// Times that another thread took its processor.
+    pub involuntary_switches: u64,
+    /// Blocks read by the file system.
+    pub block_reads: u64,
+    /// Blocks written by it.
+    pub block_writes: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+}
+
+impl StatementStep {
+    /// Adds another step's amounts.
+    pub fn add(&mut self, other: &StatementStep) {
+        self.nanos += other.nanos;
+        self.user_micros += other.user_micros;
+        self.system_micros += other.system_micros;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+        self.block_reads += other.block_reads;
+        self.block_writes += other.block_writes;
+        self.major_faults += other.major_faults;
+        self.minor_faults += other.minor_faults;
+    }
+}
+
 macro_rules! costs {
     ($($(#[$doc:meta])* $field:ident $name:literal,)*) => {
         /// What a statement cost, helper threads included; or the sum of several.

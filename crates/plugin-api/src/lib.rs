@@ -39,7 +39,7 @@ pub use authentication::{
 };
 pub use authorization::{Authorizer, Object, Subject};
 pub use change::{ChangeSink, CommittedTransaction, RowChange, RowChangeKind, RowColumn, RowEvent};
-pub use cost::{CostEvents, SessionCounts, StatementCost, StatementCounts};
+pub use cost::{CostEvents, SessionCounts, StatementCost, StatementCounts, StatementStep};
 pub use forward::ForwardingSink;
 pub use function::{
     Accumulator, AggregateBinding, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity,

@@ -8,7 +8,7 @@ use errors::{Error, Result};
 use types::Value;
 
 use crate::change::RowEvent;
-use crate::cost::{SessionCounts, StatementCost, StatementCounts};
+use crate::cost::{SessionCounts, StatementCost, StatementCounts, StatementStep};
 use crate::function::SessionServices;
 use crate::session::QueryAttribute;
 
@@ -48,6 +48,8 @@ impl EventSet {
     pub const SESSION_COST: EventSet = EventSet(1 << 11);
     /// A SET of a session's variable.
     pub const SESSION_VARIABLE: EventSet = EventSet(1 << 12);
+    /// After a statement of a session whose `profiling` is ON, in addition to those that `AFTER_STATEMENT` tells of.
+    pub const SESSION_STEPS: EventSet = EventSet(1 << 13);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
     /// Before and after changes of schemas and tables.
@@ -56,7 +58,7 @@ impl EventSet {
     pub const ROWS: EventSet = EventSet(0b1_1000_0000);
 
     /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
-    const NAMES: [(EventSet, &'static str); 11] = [
+    const NAMES: [(EventSet, &'static str); 12] = [
         (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
         (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
         (EventSet::BEFORE_SCHEMA_CHANGE, "BEFORE SCHEMA CHANGE"),
@@ -68,6 +70,7 @@ impl EventSet {
         (EventSet::AFTER_ROW, "AFTER ROW"),
         (EventSet::SESSION_COST, "AFTER MEASURED STATEMENT"),
         (EventSet::SESSION_VARIABLE, "SESSION VARIABLE"),
+        (EventSet::SESSION_STEPS, "AFTER PROFILED STATEMENT"),
     ];
 
     /// Whether the two sets share an event.
@@ -201,6 +204,8 @@ pub struct StatementEnd<'a> {
     pub counts: StatementCounts,
     /// What it cost, if an observer asked for `EventSet::COST` or its session has `statement_cost` ON.
     pub cost: Option<&'a StatementCost>,
+    /// Its steps in their order, if its session has `profiling` ON.
+    pub steps: &'a [StatementStep],
     /// Microseconds that it waited for locks.
     pub lock_micros: u64,
     /// Warnings and notes.

@@ -106,7 +106,9 @@ impl Session {
     /// Whether statements of this session are observed.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
-        self.server.hooks.wants(EventSet::STATEMENTS) || self.settings.statement_cost
+        self.server.hooks.wants(EventSet::STATEMENTS)
+            || self.settings.statement_cost
+            || self.settings.profiling
     }
 
     fn counts(&self) -> [u64; COUNTED.len()] {
@@ -129,7 +131,9 @@ impl Session {
         bytes_written: u64,
     ) -> Watch<'t> {
         let options = self.reading().options();
-        let is_measured = self.settings.statement_cost || self.server.measures_next();
+        let keeps_steps = self.settings.profiling;
+        let is_measured =
+            self.settings.statement_cost || keeps_steps || self.server.measures_next();
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
         let whole = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
         // Only a text with a semicolon inside can have a second statement.
@@ -158,7 +162,7 @@ impl Session {
             lock_nanos: waits::mine_nanos(LOCKS),
             used: is_measured.then(|| {
                 let now = now_nanos(self);
-                Measuring::begin(&mut self.phases, now)
+                Measuring::begin(&mut self.phases, now, keeps_steps)
             }),
         }
     }
@@ -207,10 +211,12 @@ impl Session {
         let [rows, tables] = waits::mine_nanos(LOCKS);
         let locks =
             (rows.saturating_sub(watch.lock_nanos[0]), tables.saturating_sub(watch.lock_nanos[1]));
-        let cost = watch.used.take().map(|measuring| {
+        let measured = watch.used.take().map(|measuring| {
             let now = now_nanos(self);
             measuring.end(&mut self.phases, now, locks)
         });
+        let (cost, steps) = measured.unzip();
+        let steps = steps.unwrap_or_default();
         let now = self.counts();
         let since = |at: usize| now[at].saturating_sub(watch.counts[at]);
         let counts = StatementCounts {
@@ -234,6 +240,7 @@ impl Session {
             rows_affected: result.affected,
             counts,
             cost: cost.as_ref(),
+            steps: &steps,
             lock_micros: (locks.0 + locks.1) / 1_000,
             warnings: self.diagnostics.warning_count(),
             elapsed_micros: elapsed.max(0) as u64,
@@ -242,6 +249,9 @@ impl Session {
         let mut told = EventSet::AFTER_STATEMENT;
         if self.settings.statement_cost {
             told = told | EventSet::SESSION_COST;
+        }
+        if !steps.is_empty() && self.settings.profiling {
+            told = told | EventSet::SESSION_STEPS;
         }
         self.with_event(&watch, |event| {
             self.server.hooks.tell(told, |observer| observer.after_statement(event, &end));

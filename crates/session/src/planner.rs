@@ -41,6 +41,10 @@ impl VariableTypes for Services {
             _ => Ok(Some(expression_type(definition))),
         }
     }
+
+    fn removal_of(&self, name: &str) -> Option<&'static str> {
+        variables::removal_of(name)
+    }
 }
 
 /// Table statistics from the engines.
@@ -213,6 +217,7 @@ impl Planner<'_> {
             tables: bound.tables,
             privileges: bound.privileges,
             parameters: bound.parameters,
+            names_variable: bound.names_variable,
             deprecations: bound.deprecations,
             notices: bound.notices,
             references: bound.references,

@@ -57,6 +57,8 @@ pub struct Planned {
     pub targets: Vec<TableId>,
     /// Warnings 1287 of each execution.
     pub deprecations: Vec<&'static str>,
+    /// It names a user or system variable itself, not through a view.
+    pub names_variable: bool,
     /// Other warnings of each execution.
     pub notices: Vec<binder::Notice>,
     /// Tables and views that the statement names.
@@ -134,6 +136,8 @@ pub struct BoundContext {
     pub tables: Vec<Arc<Table>>,
     pub privileges: Vec<RequiredPrivilege>,
     pub parameters: Vec<DataType>,
+    /// It names a user or system variable itself, not through a view.
+    pub names_variable: bool,
     pub deprecations: Vec<&'static str>,
     pub notices: Vec<binder::Notice>,
     pub references: Vec<binder::Reference>,
@@ -189,6 +193,7 @@ pub fn planned(
         wants_literals: context.wants_literals || flags.wants_literals,
         programs: context.programs,
         targets: writes.iter().map(|write| TableId(write.table)).collect(),
+        names_variable: context.names_variable,
         deprecations: context.deprecations,
         notices: context.notices,
         references: context.references,

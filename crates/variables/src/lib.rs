@@ -5,6 +5,7 @@
 //! Must not know statements, sessions or privileges: SET, in `session`, checks the right to change a variable.
 
 mod convert;
+mod deprecated;
 mod effect;
 mod gtid;
 mod settings;
@@ -24,6 +25,7 @@ use sys::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use types::{DataType, TypeKind, Value};
 
 pub use convert::{convert, display_text, from_option, shown};
+pub use deprecated::{removal_of, warning_of_set};
 pub use effect::{Effect, Memory, effect, is_persistable, memory, operator_bytes, range, unit};
 pub use gtid::is_gtid_purged;
 pub use plugin_api::PluginVariable;

@@ -91,6 +91,8 @@ pub struct Settings {
     pub max_join_size: Option<u64>,
     /// `statement_cost`: statements are measured.
     pub statement_cost: bool,
+    /// `profiling`: the steps of statements are measured.
+    pub profiling: bool,
     /// `long_query_time` in microseconds.
     pub long_query_micros: i64,
     /// `session_track_schema`.
@@ -149,6 +151,7 @@ impl Settings {
             sql_safe_updates: read.flag("sql_safe_updates"),
             foreign_key_checks: read.flag("foreign_key_checks"),
             statement_cost: read.flag("statement_cost"),
+            profiling: read.flag("profiling"),
             restricts_foreign_keys: read.flag("restrict_fk_on_non_standard_key"),
             ddl_skips_ahead: read.text("ddl_wait_policy") == "skip_ahead",
             lock_wait_timeout: Duration::from_secs(read.number("lock_wait_timeout")),

@@ -61,7 +61,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::fixed("have_dynamic_loading", Kind::Text, "NO", "Plugins are built in"),
     Definition::fixed("have_geometry", Kind::Text, "YES", "Spatial types exist"),
     Definition::fixed("have_openssl", Kind::Text, "YES", "TLS works"),
-    Definition::fixed("have_profiling", Kind::Text, "NO", "SHOW PROFILE works"),
+    Definition::fixed("have_profiling", Kind::Text, "YES", "SHOW PROFILE works"),
     Definition::fixed("have_query_cache", Kind::Text, "NO", "Results are not cached"),
     Definition::fixed("have_rtree_keys", Kind::Text, "NO", "Spatial indexes exist"),
     Definition::fixed("have_ssl", Kind::Text, "YES", "TLS works"),

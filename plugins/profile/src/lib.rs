@@ -7,6 +7,7 @@ mod sample;
 mod sampler;
 mod stack;
 mod statement;
+mod steps;
 mod svg;
 mod tables;
 
@@ -49,6 +50,9 @@ impl Plugin for Profile {
         registrar.variable(&RATE, &sampler.rate);
         registrar.variable(&HISTORY, &sampler.keeps_history);
         tables::all(&sampler).into_iter().for_each(|table| registrar.information_table(table));
+        let steps = Arc::new(steps::Steps::default());
+        steps::tables(&steps).into_iter().for_each(|table| registrar.information_table(table));
+        registrar.observer(steps);
         registrar.shared_state(STATE, sampler.clone());
         registrar.table_function(functions::FLAME_GRAPH);
         registrar.observer(sampler.clone());

@@ -156,7 +156,7 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::ErrorCount => server::condition_count("error_count"),
         ShowKind::Grants { user: None, .. } => server::own_grants(&scope.ctx.current_user),
         ShowKind::Profiles => server::profiles(),
-        ShowKind::Profile { .. } => server::profile(),
+        ShowKind::Profile { types, query, limit } => server::profile(types, *query, limit.as_ref()),
         ShowKind::BinaryLogStatus => server::binary_log_status(),
         ShowKind::BinaryLogs => return Err(err!(NO_BINARY_LOGGING)),
         ShowKind::Replicas => server::replicas(),

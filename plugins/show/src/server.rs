@@ -144,14 +144,46 @@ pub fn own_grants(account: &str) -> Select {
     Select::from("data_dictionary.GRANTS").item("GRANT_STATEMENT", &format!("Grants for {account}"))
 }
 
-/// SHOW PROFILES: profiling is never on.
+/// SHOW PROFILES.
 pub fn profiles() -> Select {
-    Select::empty(&[("Query_ID", "0"), ("Duration", "0e0"), ("Query", "''")])
+    let columns = [("QUERY_ID", "Query_ID"), ("DURATION", "Duration"), ("QUERY", "Query")];
+    Select::from("data_dictionary.STATEMENT_PROFILES").items(&columns).ordered("QUERY_ID")
 }
 
-/// SHOW PROFILE.
-pub fn profile() -> Select {
-    Select::empty(&[("Status", "''"), ("Duration", "0.000000")])
+/// Columns of SHOW PROFILE with the word that asks for them.
+const PROFILE_COLUMNS: &[(&str, &str, &str)] = &[
+    ("CPU", "CPU_USER", "CPU_user"),
+    ("CPU", "CPU_SYSTEM", "CPU_system"),
+    ("CONTEXT SWITCHES", "CONTEXT_VOLUNTARY", "Context_voluntary"),
+    ("CONTEXT SWITCHES", "CONTEXT_INVOLUNTARY", "Context_involuntary"),
+    ("BLOCK IO", "BLOCK_OPS_IN", "Block_ops_in"),
+    ("BLOCK IO", "BLOCK_OPS_OUT", "Block_ops_out"),
+    ("IPC", "MESSAGES_SENT", "Messages_sent"),
+    ("IPC", "MESSAGES_RECEIVED", "Messages_received"),
+    ("PAGE FAULTS", "PAGE_FAULTS_MAJOR", "Page_faults_major"),
+    ("PAGE FAULTS", "PAGE_FAULTS_MINOR", "Page_faults_minor"),
+    ("SWAPS", "SWAPS", "Swaps"),
+    ("SOURCE", "SOURCE_FUNCTION", "Source_function"),
+    ("SOURCE", "SOURCE_FILE", "Source_file"),
+    ("SOURCE", "SOURCE_LINE", "Source_line"),
+];
+
+/// SHOW PROFILE, of the last statement unless it names one.
+pub fn profile(types: &[Box<str>], query: Option<u64>, limit: Option<&Limit>) -> Select {
+    const STEPS: &str = "data_dictionary.STATEMENT_PROFILE_STEPS";
+    let is_wanted = |kind: &str| types.iter().any(|word| &**word == kind || &**word == "ALL");
+    let number = match query {
+        Some(number) => number.to_string(),
+        None => "(SELECT MAX(QUERY_ID) FROM data_dictionary.STATEMENT_PROFILES)".to_owned(),
+    };
+    let first = [("STATE", "Status"), ("DURATION", "Duration")];
+    let wanted = PROFILE_COLUMNS.iter().filter(|(kind, ..)| is_wanted(kind));
+    let select = Select::from(STEPS).items(&first);
+    wanted
+        .fold(select, |select, (_, column, caption)| select.item(column, caption))
+        .only(format!("QUERY_ID = {number}"))
+        .ordered("SEQ")
+        .limited(limit)
 }
 
 /// SHOW BINARY LOG STATUS: empty, because the server has no binary log.

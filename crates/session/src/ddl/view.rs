@@ -70,7 +70,7 @@ fn build_view(
         let table = planned.tables.iter().find(|table| table.temporary);
         bail!(VIEW_SELECT_TMPTABLE, table.map_or("", |table| &table.name));
     }
-    if !planned.parameters.is_empty() {
+    if !planned.parameters.is_empty() || planned.names_variable {
         bail!(VIEW_SELECT_VARIABLE);
     }
     // A replaced view must not read itself, not through others either.

@@ -1,7 +1,7 @@
 //! Checks the assignments of SET, and computes the values.
 
 use ::accounts::PrivilegeChecks;
-use errors::{Error, ErrorCode, Result, bail, err};
+use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{Expr, ExprKind, Ident, VarScope};
 use types::{SqlMode, Value};
 use variables::{Definition, Globals, Scope, VariableId, as_text, as_u64, convert, shown};
@@ -45,6 +45,11 @@ impl<'a> Checker<'a> {
         check_scope(self.session, definition, scope)?;
         if definition.name == "gtid_purged" {
             check_gtid_purged(self.session, scope, value)?;
+        }
+        if let Some((code, message)) = variables::warning_of_set(definition.name) {
+            let condition =
+                Condition { level: Level::Warning, code, sqlstate: code.sqlstate(), message };
+            self.session.working.push(condition);
         }
         let is_global =
             matches!(scope, Some(VarScope::Global | VarScope::Persist | VarScope::System));

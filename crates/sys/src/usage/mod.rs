@@ -313,6 +313,16 @@ pub fn now() -> Usage {
     own().plus(&HELPED.get())
 }
 
+/// What the kernel counts for the thread so far, helpers included: cheaper than [`now`]. Zeroes on a simulated machine.
+pub fn times() -> Times {
+    let mut times = match simulation::current() {
+        Some(_) => Times::default(),
+        None => own_times(),
+    };
+    times.add(&HELPED.get().times);
+    times
+}
+
 fn own() -> Usage {
     let counts = own_counts();
     if simulation::current().is_some() {

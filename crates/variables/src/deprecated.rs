@@ -1,0 +1,72 @@
+//! The variables that the reference is about to remove, with the warnings that their use raises.
+
+use errors::ErrorCode;
+
+macro_rules! removed {
+    ($($name:literal $(=> $instead:literal)?,)*) => {
+        /// Names and texts of warning 1287, in the order of the names.
+        const REMOVED: &[(&str, &str)] = &[$((
+            $name,
+            concat!(
+                "'@@", $name, "' is deprecated and will be removed in a future release."
+                $(, " Please use ", $instead, " instead.")?
+            ),
+        ),)*];
+    };
+}
+
+removed! {
+    "binlog_format",
+    "delayed_insert_limit",
+    "delayed_insert_timeout",
+    "delayed_queue_size",
+    "have_profiling",
+    "have_query_cache",
+    "log_bin_trust_function_creators",
+    "max_delayed_threads",
+    "max_insert_delayed_threads",
+    "max_length_for_sort_data",
+    "profiling",
+    "profiling_history_size",
+    "pseudo_slave_mode" => "pseudo_replica_mode",
+    "query_prealloc_size",
+    "ssl_fips_mode",
+    "terminology_use_previous",
+    "transaction_prealloc_size",
+}
+
+/// Variables that SET is about to lose.
+const READ_ONLY_SOON: &[&str] =
+    &["character_set_database", "collation_database", "default_collation_for_utf8mb4"];
+
+/// The text of warning 1287 that reading or setting a variable raises; its name is in lower case.
+pub fn removal_of(name: &str) -> Option<&'static str> {
+    let at = REMOVED.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+    Some(REMOVED[at].1)
+}
+
+/// The warning that setting a variable raises.
+pub fn warning_of_set(name: &str) -> Option<(ErrorCode, String)> {
+    if READ_ONLY_SOON.contains(&name) {
+        let text = format!(
+            "Updating '{name}' is deprecated. It will be made read-only in a future release."
+        );
+        return Some((ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT, text));
+    }
+    let text = removal_of(name)?;
+    Some((ErrorCode::WARN_DEPRECATED_SYNTAX, text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_order_and_are_found() {
+        assert!(REMOVED.is_sorted());
+        for (name, text) in REMOVED {
+            assert_eq!(removal_of(name), Some(*text), "{name}");
+        }
+        assert_eq!(removal_of("sql_mode"), None);
+    }
+}

@@ -68,6 +68,37 @@ pub enum Edit {
     DropPlugin(Box<str>),
 }
 
+impl Edit {
+    /// The table that it replaces or drops.
+    pub(crate) fn replaced_table(&self) -> Option<TableId> {
+        match self {
+            Edit::ReplaceTable { old, .. } => Some(*old),
+            Edit::DropTable(id) => Some(*id),
+            Edit::CreateSchema { .. }
+            | Edit::AlterSchema { .. }
+            | Edit::DropSchema(_)
+            | Edit::CreateTable(_)
+            | Edit::RenewTable(_)
+            | Edit::PutHistograms { .. }
+            | Edit::CreateView(_)
+            | Edit::ReplaceView { .. }
+            | Edit::DropView { .. }
+            | Edit::PutRoutine(_)
+            | Edit::DropRoutine { .. }
+            | Edit::PutTrigger(_)
+            | Edit::DropTrigger { .. }
+            | Edit::PutEvent { .. }
+            | Edit::DropEvent { .. }
+            | Edit::PutAccount(_)
+            | Edit::DropAccount(_)
+            | Edit::PutVariable { .. }
+            | Edit::DropVariable(_)
+            | Edit::PutPlugin { .. }
+            | Edit::DropPlugin(_) => None,
+        }
+    }
+}
+
 /// 1539 when an event is not the one that a change was made for.
 fn check_event(known: Option<&Arc<Event>>, over: Option<&Arc<Event>>, name: &str) -> Result<()> {
     match over {

@@ -15,6 +15,7 @@ mod metadata_turn;
 mod model;
 mod partitions;
 mod password;
+mod pending;
 mod privilege;
 mod routine;
 mod shared_map;
@@ -44,6 +45,7 @@ pub use partitions::{
     integer_type,
 };
 pub use password::{EarlierPassword, LockTime, PasswordPolicy};
+pub use pending::PendingDefinitions;
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
 pub use routine::{External, Routine, RoutineKind, RoutineParameter, UsedLibrary};
 pub use shared_map::SharedMap;

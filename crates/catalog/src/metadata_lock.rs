@@ -205,6 +205,8 @@ pub struct MetadataLocks {
     resting: AtomicU64,
     /// Requests for locks so far.
     tickets: AtomicU64,
+    /// Sessions that wait to make an announcement, and whose announcement is in the way.
+    queued: Mutex<HashMap<u64, u64>>,
 }
 
 /// How often a waiter checks again.
@@ -412,7 +414,7 @@ impl MetadataLocks {
     /// Locks tables (`None`: all tables) for session `owner` and waits until no other session uses them.
     ///
     /// # Errors
-    /// 1205 after the wait's timeout, cancelled.
+    /// 1205 after the wait's timeout, 1213 when others wait for this session in a circle, cancelled.
     pub fn lock(
         self: &Arc<Self>,
         owner: u64,
@@ -460,6 +462,9 @@ impl MetadataLocks {
                     return Ok(guard);
                 }
                 self.set(&guard, tables, State::Queueing);
+            }
+            if self.is_circular(owner) {
+                bail!(LOCK_DEADLOCK);
             }
             if waited >= wait.timeout {
                 bail!(LOCK_WAIT_TIMEOUT);
@@ -521,12 +526,14 @@ impl MetadataLocks {
         cancel: &CancelToken,
     ) -> Result<MetadataGuard> {
         let mut waited = Duration::ZERO;
+        let _queued = Queued { locks: self, owner };
         loop {
             let mut announcements = self.announcements.lock();
             let clash = tables.iter().find_map(|(table, mode)| {
-                clash(&announcements, owner, *table, *mode).map(|other| wait_for(*table, other))
+                let other = clash(&announcements, owner, *table, *mode)?;
+                Some((other.owner, wait_for(*table, other.table)))
             });
-            let Some(wait) = clash else {
+            let Some((holder, wait)) = clash else {
                 let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
                 announcements.extend(tables.iter().map(|(table, mode)| Announcement {
                     ticket,
@@ -539,6 +546,10 @@ impl MetadataLocks {
                 return Ok(MetadataGuard { locks: self.clone(), owner, ticket, tables });
             };
             drop(announcements);
+            self.queued.lock().insert(owner, holder);
+            if self.is_circular(owner) {
+                bail!(LOCK_DEADLOCK);
+            }
             if waited >= timeout {
                 bail!(LOCK_WAIT_TIMEOUT);
             }
@@ -546,6 +557,74 @@ impl MetadataLocks {
             poll(cancel, wait);
             waited += POLL;
         }
+    }
+
+    /// Whether session `owner`, which waits, waits for itself through others.
+    fn is_circular(&self, owner: u64) -> bool {
+        let slots: Vec<Arc<MetadataSlot>> = {
+            let slots = self.slots.lock();
+            let own_uses = slots.get(&owner).map_or(0, |slot| slot.mark());
+            let holds = |one: &Announcement| one.owner == owner && !one.is_waiting();
+            if own_uses == 0 && !self.announcements.lock().iter().any(holds) {
+                return false;
+            }
+            slots.values().cloned().collect()
+        };
+        let announcements = self.announcements.lock();
+        let queued = self.queued.lock();
+        let next_of = |session: u64| {
+            let wanted =
+                announcements.iter().filter(|one| one.owner == session && one.is_waiting());
+            let wanted: Vec<_> = wanted.map(|one| (one.table, one.mode)).collect();
+            let others = slots.iter().filter(|slot| slot.owner != session);
+            let users = others.filter(|slot| slot.blocks(&wanted).is_some());
+            let mut next: Vec<u64> = users.map(|slot| slot.owner).collect();
+            next.extend(queued.get(&session));
+            next
+        };
+        let (mut seen, mut left) = (vec![owner], vec![owner]);
+        while let Some(session) = left.pop() {
+            for next in next_of(session) {
+                if next == owner {
+                    return true;
+                }
+                if !seen.contains(&next) {
+                    seen.push(next);
+                    left.push(next);
+                }
+            }
+        }
+        false
+    }
+
+    /// Keeps the exclusive locks that a session has on tables until the new guard is dropped too.
+    pub fn keep(self: &Arc<Self>, owner: u64) -> Option<MetadataGuard> {
+        let mut announcements = self.announcements.lock();
+        let is_kept = |one: &&Announcement| {
+            one.owner == owner
+                && one.table.is_some()
+                && one.mode == LockMode::Exclusive
+                && !one.is_waiting()
+        };
+        let mut tables: Vec<TableId> =
+            announcements.iter().filter(is_kept).filter_map(|one| one.table).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        if tables.is_empty() {
+            return None;
+        }
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        announcements.extend(tables.iter().map(|table| Announcement {
+            ticket,
+            owner,
+            table: Some(*table),
+            mode: LockMode::Exclusive,
+            state: State::Held,
+        }));
+        self.tell_statements(&announcements);
+        drop(announcements);
+        let tables = tables.into_iter().map(Some).collect();
+        Some(MetadataGuard { locks: self.clone(), owner, ticket, tables })
     }
 
     /// Makes this session's announcement exclusive and waits until no other session uses its table.
@@ -612,21 +691,32 @@ fn poll(cancel: &CancelToken, wait: Wait) {
     sys::threads::sleep(POLL);
 }
 
-/// The table of another session's announcement that excludes one of `mode`.
+/// A session that waits to make an announcement, until it has.
+struct Queued<'a> {
+    locks: &'a MetadataLocks,
+    owner: u64,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.locks.queued.lock().remove(&self.owner);
+    }
+}
+
+/// Another session's announcement that excludes one of `mode`.
 fn clash(
     announcements: &[Announcement],
     owner: u64,
     table: Option<TableId>,
     mode: LockMode,
-) -> Option<Option<TableId>> {
-    let excluding = announcements.iter().find(|other| {
+) -> Option<&Announcement> {
+    announcements.iter().find(|other| {
         let same = match (table, other.table) {
             (Some(table), Some(locked)) => table == locked,
             (None, _) | (_, None) => true,
         };
         other.owner != owner && same && mode.clashes(other.mode)
-    });
-    excluding.map(|other| other.table)
+    })
 }
 
 /// Changes the mode and the state of a request's announcement.

@@ -2,6 +2,7 @@
 //!
 //! Lock order: `writer`, then the engine's locks. Readers take no lock.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,9 @@ use crate::event::{read_event, write_event};
 use crate::fields::damaged;
 use crate::routine::{RoutineKind, read_routine, write_routine};
 use crate::trigger::{read_trigger, write_trigger};
-use crate::{CatalogSnapshot, CatalogVersion, Edit, Table, View, account_codec, codec};
+use crate::{
+    CatalogSnapshot, CatalogVersion, Edit, PendingDefinitions, Table, View, account_codec, codec,
+};
 
 /// Kinds of dictionary rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +83,12 @@ pub struct Catalog {
     engine: Arc<dyn Engine>,
     writer: Mutex<Writer>,
     next_id: AtomicU64,
+    /// Versions of transactions with definitions of their own so far.
+    private_versions: AtomicU64,
 }
+
+/// The first version of a transaction with definitions of its own: above all published ones.
+const FIRST_PRIVATE: u64 = 1 << 63;
 
 impl Catalog {
     /// Loads the dictionary of `engine`, creating it when it does not exist.
@@ -97,6 +105,7 @@ impl Catalog {
             engine: engine.clone(),
             writer: Mutex::new(writer),
             next_id: AtomicU64::new(TableId::FIRST_USER.0),
+            private_versions: AtomicU64::new(FIRST_PRIVATE),
         };
         let word = |error: EngineError| error.into_error(&cancel);
         if engine.has_table(TableId::DICTIONARY) {
@@ -138,6 +147,24 @@ impl Catalog {
         self.draw_id(&mut writer).map(TableId)
     }
 
+    /// A version that is never published.
+    pub(crate) fn private_version(&self) -> CatalogVersion {
+        CatalogVersion(self.private_versions.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Like `commit`, the definitions that the transaction `txn` has changed.
+    ///
+    /// # Errors
+    /// Likewise; 1412 when another session has changed a table that they replace.
+    pub fn commit_pending(
+        &self,
+        txn: &mut dyn Transaction,
+        pending: &PendingDefinitions,
+        cancel: &CancelToken,
+    ) -> Result<CommitHandle> {
+        self.commit_edits(txn, |newest| pending.edits_on(newest).map(Cow::Owned), cancel)
+    }
+
     /// Writes the changes in `txn`, commits it and makes them the current version. On an error `txn` is rolled back.
     ///
     /// # Errors
@@ -148,7 +175,25 @@ impl Catalog {
         edits: &[Edit],
         cancel: &CancelToken,
     ) -> Result<CommitHandle> {
+        self.commit_edits(txn, |_| Ok(Cow::Borrowed(edits)), cancel)
+    }
+
+    /// `edits_on`: the changes to be made on the newest version.
+    fn commit_edits<'e>(
+        &self,
+        txn: &mut dyn Transaction,
+        edits_on: impl FnOnce(&CatalogSnapshot) -> Result<Cow<'e, [Edit]>>,
+        cancel: &CancelToken,
+    ) -> Result<CommitHandle> {
         let mut writer = self.writer.lock();
+        let edits = match edits_on(&writer.newest) {
+            Ok(edits) => edits,
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = txn.rollback();
+                return Err(error);
+            }
+        };
         let mut next = CatalogSnapshot::clone(&writer.newest);
         next.version = CatalogVersion(next.version.0 + 1);
         let mut rows = Rows { writer: &mut writer, ids: HashMap::new(), txn: &mut *txn, cancel };

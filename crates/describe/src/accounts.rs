@@ -14,7 +14,7 @@ use crate::information::Information;
 
 impl AccountInformation for Information<'_> {
     fn accounts(&self) -> Vec<AccountView> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         let may_read = self.privileges.on_schema("mysql").contains(PrivilegeSet::SELECT)
             || self.privileges.global().contains(PrivilegeSet::CREATE_USER);
         snapshot
@@ -26,12 +26,12 @@ impl AccountInformation for Information<'_> {
     }
 
     fn stored_accounts(&self) -> Vec<AccountView> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         snapshot.accounts().iter().map(|account| account_view(account, true)).collect()
     }
 
     fn role_accounts(&self) -> Vec<AccountView> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         let mut names = vec![self.account.clone()];
         let mut views = Vec::new();
         let mut next = 0;
@@ -53,7 +53,7 @@ impl AccountInformation for Information<'_> {
     }
 
     fn grants(&self, account: Option<&str>) -> Result<Vec<String>> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         let name = match account {
             None => self.account.clone(),
             Some(text) => parse_account(text),

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
+use catalog::{
+    AccountName, CatalogSnapshot, CatalogView, EffectivePrivileges, PendingDefinitions,
+    PrivilegeSet, Table,
+};
 use errors::Diagnostics;
 use plugin_api::Object;
 use types::ZoneRules;
@@ -16,6 +19,8 @@ use crate::show_create::Style;
 pub struct Information<'a> {
     /// The server.
     pub server: &'a dyn ServerFacts,
+    /// Definitions that the session's transaction has changed.
+    pub definitions: Option<Arc<PendingDefinitions>>,
     /// The connection.
     pub connection: &'a dyn ConnectionFacts,
     /// Session variables.
@@ -59,11 +64,17 @@ impl Information<'_> {
         Style { ansi_quotes: mode("ANSI_QUOTES"), spare_quotes: spare, portable: mode("ANSI") }
     }
 
-    pub(crate) fn catalog_view(&self) -> CatalogView {
-        CatalogView {
-            snapshot: self.server.catalog().snapshot(),
-            temporary: self.temporary.clone(),
+    /// The catalog as the session sees it.
+    pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
+        let catalog = self.server.catalog();
+        match &self.definitions {
+            None => catalog.snapshot(),
+            Some(definitions) => definitions.snapshot(catalog),
         }
+    }
+
+    pub(crate) fn catalog_view(&self) -> CatalogView {
+        CatalogView { snapshot: self.snapshot(), temporary: self.temporary.clone() }
     }
 
     pub(crate) fn may_see_all(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::information::Information;
 
 impl Information<'_> {
     fn visible_routines(&self, schema: &str, wanted: fn(RoutineKind) -> bool) -> Vec<RoutineView> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         let view =
             |routine: &Arc<Routine>| match visibility_of(routine, self.privileges, self.account) {
                 RoutineVisibility::Hidden => None,
@@ -32,7 +32,7 @@ impl ProgramInformation for Information<'_> {
     }
 
     fn triggers(&self, schema: &str) -> Vec<TriggerView> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         let is_seen = |trigger: &&Arc<Trigger>| {
             self.privileges.allows_table(schema, &trigger.table, PrivilegeSet::TRIGGER)
         };
@@ -45,7 +45,7 @@ impl ProgramInformation for Information<'_> {
         if !self.privileges.on_schema(schema).contains(PrivilegeSet::EVENT) {
             return Vec::new();
         }
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         let view = |event: &Arc<Event>| event_view(event, &*self.server.event_zone(event));
         snapshot.events(schema).map(view).collect()
     }

@@ -10,7 +10,7 @@ use crate::tables::{BASE_TABLE, VIEW};
 
 impl SchemaInformation for Information<'_> {
     fn schemas(&self) -> Vec<SchemaView> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         let mut schemas: Vec<SchemaView> = snapshot
             .schemas()
             .filter(|schema| self.privileges.sees_schema(&schema.name))
@@ -62,7 +62,7 @@ impl SchemaInformation for Information<'_> {
     }
 
     fn schema_create_statement(&self, schema: &str) -> Option<String> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         if let Some(schema) = snapshot.schema(schema) {
             return Some(show_create::create_schema(schema, self.style()));
         }
@@ -74,7 +74,7 @@ impl SchemaInformation for Information<'_> {
     }
 
     fn is_updatable(&self, schema: &str, view: &str) -> bool {
-        match self.server.catalog().snapshot().look(schema, view) {
+        match self.snapshot().look(schema, view) {
             Some(Relation::View(found)) => self.is_view_updatable(&found),
             _ => false,
         }
@@ -106,7 +106,7 @@ impl Information<'_> {
         detail: TableDetail,
         visit: &mut dyn FnMut(&TableView) -> Result<()>,
     ) -> Result<()> {
-        let snapshot = self.server.catalog().snapshot();
+        let snapshot = self.snapshot();
         for (name, kind) in snapshot.names(schema).filter(|(name, _)| self.sees(schema, name)) {
             self.connection.check_cancelled()?;
             let view = match detail {

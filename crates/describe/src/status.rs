@@ -11,7 +11,7 @@ use crate::information::Information;
 impl StatusInformation for Information<'_> {
     fn variables(&self) -> Vec<VariableView> {
         let globals = self.server.globals();
-        let catalog = self.server.catalog().snapshot();
+        let catalog = self.snapshot();
         let view = |(id, definition): (_, &'static Definition)| {
             let global = globals.get(id);
             let shown = match (definition.scope, definition.source) {

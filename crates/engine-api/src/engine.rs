@@ -365,6 +365,9 @@ pub trait Transaction: Send {
     /// Takes the snapshot now (`WITH CONSISTENT SNAPSHOT`).
     fn take_snapshot(&mut self);
 
+    /// Later reads see what is committed by then: the caller has locked tables whose newest rows it must see.
+    fn renew_snapshot(&mut self);
+
     /// A statement begins: READ COMMITTED and READ UNCOMMITTED take a new snapshot.
     fn begin_statement(&mut self);
 

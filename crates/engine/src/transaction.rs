@@ -36,6 +36,8 @@ use crate::undo::KeepLocks;
 pub(crate) enum Pending {
     Created(TableId),
     Dropped(TableId),
+    /// An index with this tree, which this transaction built at a snapshot that it still has, or an older one than all that it takes.
+    Built(TableId, u64),
 }
 
 /// See `engine_api::Transaction`.
@@ -371,11 +373,23 @@ impl Txn {
     fn check_usable(&mut self, table: &Table, at: usize) -> EngineResult<()> {
         let view = self.view()?;
         match view.snapshot {
-            Some(snapshot) if snapshot.ts <= table.indexes[at].usable_from => {
+            Some(snapshot)
+                if snapshot.ts <= table.indexes[at].usable_from
+                    && !self.has_built(table.indexes[at].tree.id) =>
+            {
                 Err(definition_changed())
             }
             _ => self.check_known(&view, table.id),
         }
+    }
+
+    /// Whether this transaction built the index: nobody has changed the table since.
+    fn has_built(&self, tree: u64) -> bool {
+        let is_own = |(_, pending): &(u64, Pending)| match pending {
+            Pending::Built(_, built) => *built == tree,
+            Pending::Created(_) | Pending::Dropped(_) => false,
+        };
+        self.pending.iter().any(is_own)
     }
 
     fn lock_prefix(&mut self, space: u64, key: &[u8]) {
@@ -504,6 +518,17 @@ impl Txn {
                     }
                 }
                 Pending::Dropped(id) => dictionary.remove(id),
+                Pending::Built(id, tree) => {
+                    // The tree has the newest versions only: snapshots that do not see this commit need older ones.
+                    let Ok(table) = dictionary.get(id) else { continue };
+                    let mut built = table.counters.built.lock();
+                    let own = built.iter_mut().filter(|(known, _)| *known == tree);
+                    own.for_each(|(_, usable_from)| *usable_from = ticket);
+                    drop(built);
+                    if let Ok(renewed) = table.with_builds(Vec::new()) {
+                        dictionary.put(Arc::new(renewed));
+                    }
+                }
             }
         }
     }
@@ -561,6 +586,10 @@ impl Transaction for Txn {
     fn take_snapshot(&mut self) {
         // A failure shows at the first read.
         let _ = self.view();
+    }
+
+    fn renew_snapshot(&mut self) {
+        self.release_snapshot();
     }
 
     fn begin_statement(&mut self) {

@@ -166,6 +166,8 @@ impl Transaction for CopyTransaction<'_> {
 
     fn take_snapshot(&mut self) {}
 
+    fn renew_snapshot(&mut self) {}
+
     fn begin_statement(&mut self) {}
 
     fn savepoint(&mut self) -> Savepoint {

@@ -250,7 +250,7 @@ pub trait DefinitionHost: ProgramHost {
     ///
     /// # Errors
     /// 1205, 1213.
-    fn lock_for_ddl(&self, tables: &[TableId]) -> Result<MetadataGuard>;
+    fn lock_for_ddl(&mut self, tables: &[TableId]) -> Result<MetadataGuard>;
 
     /// Whether a function that is not a stored one has this name.
     fn has_native_function(&self, name: &str) -> bool;

@@ -24,7 +24,9 @@ const LITERALS_MAX: usize = 512;
 impl Session {
     /// Whether statements of this session may use shared plans now.
     pub(crate) fn may_share_plans(&self) -> bool {
-        self.temporary.is_empty() && !self.transactions.reads_lock(&self.settings)
+        self.temporary.is_empty()
+            && self.transactions.definitions.is_none()
+            && !self.transactions.reads_lock(&self.settings)
     }
 
     /// Runs the first statement of `text` by the plan cache; `None` when it must be parsed unchanged.

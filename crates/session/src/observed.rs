@@ -349,7 +349,7 @@ impl Session {
     pub(crate) fn watch_rows(&mut self) {
         let schema = self.services.database.as_deref();
         let session = OwnedFacts::of(&self.session_facts(schema));
-        let (registry, snapshot) = (self.server.registry(), self.server.catalog.snapshot());
+        let (registry, snapshot) = (self.server.registry(), self.snapshot());
         let order = &self.transactions.home.changes;
         match &mut self.transactions.watcher {
             Some(watcher) => {

@@ -49,6 +49,7 @@ impl Server {
         let table = table.ok_or_else(|| err!(UNKNOWN_TABLE, name, schema))?;
         let information = Information {
             server: self,
+            definitions: None,
             connection: &NoConnection,
             values: Arc::new(SessionValues::new(&self.globals)),
             privileges: &EffectivePrivileges::everything(),

@@ -20,6 +20,7 @@ use crate::profiled::MeasuredPlan;
 use crate::server::Server;
 use crate::services::Services;
 use crate::session::{Session, TemporaryTables};
+use crate::transaction::Transactions;
 
 impl VariableTypes for Services {
     fn user_variable(&self, name: &str) -> Option<DataType> {
@@ -79,6 +80,7 @@ pub(crate) struct Planner<'a> {
     settings: &'a Settings,
     services: &'a Services,
     temporary: &'a TemporaryTables,
+    transactions: &'a Transactions,
     /// Plain reads take locks.
     reads_lock: bool,
 }
@@ -91,6 +93,7 @@ impl Session {
             settings: &self.settings,
             services: &self.services,
             temporary: &self.temporary,
+            transactions: &self.transactions,
             reads_lock: self.transactions.reads_lock(&self.settings),
         }
     }
@@ -108,7 +111,7 @@ impl Planner<'_> {
     }
 
     fn view(&self) -> CatalogView {
-        CatalogView { snapshot: self.server.catalog.snapshot(), temporary: self.temporary.clone() }
+        CatalogView { snapshot: self.transactions.snapshot(), temporary: self.temporary.clone() }
     }
 
     /// Session facts that types depend on.

@@ -77,7 +77,7 @@ impl ProgramSession<'_> {
 
     /// Sets the current schema, which may have been dropped in the meantime.
     fn move_to_schema(&mut self, schema: Option<Arc<str>>) {
-        let snapshot = self.session.server.catalog.snapshot();
+        let snapshot = self.session.snapshot();
         let known = schema.as_deref().and_then(|name| snapshot.schema(name));
         let collation = match known {
             Some(schema) => charset::collation_or_binary(schema.default_collation),
@@ -105,7 +105,7 @@ impl ProgramHost for ProgramSession<'_> {
     }
 
     fn snapshot(&self) -> Arc<CatalogSnapshot> {
-        self.session.server.catalog.snapshot()
+        self.session.snapshot()
     }
 
     fn conditions(&mut self) -> Conditions<'_> {
@@ -275,7 +275,7 @@ impl ProgramHost for ProgramSession<'_> {
         };
         if !loaded.invoker && !is_account(&loaded.definer, &self.session.account) {
             let definer = parse_account(&loaded.definer);
-            let snapshot = self.session.server.catalog.snapshot();
+            let snapshot = self.session.snapshot();
             if snapshot.accounts().get(&definer).is_none() && &*definer.user != "root" {
                 bail!(NO_SUCH_USER, definer.user, definer.host);
             }
@@ -367,7 +367,7 @@ impl DefinitionHost for ProgramSession<'_> {
         self.session.find_table(schema, name)
     }
 
-    fn lock_for_ddl(&self, tables: &[TableId]) -> Result<MetadataGuard> {
+    fn lock_for_ddl(&mut self, tables: &[TableId]) -> Result<MetadataGuard> {
         self.session.lock_for_ddl(tables)
     }
 

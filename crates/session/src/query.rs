@@ -136,7 +136,7 @@ impl Session {
         if planned.uses.is_empty() && !planned.programs.is_empty()
             || self.transactions.function_depth > 0 && self.transactions.slot.holds(&planned.uses)
         {
-            return Ok(self.server.catalog.with(|snapshot| planned.is_current(snapshot)));
+            return Ok(self.is_current(planned));
         }
         if !planned.uses.is_empty() {
             let mark = self.transactions.slot.mark();
@@ -148,7 +148,7 @@ impl Session {
                 timeout,
                 &self.shared.cancel,
             )?;
-            if !self.server.catalog.with(|snapshot| planned.is_current(snapshot)) {
+            if !self.is_current(planned) {
                 self.transactions.slot.release_to(mark);
                 return Ok(false);
             }
@@ -289,6 +289,7 @@ impl Session {
         let now = self.statement.local_clock.read(now_micros, &*self.settings.time_zone);
         let information = Information {
             server: &*self.server,
+            definitions: self.transactions.definitions.clone(),
             connection: &*self.shared,
             values: self.services.values.clone(),
             privileges: &self.privileges,

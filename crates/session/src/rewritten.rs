@@ -47,6 +47,7 @@ fn rewrite(session: &mut Session, source: &[u8]) -> Result<Option<String>> {
 pub(crate) fn information(session: &Session) -> Information<'_> {
     Information {
         server: &*session.server,
+        definitions: session.transactions.definitions.clone(),
         connection: &*session.shared,
         values: session.services.values.clone(),
         privileges: &session.privileges,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::accounts::{AccountLimits, PrivilegeChecks, Resource, has_expired_password, hosts_of};
-use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
+use catalog::{
+    AccountName, CatalogSnapshot, CatalogView, EffectivePrivileges, PrivilegeSet, Table,
+};
 use errors::{Diagnostics, Result, bail, err};
 use exec::ExecScratch;
 use plugin_api::{
@@ -162,6 +164,7 @@ impl Session {
             branches: server.xa_branches.clone(),
             session: shared.clone(),
             changes: server.change_order.clone(),
+            catalog: server.catalog.clone(),
         };
         let transactions = Transactions::new(home, slot);
         let session = Session {
@@ -280,7 +283,21 @@ impl Session {
 
     /// The catalog as statements see it now.
     pub(crate) fn view(&self) -> CatalogView {
-        CatalogView { snapshot: self.server.catalog.snapshot(), temporary: self.temporary.clone() }
+        CatalogView { snapshot: self.snapshot(), temporary: self.temporary.clone() }
+    }
+
+    /// The stored objects of the catalog as statements see them now: with the changes of the open transaction.
+    pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
+        self.transactions.snapshot()
+    }
+
+    /// Whether a plan is of the present definitions.
+    #[inline]
+    pub(crate) fn is_current(&self, planned: &Planned) -> bool {
+        match self.transactions.definitions {
+            None => self.server.catalog.with(|snapshot| planned.is_current(snapshot)),
+            Some(_) => planned.is_current(&self.snapshot()),
+        }
     }
 
     /// The current schema.
@@ -372,7 +389,7 @@ impl Session {
     /// # Errors
     /// 1049, 1044.
     pub(crate) fn use_schema(&mut self, name: &str) -> Result<()> {
-        let snapshot = self.server.catalog.snapshot();
+        let snapshot = self.snapshot();
         let known: Arc<str> = match snapshot.schema(name) {
             Some(schema) => schema.name.clone(),
             None => match catalog::system_schema(name) {

@@ -268,16 +268,32 @@ impl Session {
         self.limits.count_use(Resource::Updates, || self.server.now_micros())?;
         let names = Names { view: &self.view(), schema: self.services.database.as_ref() };
         self.locked.check_definition(statement, names)?;
+        if self.is_part_of_transaction(kind) {
+            let lock = self.lock_definitions()?;
+            self.transactions.begin_definition();
+            return Ok(Some(lock));
+        }
         let starts = matches!(statement, Statement::StartTransaction(_));
         let (globals, privileges) = (&self.server.globals, &*self.privileges);
         let writable = Writable { globals, privileges };
         self.transactions.commit_implicitly(starts, &self.settings, writable)?;
-        if kind.before != Before::CommitsToDefine {
-            return Ok(None);
+        match kind.before {
+            Before::Stays | Before::Commits => Ok(None),
+            Before::CommitsToDefine | Before::CommitsOrJoins => self.lock_definitions().map(Some),
         }
+    }
+
+    fn lock_definitions(&self) -> Result<MetadataGuard> {
         let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
-        let timeout = self.settings.lock_wait_timeout;
-        locks.lock_definitions(self.shared.id, timeout, cancel).map(Some)
+        locks.lock_definitions(self.shared.id, self.settings.lock_wait_timeout, cancel)
+    }
+
+    /// Whether a statement changes definitions within the open transaction (`transactional_ddl`).
+    fn is_part_of_transaction(&self, kind: &StatementKind) -> bool {
+        kind.before == Before::CommitsOrJoins
+            && self.settings.transactional_ddl
+            && self.transactions.is_open(&self.settings)
+            && !self.locked.is_in_force()
     }
 
     fn dispatch(

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::{MetadataLocks, MetadataSlot};
+use catalog::{Catalog, CatalogSnapshot, Edit, MetadataLocks, MetadataSlot, PendingDefinitions};
 use engine_api::{
-    CancelToken, CommitHandle, Engine, EngineIndex, IsolationLevel, Savepoint, Transaction,
-    TxnOptions,
+    CancelToken, CommitHandle, Engine, EngineIndex, IsolationLevel, Savepoint, TableId,
+    Transaction, TxnOptions,
 };
 use errors::{Error, Result, err};
 use exec::{Host, RowMark, RowWatch, TransactionSource};
@@ -28,11 +28,19 @@ struct Part {
     txn: Box<dyn Transaction>,
 }
 
-/// A named savepoint: its position in each engine that had a transaction then.
-struct NamedSavepoint {
-    name: String,
+/// A place in the transactions to return to.
+#[derive(Clone)]
+pub(crate) struct Place {
+    /// In each engine that had a transaction then.
     places: Vec<(&'static str, Savepoint)>,
     rows: RowMark,
+    definitions: usize,
+    counters: usize,
+}
+
+struct NamedSavepoint {
+    name: String,
+    place: Place,
 }
 
 /// Characteristics of the next transactions.
@@ -50,6 +58,7 @@ pub(crate) struct TransactionHome {
     pub(crate) branches: Arc<XaBranches>,
     pub(crate) session: Arc<SessionShared>,
     pub(crate) changes: Arc<ChangeOrder>,
+    pub(crate) catalog: Arc<Catalog>,
 }
 
 /// The session's transactions.
@@ -60,6 +69,12 @@ pub(crate) struct Transactions {
     pub(crate) slot: Arc<MetadataSlot>,
     parts: Vec<Part>,
     savepoints: Vec<NamedSavepoint>,
+    /// Definitions that they changed, with `transactional_ddl`.
+    pub(crate) definitions: Option<Arc<PendingDefinitions>>,
+    /// AUTO_INCREMENT counters of tables before they set them.
+    counters: Vec<(TableId, u64)>,
+    /// Where the running statement began, when it changes definitions within the transaction.
+    pub(crate) definition_began: Option<Place>,
     /// START TRANSACTION, or the first statement without autocommit, began it.
     pub(crate) explicit: bool,
     /// They are a branch of a global transaction.
@@ -84,6 +99,9 @@ impl Transactions {
             slot,
             parts: Vec::new(),
             savepoints: Vec::new(),
+            definitions: None,
+            counters: Vec::new(),
+            definition_began: None,
             explicit: false,
             may_be_prepared: false,
             characteristics: Characteristics {
@@ -134,7 +152,8 @@ impl Transactions {
     /// Whether durable changes were written.
     pub(crate) fn has_written(&self) -> bool {
         let wrote = |part: &Part| part.txn.is_started() && part.txn.has_written();
-        self.parts.iter().any(|part| part.engine.is_durable() && wrote(part))
+        self.definitions.is_some()
+            || self.parts.iter().any(|part| part.engine.is_durable() && wrote(part))
     }
 
     /// Begins a statement in the transactions that are started.
@@ -172,6 +191,10 @@ impl Transactions {
         self.savepoints.clear();
         let mut handle = CommitHandle::Durable;
         let mut failure = None;
+        // Their locks are kept until everything is published.
+        let definitions = self.definitions.take();
+        self.counters.clear();
+        let dictionary = self.home.catalog.engine().name();
         for part in &mut self.parts {
             if !part.txn.is_started() {
                 continue;
@@ -181,10 +204,19 @@ impl Transactions {
                 let _ = part.txn.rollback();
                 continue;
             }
-            match part.txn.commit() {
+            let own = definitions
+                .as_ref()
+                .filter(|own| own.mark() > 0 && part.engine.name() == dictionary);
+            let committed = match own {
+                Some(definitions) => {
+                    self.home.catalog.commit_pending(part.txn.as_mut(), definitions, &self.cancel)
+                }
+                None => part.txn.commit().map_err(|error| error.into_error(&self.cancel)),
+            };
+            match committed {
                 Ok(CommitHandle::Durable) => {}
                 Ok(pending) => handle = pending,
-                Err(error) => failure = Some(error.into_error(&self.cancel)),
+                Err(error) => failure = Some(error),
             }
         }
         failure.map_or(Ok(handle), Err)
@@ -195,6 +227,9 @@ impl Transactions {
     /// # Errors
     /// The first engine's error; the changes in the others are rolled back then.
     pub(crate) fn prepare(&mut self, name: &[u8]) -> Result<CommitHandle> {
+        if self.definitions.is_some() {
+            return Err(Error::not_supported("XA PREPARE of definitions"));
+        }
         let mut handle = CommitHandle::Durable;
         for part in self.parts.iter_mut().filter(|part| part.txn.is_started()) {
             match part.txn.prepare(name) {
@@ -233,7 +268,19 @@ impl Transactions {
                 result = Err(error.into_error(&self.cancel));
             }
         }
+        self.restore_counters(0);
+        // Only now may others use the tables.
+        self.definitions = None;
+        self.definition_began = None;
         result
+    }
+
+    /// The catalog as the transactions see it.
+    pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
+        match &self.definitions {
+            None => self.home.catalog.snapshot(),
+            Some(definitions) => definitions.snapshot(&self.home.catalog),
+        }
     }
 
     /// Where the writes that are kept for sinks are now.
@@ -257,14 +304,8 @@ impl Transactions {
     pub(crate) fn savepoint(&mut self, name: &str) {
         let key = name.to_lowercase();
         self.savepoints.retain(|savepoint| savepoint.name != key);
-        let places = self
-            .parts
-            .iter_mut()
-            .filter(|part| part.txn.is_started())
-            .map(|part| (part.engine.name(), part.txn.savepoint()))
-            .collect();
-        let rows = self.row_mark();
-        self.savepoints.push(NamedSavepoint { name: key, places, rows });
+        let place = self.place();
+        self.savepoints.push(NamedSavepoint { name: key, place });
     }
 
     /// ROLLBACK TO SAVEPOINT: later savepoints are removed, this one stays.
@@ -274,21 +315,99 @@ impl Transactions {
     pub(crate) fn rollback_to(&mut self, name: &str) -> Result<()> {
         let position = self.find_savepoint(name)?;
         self.savepoints.truncate(position + 1);
-        let places = self.savepoints[position].places.clone();
-        self.undo_rows_to(self.savepoints[position].rows);
+        let place = self.savepoints[position].place.clone();
+        self.return_to(&place)
+    }
+
+    /// Where they are now.
+    pub(crate) fn place(&mut self) -> Place {
+        let rows = self.row_mark();
+        let started = self.parts.iter_mut().filter(|part| part.txn.is_started());
+        Place {
+            places: started.map(|part| (part.engine.name(), part.txn.savepoint())).collect(),
+            rows,
+            definitions: self.definitions.as_ref().map_or(0, |definitions| definitions.mark()),
+            counters: self.counters.len(),
+        }
+    }
+
+    fn restore_counters(&mut self, mark: usize) {
+        let engine = self.home.catalog.engine().clone();
+        for (table, next) in self.counters.drain(mark..).rev() {
+            // The table is gone when they had made it.
+            let _ = engine.auto_increment_set(table, next);
+        }
+    }
+
+    /// A statement that changes definitions begins, and is part of the open transactions.
+    pub(crate) fn begin_definition(&mut self) {
+        self.definition_began = Some(self.place());
+    }
+
+    /// Whether a statement that changes definitions runs as a part of the open transactions.
+    pub(crate) fn is_defining(&self) -> bool {
+        self.definition_began.is_some()
+    }
+
+    /// Adds changes of definitions, which others see after the commit, and keeps the locks of their tables until then.
+    ///
+    /// # Errors
+    /// Those of the edits about names; 1412.
+    pub(crate) fn add_definitions(&mut self, edits: &[Edit]) -> Result<()> {
+        let catalog = &self.home.catalog;
+        let guard = self.home.locks.keep(self.home.session.id);
+        let new = || Arc::new(PendingDefinitions::new(catalog));
+        self.definitions.get_or_insert_with(new).add(catalog, edits, guard)
+    }
+
+    /// Undoes what a statement that changes definitions has done so far.
+    ///
+    /// # Errors
+    /// The engines' errors.
+    pub(crate) fn undo_definition(&mut self) -> Result<()> {
+        match self.definition_began.clone() {
+            Some(place) => self.return_to(&place),
+            None => self.rollback(),
+        }
+    }
+
+    /// The next value of a table's AUTO_INCREMENT column, before it is set.
+    pub(crate) fn note_counter(&mut self, table: TableId, next: u64) {
+        if self.is_defining() {
+            self.counters.push((table, next));
+        }
+    }
+
+    /// Tables have been locked, whose newest rows the statement must see.
+    pub(crate) fn see_newest(&mut self) -> Result<()> {
+        self.home.catalog.wait_for_earlier_commits(&self.cancel)?;
+        self.parts.iter_mut().for_each(|part| part.txn.renew_snapshot());
+        Ok(())
+    }
+
+    /// Undoes everything since a place.
+    ///
+    /// # Errors
+    /// The engines' errors.
+    pub(crate) fn return_to(&mut self, place: &Place) -> Result<()> {
+        self.undo_rows_to(place.rows);
         for part in &mut self.parts {
             if !part.txn.is_started() {
                 continue;
             }
             let name = part.engine.name();
-            let place = places.iter().find(|(engine, _)| *engine == name);
+            let place = place.places.iter().find(|(engine, _)| *engine == name);
             let undone = match place {
                 Some((_, place)) => part.txn.rollback_to(*place),
-                // It began after the savepoint: all of it is rolled back.
+                // It began after the place: all of it is rolled back.
                 None => part.txn.rollback(),
             };
             undone.map_err(|error| error.into_error(&self.cancel))?;
         }
+        if let Some(definitions) = &self.definitions {
+            definitions.undo_to(&self.home.catalog, place.definitions);
+        }
+        self.restore_counters(place.counters);
         Ok(())
     }
 

@@ -138,8 +138,15 @@ impl Transactions {
     }
 
     /// Call after a statement that changes definitions. Because it committed before and by itself, it leaves no transaction open, even without
-    /// autocommit, and no metadata locks on the tables that it read: parents of foreign keys, and those of a query.
+    /// autocommit (unless it was part of one), and no metadata locks on the tables that it read: parents of foreign keys, and those of a query.
     pub(crate) fn end_definition(&mut self, result: &Result<()>) {
+        if let Some(place) = self.definition_began.take() {
+            if result.is_err() {
+                // The statement's own error is the one to report.
+                let _ = self.return_to(&place);
+            }
+            return;
+        }
         match result {
             Err(error) => self.abort_single(error),
             Ok(()) if !self.is_started() => self.slot.release_to(0),

@@ -42,7 +42,14 @@ impl World {
         let slot = locks.register(1);
         let branches = Arc::new(XaBranches::default());
         let registry = Arc::new(Registry::default());
-        let home = TransactionHome { registry, locks, branches, session, changes: Arc::default() };
+        let home = TransactionHome {
+            registry,
+            locks,
+            branches,
+            session,
+            changes: Arc::default(),
+            catalog,
+        };
         let privileges = EffectivePrivileges::everything();
         World { globals, settings, privileges, transactions: Transactions::new(home, slot) }
     }

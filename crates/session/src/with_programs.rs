@@ -119,6 +119,7 @@ impl Session {
         let now = self.statement.local_clock.read(now_micros, &*time_zone);
         let information = Information {
             server: &*server,
+            definitions: self.transactions.definitions.clone(),
             connection: &*shared,
             values: self.services.values.clone(),
             privileges: &privileges,

@@ -17,6 +17,8 @@ pub enum Before {
     Commits,
     /// It is committed, and the statement changes definitions: objects that all sessions see, other than rows.
     CommitsToDefine,
+    /// The same, but with `transactional_ddl` the statement is part of the open transaction.
+    CommitsOrJoins,
 }
 
 /// The dispatcher's facts about a statement by its kind.
@@ -56,8 +58,13 @@ const fn defines(counter: Counter) -> StatementKind {
     StatementKind::new(Some(counter), Before::CommitsToDefine)
 }
 
+const fn may_join(counter: Counter) -> StatementKind {
+    StatementKind::new(Some(counter), Before::CommitsOrJoins)
+}
+
 /// Definitions that the reference does not count separately.
 const DEFINES: StatementKind = StatementKind::new(None, Before::CommitsToDefine);
+const MAY_JOIN: StatementKind = StatementKind::new(None, Before::CommitsOrJoins);
 
 const fn unsupported(name: &'static str) -> StatementKind {
     StatementKind { unsupported: Some(name), ..PLAIN }
@@ -84,28 +91,28 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         // The statement inside counts.
         Statement::Profile(_) => PLAIN,
         // Definitions.
-        Statement::CreateDatabase(_) => defines(Counter::CREATE_DB),
-        Statement::AlterDatabase(_) => defines(Counter::ALTER_DB),
-        Statement::DropDatabase(_) => defines(Counter::DROP_DB),
+        Statement::CreateDatabase(_) => may_join(Counter::CREATE_DB),
+        Statement::AlterDatabase(_) => may_join(Counter::ALTER_DB),
+        Statement::DropDatabase(_) => may_join(Counter::DROP_DB),
         Statement::CreateTable(create) if create.temporary => counted(Counter::CREATE_TABLE),
-        Statement::CreateTable(_) => defines(Counter::CREATE_TABLE),
-        Statement::AlterTable(_) => defines(Counter::ALTER_TABLE),
+        Statement::CreateTable(_) => may_join(Counter::CREATE_TABLE),
+        Statement::AlterTable(_) => may_join(Counter::ALTER_TABLE),
         Statement::DropTable(drop) if drop.temporary => counted(Counter::DROP_TABLE),
-        Statement::DropTable(_) => defines(Counter::DROP_TABLE),
-        Statement::RenameTable(_) => defines(Counter::RENAME_TABLE),
-        Statement::TruncateTable(_) => defines(Counter::TRUNCATE),
-        Statement::CreateIndex(_) => defines(Counter::CREATE_INDEX),
-        Statement::DropIndex(_) => defines(Counter::DROP_INDEX),
-        Statement::CreateView(_) | Statement::AlterView(_) => defines(Counter::CREATE_VIEW),
-        Statement::DropView(_) => defines(Counter::DROP_VIEW),
+        Statement::DropTable(_) => may_join(Counter::DROP_TABLE),
+        Statement::RenameTable(_) => may_join(Counter::RENAME_TABLE),
+        Statement::TruncateTable(_) => may_join(Counter::TRUNCATE),
+        Statement::CreateIndex(_) => may_join(Counter::CREATE_INDEX),
+        Statement::DropIndex(_) => may_join(Counter::DROP_INDEX),
+        Statement::CreateView(_) | Statement::AlterView(_) => may_join(Counter::CREATE_VIEW),
+        Statement::DropView(_) => may_join(Counter::DROP_VIEW),
         Statement::CreateRoutine(_)
         | Statement::AlterRoutine(_)
         | Statement::DropRoutine(_)
-        | Statement::CreateLibrary(_)
+        | Statement::CreateTrigger(_)
+        | Statement::DropTrigger(_) => MAY_JOIN,
+        Statement::CreateLibrary(_)
         | Statement::AlterLibrary(_)
         | Statement::DropLibrary(_)
-        | Statement::CreateTrigger(_)
-        | Statement::DropTrigger(_)
         | Statement::CreateEvent(_)
         | Statement::AlterEvent(_)
         | Statement::DropEvent(_) => DEFINES,

@@ -65,6 +65,8 @@ pub struct Settings {
     pub foreign_key_checks: bool,
     /// Foreign keys must refer to a whole unique key.
     pub restricts_foreign_keys: bool,
+    /// `transactional_ddl`: definitions change within the open transaction.
+    pub transactional_ddl: bool,
     /// `ddl_wait_policy`: new statements on a table do not wait for a change of its definition that waits itself.
     pub ddl_skips_ahead: bool,
     /// `lock_wait_timeout`: for metadata locks.
@@ -153,6 +155,7 @@ impl Settings {
             statement_cost: read.flag("statement_cost"),
             profiling: read.flag("profiling"),
             restricts_foreign_keys: read.flag("restrict_fk_on_non_standard_key"),
+            transactional_ddl: read.flag("transactional_ddl"),
             ddl_skips_ahead: read.text("ddl_wait_policy") == "skip_ahead",
             lock_wait_timeout: Duration::from_secs(read.number("lock_wait_timeout")),
             row_lock_timeout: Duration::from_secs(read.number("innodb_lock_wait_timeout")),

@@ -140,6 +140,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("time_zone", Kind::TimeZone, "SYSTEM", "Zone of TIMESTAMP columns and NOW()"),
     Definition::both("tmp_table_size", uint(1024, U64), "16777216", "Bytes of a temporary result in memory; a hash table or sort may take four times as much"),
     Definition::both("transaction_alloc_block_size", blocks(1024, 131_072, 1024), "8192", "Accepted; bytes of blocks of memory; transactions take what they need"),
+    Definition::both("transactional_ddl", Kind::Bool, "OFF", "Whether CREATE, ALTER, DROP and the like of tables, views, schemas, routines and triggers are part of the open transaction; OFF: they commit it"),
     Definition::both("transaction_isolation", ISOLATION, "REPEATABLE-READ", "Isolation level of new transactions"),
     Definition::both("transaction_prealloc_size", blocks(1024, 131_072, 1024), "4096", "Accepted; bytes of blocks of memory; transactions take what they need"),
     Definition::both("transaction_read_only", Kind::Bool, "OFF", "New transactions may not write"),

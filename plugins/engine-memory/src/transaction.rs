@@ -375,10 +375,14 @@ impl Transaction for MemoryTransaction {
         }
     }
 
+    fn renew_snapshot(&mut self) {
+        self.snapshot = None;
+        self.shared.clock.release(&self.slot);
+    }
+
     fn begin_statement(&mut self) {
         if !self.locks_gaps() {
-            self.snapshot = None;
-            self.shared.clock.release(&self.slot);
+            self.renew_snapshot();
             self.statement_locks =
                 self.status.as_ref().map_or(0, |status| status.owner.lock_count());
         }

@@ -113,6 +113,8 @@ impl Transaction for SkeletonTransaction {
 
     fn take_snapshot(&mut self) {}
 
+    fn renew_snapshot(&mut self) {}
+
     fn begin_statement(&mut self) {}
 
     // A real engine returns the length of its undo.

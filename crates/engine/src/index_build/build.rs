@@ -18,7 +18,7 @@ use crate::row::{Header, append_record, body};
 use crate::side_log::{Change, read_change};
 use crate::sorter::Sorter;
 use crate::table::{StoredTree, Table};
-use crate::transaction::Txn;
+use crate::transaction::{Pending, Txn};
 
 use super::{CANCEL_EVERY, HAS_NULL, IndexBuild, QUIET_BYTES_MAX, ROUNDS_MAX};
 
@@ -101,7 +101,11 @@ impl Txn {
         drop(built);
         self.building = None;
         self.made_public = true;
-        self.put_definition(&table, def, &trees)
+        let mark = self.undo_mark();
+        self.put_definition(&table, def, &trees)?;
+        let own = table.builds.iter().map(|build| (mark + 1, Pending::Built(id, build.tree.id)));
+        self.pending.extend(own);
+        Ok(())
     }
 
     /// Fails when two live entries have the same key.

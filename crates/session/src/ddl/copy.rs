@@ -76,7 +76,7 @@ pub(crate) fn alter_by_copy(
         Ok(count) => count,
         Err(error) => {
             // The copy is dropped by the rollback of the transaction that created it.
-            let _ = session.transactions.rollback();
+            let _ = session.transactions.undo_definition();
             return Err(word_copy_error(&error, &copy, old));
         }
     };

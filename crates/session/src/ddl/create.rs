@@ -84,7 +84,7 @@ fn check_create(session: &Session, create: &CreateTable, schema: &str, name: &st
         session.require_on_table(schema, name, PrivilegeSet::CREATE)?;
         session.check_writable()?;
     }
-    if session.server.catalog.with(|snapshot| snapshot.schema(schema).is_none()) {
+    if session.snapshot().schema(schema).is_none() {
         bail!(BAD_DB_ERROR, schema);
     }
     Ok(())
@@ -163,7 +163,7 @@ fn create_stored(
         Ok(filled) => filled,
         Err(error) => {
             // The table is dropped by the rollback of the transaction that created it.
-            let _ = session.transactions.rollback();
+            let _ = session.transactions.undo_definition();
             return Err(error);
         }
     };
@@ -230,8 +230,11 @@ pub(crate) fn set_next_auto_increment(
 }
 
 /// Sets the counter, also below its old value.
-pub(crate) fn set_auto_increment(session: &Session, table: &Table, next: u64) -> Result<()> {
+pub(crate) fn set_auto_increment(session: &mut Session, table: &Table, next: u64) -> Result<()> {
     let engine = session.transactions.engine(&table.engine)?;
+    if let Ok(before) = engine.auto_increment_next(table.id) {
+        session.transactions.note_counter(table.id, before);
+    }
     engine
         .auto_increment_set(table.id, next)
         .map_err(|error| error.into_error(&session.shared.cancel))

@@ -66,7 +66,7 @@ pub(crate) fn create_database(
     session.check_writable()?;
     let collation =
         database_collation(session, &create.options, session.settings.collation_server.id)?;
-    let exists = session.server.catalog.with(|snapshot| snapshot.schema(&name).is_some());
+    let exists = session.snapshot().schema(&name).is_some();
     if exists {
         if create.flags.or_replace {
             drop_schema(session, &name)?;
@@ -96,9 +96,9 @@ pub(crate) fn alter_database(
     session.require_on_schema(&name, PrivilegeSet::ALTER)?;
     session.check_writable()?;
     let known = session
-        .server
-        .catalog
-        .with(|snapshot| snapshot.schema(&name).map(|schema| schema.default_collation))
+        .snapshot()
+        .schema(&name)
+        .map(|schema| schema.default_collation)
         .ok_or_else(|| err!(BAD_DB_ERROR, name))?;
     let collation = database_collation(session, &alter.options, known)?;
     let edit = Edit::AlterSchema { name: name.clone(), collation };
@@ -120,7 +120,7 @@ pub(crate) fn drop_database(
     let name: Arc<str> = Arc::from(&*drop.name.text);
     session.require_on_schema(&name, PrivilegeSet::DROP)?;
     session.check_writable()?;
-    let exists = session.server.catalog.with(|snapshot| snapshot.schema(&name).is_some());
+    let exists = session.snapshot().schema(&name).is_some();
     if !exists {
         if drop.if_exists {
             session.working.note(ErrorCode::DB_DROP_EXISTS, &[&name]);
@@ -134,7 +134,7 @@ pub(crate) fn drop_database(
         if !dropped.as_ref().is_err_and(|error| error.code() == ErrorCode::LOCK_DEADLOCK) {
             break;
         }
-        session.transactions.rollback()?;
+        session.transactions.undo_definition()?;
         dropped = drop_schema(session, &name);
     }
     let affected_rows = dropped?;
@@ -148,7 +148,7 @@ pub(crate) fn drop_database(
 
 /// Drops a schema with everything in it; returns the number of its tables and views.
 fn drop_schema(session: &mut Session, name: &Arc<str>) -> Result<u64> {
-    let snapshot = session.server.catalog.snapshot();
+    let snapshot = session.snapshot();
     snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
     let tables: Vec<_> = snapshot
         .names(name)
@@ -176,7 +176,7 @@ fn drop_schema(session: &mut Session, name: &Arc<str>) -> Result<u64> {
     let server = session.server.clone();
     let _changing = server.events.changing();
     // A table created in the meantime would be left behind: look again under the locks.
-    let snapshot = session.server.catalog.snapshot();
+    let snapshot = session.snapshot();
     snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
     let mut edits: Vec<Edit> = Vec::new();
     edits.extend(snapshot.routines(name).map(|routine| Edit::DropRoutine {

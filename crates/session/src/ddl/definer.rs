@@ -51,7 +51,7 @@ impl Context for Definer<'_> {
     }
 
     fn catalog(&self) -> Arc<CatalogSnapshot> {
-        self.session.server.catalog.snapshot()
+        self.session.snapshot()
     }
 
     fn now_micros(&self) -> i64 {

@@ -68,7 +68,7 @@ fn refuse_parents(session: &Session, tables: &[Arc<Table>]) -> Result<()> {
     if !session.settings.foreign_key_checks {
         return Ok(());
     }
-    let snapshot = session.server.catalog.snapshot();
+    let snapshot = session.snapshot();
     for table in tables {
         for child in snapshot.children_of(&table.schema, &table.name) {
             if tables.iter().any(|dropped| dropped.id == child.id) {
@@ -90,7 +90,7 @@ fn drop_stored(session: &mut Session, tables: &[Arc<Table>]) -> Result<()> {
     let engine = session.server.default_engine.name();
     let mut edits = Vec::with_capacity(ids.len());
     for table in tables {
-        let present = session.server.catalog.with(|snapshot| snapshot.has_table(table.id));
+        let present = session.snapshot().has_table(table.id);
         if !present {
             bail!(BAD_TABLE_ERROR, format!("{}.{}", table.schema, table.name));
         }
@@ -158,7 +158,7 @@ pub(crate) fn truncate_table(
     }
     session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
     session.check_writable()?;
-    let snapshot = session.server.catalog.snapshot();
+    let snapshot = session.snapshot();
     if session.settings.foreign_key_checks
         && let Some(child) = snapshot.children_of(&schema, &name).find(|child| child.id != table.id)
     {
@@ -219,14 +219,14 @@ pub(crate) fn rename_tables(
         session.require_on_table(&to_schema, &to, needed)?;
         pairs.push(((from_schema, from), (to_schema, to)));
     }
-    let snapshot = session.server.catalog.snapshot();
+    let snapshot = session.snapshot();
     let ids: Vec<TableId> = pairs
         .iter()
         .filter_map(|((schema, name), _)| snapshot.table(schema, name))
         .map(|table| table.id)
         .collect();
     let _guard = session.lock_for_ddl(&ids)?;
-    let edits = rename_edits(&session.server.catalog.snapshot(), &pairs)?;
+    let edits = rename_edits(&session.snapshot(), &pairs)?;
     rename_in_engine(session, &edits)?;
     let commit = session.commit_definitions(&edits)?;
     session.services.row_count = 0;

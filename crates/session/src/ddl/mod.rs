@@ -56,11 +56,16 @@ impl Session {
     }
 
     /// Waits until no other session uses the tables, and excludes others.
-    pub(crate) fn lock_for_ddl(&self, tables: &[TableId]) -> Result<MetadataGuard> {
+    pub(crate) fn lock_for_ddl(&mut self, tables: &[TableId]) -> Result<MetadataGuard> {
         let wanted: Vec<_> =
             tables.iter().map(|table| (Some(*table), LockMode::Exclusive)).collect();
         let wait = self.ddl_wait();
-        self.server.metadata_locks.lock(self.shared.id, &wanted, wait, &self.shared.cancel)
+        let locks = &self.server.metadata_locks;
+        let guard = locks.lock(self.shared.id, &wanted, wait, &self.shared.cancel)?;
+        if self.transactions.is_defining() {
+            sys::blocking::blocking(|| self.transactions.see_newest())?;
+        }
+        Ok(guard)
     }
 
     /// How a change of a definition waits for the statements that use it.
@@ -72,12 +77,17 @@ impl Session {
         LockWait { timeout: self.settings.lock_wait_timeout, policy }
     }
 
-    /// Commits the running transaction of the default engine together with `edits`.
+    /// Commits the running transaction of the default engine together with `edits`; or adds them to the open transaction that the statement is part of.
     pub(crate) fn commit_definitions(&mut self, edits: &[Edit]) -> Result<CommitHandle> {
         let engine = self.server.default_engine.name();
         let catalog = self.server.catalog.clone();
-        let followed = programs::follow_tables(&catalog.snapshot(), edits)?;
+        let followed = programs::follow_tables(&self.snapshot(), edits)?;
         let edits = followed.as_deref().unwrap_or(edits);
+        self.transactions.transaction(engine)?;
+        if self.transactions.is_defining() {
+            self.transactions.add_definitions(edits)?;
+            return Ok(CommitHandle::Durable);
+        }
         let txn = self.transactions.transaction(engine)?;
         let handle = catalog.commit(txn, edits, &self.shared.cancel)?;
         self.transactions.commit()?;

@@ -65,7 +65,7 @@ pub(super) fn copy_beside_others(
 
 /// The tables with foreign keys to `table`.
 fn children_of(session: &Session, table: &Table) -> Vec<TableId> {
-    let snapshot = session.server.catalog.snapshot();
+    let snapshot = session.snapshot();
     snapshot.children_of(&table.schema, &table.name).map(|child| child.id).collect()
 }
 

@@ -187,7 +187,7 @@ pub(crate) fn drop_views(
     for name in &drop.names {
         let (schema, name) = session.qualify(name)?;
         session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
-        let relation = session.server.catalog.with(|snapshot| snapshot.kind(&schema, &name));
+        let relation = session.snapshot().kind(&schema, &name);
         match relation {
             Some(RelationKind::View) => edits.push(Edit::DropView { schema, name }),
             Some(RelationKind::Table) => {

@@ -46,7 +46,7 @@ pub(super) fn carry_out(
         next: altered.next,
         partitions: request.kept.as_deref(),
         checks_dates: choice.counts_rows,
-        online: choice.copies_online,
+        online: choice.copies_online && !session.transactions.is_defining(),
     };
     let (rows, commit) = alter_by_copy(session, table, altered.table, &copied, guard)?;
     Ok((if choice.counts_rows { rows } else { 0 }, commit))
@@ -85,7 +85,7 @@ fn change_in_place(
     match emptied.and_then(|()| alter_in_place(session, table, new, changes, guard)) {
         Ok(()) => {}
         Err(EngineError::Other(error)) if error.code() == ErrorCode::NOT_SUPPORTED_YET => {
-            session.transactions.rollback()?;
+            session.transactions.undo_definition()?;
             if request.algorithm == AlgorithmClause::Instant {
                 return Err(not_instant());
             }
@@ -96,12 +96,12 @@ fn change_in_place(
             let name = index.map_or("", |index| &index.name);
             let key = format!("{}.{name}", table.name);
             let entry = index.and_then(|index| shown_entry(session, new, index, &locator));
-            session.transactions.rollback()?;
+            session.transactions.undo_definition()?;
             bail!(DUP_ENTRY, entry.unwrap_or_default(), key);
         }
         Err(error) => {
             // While the table is still locked: incomplete changes are rolled back first.
-            session.transactions.rollback()?;
+            session.transactions.undo_definition()?;
             return Err(error.into_error(&session.shared.cancel));
         }
     }
@@ -136,7 +136,7 @@ pub(crate) fn publish_altered(
 
 /// Tables whose foreign keys follow renamed tables and columns of their parent.
 fn child_edits(session: &Session, old: &Table, new: &Table) -> Vec<Edit> {
-    let snapshot = session.server.catalog.snapshot();
+    let snapshot = session.snapshot();
     let mut edits = Vec::new();
     for child in snapshot.children_of(&old.schema, &old.name) {
         if child.id == old.id {

@@ -55,7 +55,7 @@ pub(super) fn exchange_partition(
         Ok(commit) => commit,
         Err(error) => {
             // While the tables are still locked: incomplete changes are rolled back first.
-            session.transactions.rollback()?;
+            session.transactions.undo_definition()?;
             return Err(error);
         }
     };
@@ -105,7 +105,7 @@ fn exchanged(
     if other.partitioning.is_some() {
         bail!(PARTITION_EXCHANGE_PART_TABLE, other.name);
     }
-    let catalog = session.server.catalog.snapshot();
+    let catalog = session.snapshot();
     let is_parent = catalog.children_of(&other.schema, &other.name).next().is_some();
     if is_parent || !other.foreign_keys.is_empty() {
         bail!(PARTITION_EXCHANGE_FOREIGN_KEY, other.name);

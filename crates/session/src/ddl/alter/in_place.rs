@@ -57,7 +57,11 @@ pub(super) fn alter_in_place(
     };
     let is_added = |index: &&IndexDef| changes.added.contains(&index.id);
     let added: Vec<_> = new.definition.indexes.iter().filter(is_added).cloned().collect();
-    let online = !added.is_empty() && !table.temporary && builds_online(table, new, changes);
+    // Within a transaction the table stays locked until its end anyway.
+    let online = !added.is_empty()
+        && !table.temporary
+        && !session.transactions.is_defining()
+        && builds_online(table, new, changes);
     let mut left = added.as_slice();
     if online && session.transactions.transaction(engine.name())?.begin_indexes(table.id, left)? {
         guard.downgrade();

@@ -8,7 +8,7 @@ mod partition_rows;
 use ::accounts::PrivilegeChecks;
 use catalog::PrivilegeSet;
 use definitions::alter::edit;
-use errors::{ErrorCode, Level, Result};
+use errors::{Error, ErrorCode, Level, Result};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{AlterAction, AlterTable, PartitionAction};
 
@@ -30,6 +30,29 @@ pub(crate) fn alter_table(
     alter_with(session, alter, PrivilegeSet::ALTER, running, sink)
 }
 
+/// 1235 for what commits by itself and so cannot be part of a transaction (`transactional_ddl`).
+fn refuse_within(session: &Session, alter: &AlterTable) -> Result<()> {
+    let commits = alter.actions.iter().any(|action| match action {
+        AlterAction::Partition(action) => !matches!(
+            **action,
+            PartitionAction::Add { .. }
+                | PartitionAction::Drop { .. }
+                | PartitionAction::Truncate(_)
+        ),
+        _ => false,
+    });
+    if commits {
+        return Err(Error::not_supported("this change of partitions within a transaction"));
+    }
+    let (schema, name) = session.qualify(&alter.name)?;
+    match session.view().temporary_table(&schema, &name) {
+        Some(_) => {
+            Err(Error::not_supported("ALTER TABLE of a temporary table within a transaction"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// ALTER TABLE, CREATE INDEX and DROP INDEX, which need different privileges.
 pub(crate) fn alter_with(
     session: &mut Session,
@@ -38,6 +61,9 @@ pub(crate) fn alter_with(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
+    if session.transactions.is_defining() {
+        refuse_within(session, alter)?;
+    }
     if let [AlterAction::Partition(action)] = &alter.actions[..]
         && let PartitionAction::Exchange { name, table, .. } = &**action
         && alter.partitioning.is_none()

@@ -52,6 +52,11 @@ const STEPS: &[Step] = &[
         for script in scripts.map(|name| format!("tests/crash/{name}")) {
             run::command("python3", &[&script, "--squalld", "target/debug/squalld"])?;
         }
+        let transactions = ["tests/crash/transactions.py", "--squalld", "target/debug/squalld"];
+        run::command(
+            "python3",
+            &[&transactions[..], &["--rounds", "15", "--kills", "5"]].concat(),
+        )?;
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
     }),

@@ -559,7 +559,7 @@ impl MetadataLocks {
         }
     }
 
-    /// Whether session `owner`, which waits, waits for itself through others.
+    /// Whether session `owner`, which waits, waits for itself through others, and is the one of them that gives way: the youngest.
     fn is_circular(&self, owner: u64) -> bool {
         let slots: Vec<Arc<MetadataSlot>> = {
             let slots = self.slots.lock();
@@ -582,17 +582,21 @@ impl MetadataLocks {
             next.extend(queued.get(&session));
             next
         };
-        let (mut seen, mut left) = (vec![owner], vec![owner]);
-        while let Some(session) = left.pop() {
+        // The sessions seen, each with the position of the one that waits for it.
+        let mut seen = vec![(owner, 0)];
+        let mut at = 0;
+        while let Some((session, _)) = seen.get(at).copied() {
             for next in next_of(session) {
                 if next == owner {
-                    return true;
+                    let from = |at: &usize| (*at > 0).then(|| seen[*at].1);
+                    let mut circle = std::iter::successors(Some(at), from);
+                    return circle.all(|member| seen[member].0 <= owner);
                 }
-                if !seen.contains(&next) {
-                    seen.push(next);
-                    left.push(next);
+                if !seen.iter().any(|(known, _)| *known == next) {
+                    seen.push((next, at));
                 }
             }
+            at += 1;
         }
         false
     }
@@ -652,6 +656,7 @@ impl MetadataLocks {
                 return Ok(());
             }
             let given_up = match waited >= wait.timeout {
+                _ if self.is_circular(guard.owner) => Err(err!(LOCK_DEADLOCK)),
                 true => Err(err!(LOCK_WAIT_TIMEOUT)),
                 false => cancel.check(),
             };

@@ -267,6 +267,68 @@ fn new_statements_pass_a_change_that_waits_for_a_transaction() {
 }
 
 #[test]
+fn kept_locks_outlive_the_statement_and_a_circle_of_changes_is_found() {
+    let locks = Arc::new(MetadataLocks::new());
+    let (one, _two) = (locks.register(1), locks.register(2));
+    let cancel = CancelToken::new();
+    let (first, second) = (TableId(9), TableId(10));
+    let exclusive = |table| [(Some(table), LockMode::Exclusive)];
+    let soon = Duration::from_millis(5);
+    let keep = |owner, table| {
+        let guard = locks.lock(owner, &exclusive(table), soon, &cancel).expect("free");
+        let kept = locks.keep(owner);
+        drop(guard);
+        kept
+    };
+    let (kept_first, kept_second) = (keep(1, first), keep(2, second));
+    assert!(locks.use_tables(&one, &[(second, Usage::Read)], soon, &cancel).is_err(), "kept");
+    let waiter = {
+        let (locks, cancel) = (locks.clone(), cancel.clone());
+        std::thread::spawn(move || locks.lock(1, &exclusive(second), FOREVER, &cancel))
+    };
+    // Once the first one waits, the second one would wait for ever.
+    let refused = loop {
+        match locks.lock(2, &exclusive(first), soon, &cancel) {
+            Err(error) if error.code() == errors::ErrorCode::LOCK_WAIT_TIMEOUT => {}
+            other => break other,
+        }
+    };
+    let refused = refused.expect_err("a circle");
+    assert_eq!(refused.code(), errors::ErrorCode::LOCK_DEADLOCK);
+    drop(kept_second);
+    let granted = waiter.join().expect("no panic");
+    assert!(granted.is_ok());
+    drop((granted, kept_first));
+    assert!(locks.keep(1).is_none());
+}
+
+#[test]
+fn two_users_of_a_table_that_both_want_to_change_it_are_a_circle() {
+    let locks = Arc::new(MetadataLocks::new());
+    let (one, two) = (locks.register(1), locks.register(2));
+    let cancel = CancelToken::new();
+    let (table, soon) = (TableId(9), Duration::from_millis(5));
+    for slot in [&one, &two] {
+        locks.use_tables(slot, &[(table, Usage::Write)], soon, &cancel).expect("free");
+    }
+    let wanted = [(Some(table), LockMode::Exclusive)];
+    let waiter = {
+        let (locks, cancel) = (locks.clone(), cancel.clone());
+        std::thread::spawn(move || locks.lock(1, &wanted, FOREVER, &cancel).map(drop))
+    };
+    let refused = loop {
+        match locks.lock(2, &wanted, soon, &cancel) {
+            Err(error) if error.code() == errors::ErrorCode::LOCK_WAIT_TIMEOUT => {}
+            other => break other,
+        }
+    };
+    let refused = refused.expect_err("a circle");
+    assert_eq!(refused.code(), errors::ErrorCode::LOCK_DEADLOCK);
+    two.release_to(0);
+    waiter.join().expect("no panic").expect("granted");
+}
+
+#[test]
 fn a_change_gets_its_turn_among_short_statements_that_overlap() {
     let locks = Arc::new(MetadataLocks::new());
     let (cancel, table) = (CancelToken::new(), TableId(9));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use sys::sync::atomic::Ordering;
 
 use btree::{Mtr, Tree, create_tree};
-use engine_api::{EngineResult, IndexId, TableDef, TableId};
+use engine_api::{EngineResult, IndexDef, IndexId, TableDef, TableId};
 use errors::Error;
 use types::{DataType, TypeKind};
 
@@ -129,10 +129,12 @@ fn is_instant(old: &TableDef, new: &TableDef) -> bool {
         && new.columns[old.columns.len()..]
             .iter()
             .all(|column| column.instant_default.is_some() || column.ty.nullable);
+    // In any order: an index that is built later may be shown before others.
+    let is_same = |old: &IndexDef, new: &IndexDef| {
+        old.id == new.id && old.parts == new.parts && old.unique == new.unique
+    };
     let indexes = old.indexes.len() == new.indexes.len()
-        && old.indexes.iter().zip(&new.indexes).all(|(old, new)| {
-            old.id == new.id && old.parts == new.parts && old.unique == new.unique
-        });
+        && old.indexes.iter().all(|old| new.indexes.iter().any(|new| is_same(old, new)));
     columns && indexes
 }
 

@@ -1,14 +1,20 @@
-//! What observers of statements are told, apart from the session: which events the loaded plugins want, which schemas and tables a statement
-//! changes, what it sent to its client, where its time went and what it cost.
+//! What observers of statements are told, apart from the session: which events the loaded plugins want, which schemas, tables and rows a statement
+//! changes, what it sent to its client, where its time went and what it cost; and the changes that sinks get after a commit, in order.
 
+mod change_order;
+mod changes;
 mod hooks;
 mod measuring;
 mod profiling;
 mod result_counts;
 mod schema_changes;
+mod watched_rows;
 
+pub use change_order::ChangeOrder;
+pub use changes::{Changes, OwnedFacts};
 pub use hooks::Hooks;
 pub use measuring::{Measuring, Phase, Phases};
 pub use profiling::{Profiling, ProgramProfile, waits_of};
 pub use result_counts::{CountingSink, ResultCounts};
 pub use schema_changes::{Change, changes_of};
+pub use watched_rows::RowWatcher;

@@ -14,12 +14,12 @@ use programs::Running;
 use syntax::ast::Statement;
 use sys::waits::{self, Wait};
 
-use crate::changes::{Changes, OwnedFacts};
 use crate::measured::now_nanos;
 use crate::server::Server;
 use crate::session::Session;
 use crate::status::Counter;
-use crate::watched_rows::RowWatcher;
+use observation::RowWatcher;
+use observation::{Changes, OwnedFacts};
 
 impl Server {
     /// Whether an observer wants to know what the next statement costs.

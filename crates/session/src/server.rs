@@ -14,7 +14,6 @@ use sys::io_times::IoTimes;
 use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
-use crate::change_order::ChangeOrder;
 use crate::deadline::Deadlines;
 use crate::plan_cache::PlanCache;
 use crate::plugins::{LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables};
@@ -23,6 +22,7 @@ use crate::process::Sessions;
 use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
+use observation::ChangeOrder;
 use observation::Hooks;
 use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId, shown};
 

@@ -268,7 +268,8 @@ impl Session {
         self.limits.count_use(Resource::Updates, || self.server.now_micros())?;
         let names = Names { view: &self.view(), schema: self.services.database.as_ref() };
         self.locked.check_definition(statement, names)?;
-        if self.is_part_of_transaction(kind) {
+        let may_join = kind.before == Before::CommitsOrJoins && !self.locked.is_in_force();
+        if may_join && self.transactions.takes_definitions(&self.settings) {
             let lock = self.lock_definitions()?;
             self.transactions.begin_definition();
             return Ok(Some(lock));
@@ -286,14 +287,6 @@ impl Session {
     fn lock_definitions(&self) -> Result<MetadataGuard> {
         let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
         locks.lock_definitions(self.shared.id, self.settings.lock_wait_timeout, cancel)
-    }
-
-    /// Whether a statement changes definitions within the open transaction (`transactional_ddl`).
-    fn is_part_of_transaction(&self, kind: &StatementKind) -> bool {
-        kind.before == Before::CommitsOrJoins
-            && self.settings.transactional_ddl
-            && self.transactions.is_open(&self.settings)
-            && !self.locked.is_in_force()
     }
 
     fn dispatch(

@@ -15,11 +15,11 @@ use errors::{Error, Result, err};
 use exec::{Host, RowMark, RowWatch, TransactionSource};
 use plugin_api::Registry;
 
-use crate::change_order::ChangeOrder;
-use crate::changes::Changes;
 use crate::process::SessionShared;
-use crate::watched_rows::RowWatcher;
 use crate::xa::{Branch, XaBranches};
+use observation::ChangeOrder;
+use observation::Changes;
+use observation::RowWatcher;
 
 /// One engine's transaction.
 struct Part {

@@ -52,6 +52,11 @@ impl Transactions {
         self.explicit || !settings.autocommit || self.function_depth > 0
     }
 
+    /// Whether statements that change definitions are part of the open transactions.
+    pub(crate) fn takes_definitions(&self, settings: &Settings) -> bool {
+        settings.transactional_ddl && self.is_open(settings)
+    }
+
     /// Whether plain reads take locks: SERIALIZABLE within a transaction.
     pub(crate) fn reads_lock(&self, settings: &Settings) -> bool {
         let serializable = self.characteristics.isolation == IsolationLevel::Serializable;

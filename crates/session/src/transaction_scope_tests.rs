@@ -1,8 +1,8 @@
-//! Where transactions begin and end, without an engine.
+//! Where transactions begin and end, without stored tables.
 
 use std::sync::Arc;
 
-use catalog::{EffectivePrivileges, MetadataLocks};
+use catalog::{Catalog, EffectivePrivileges, MetadataLocks};
 use engine_api::{CancelToken, IsolationLevel};
 use errors::ErrorCode;
 use plugin_api::{Registry, Traffic};
@@ -42,6 +42,8 @@ impl World {
         let slot = locks.register(1);
         let branches = Arc::new(XaBranches::default());
         let registry = Arc::new(Registry::default());
+        let catalog = Catalog::open(Arc::new(engine_memory::MemoryEngine::new()));
+        let catalog = Arc::new(catalog.expect("an empty dictionary"));
         let home = TransactionHome {
             registry,
             locks,

@@ -18,12 +18,12 @@ use sys::sync::Mutex;
 use types::Value;
 use variables::Settings;
 
-use crate::changes::Changes;
 use crate::planned::Planned;
 use crate::statement_kind::commits_implicitly;
 use crate::status::Counter;
 use crate::transaction::Transactions;
 use crate::transaction_scope::{Writable, to_wait_for};
+use observation::Changes;
 
 /// State of a session without a branch, as errors name it.
 const NON_EXISTING: &str = "NON-EXISTING";

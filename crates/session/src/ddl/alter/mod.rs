@@ -32,15 +32,14 @@ pub(crate) fn alter_table(
 
 /// 1235 for what commits by itself and so cannot be part of a transaction (`transactional_ddl`).
 fn refuse_within(session: &Session, alter: &AlterTable) -> Result<()> {
-    let commits = alter.actions.iter().any(|action| match action {
-        AlterAction::Partition(action) => !matches!(
-            **action,
-            PartitionAction::Add { .. }
-                | PartitionAction::Drop { .. }
-                | PartitionAction::Truncate(_)
-        ),
-        _ => false,
-    });
+    let is_own = |action: &PartitionAction| {
+        use PartitionAction::{Add, Drop, Truncate};
+        matches!(action, Add { .. } | Drop { .. } | Truncate(_))
+    };
+    let commits = alter
+        .actions
+        .iter()
+        .any(|action| matches!(action, AlterAction::Partition(partitions) if !is_own(partitions)));
     if commits {
         return Err(Error::not_supported("this change of partitions within a transaction"));
     }

@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 32 << 20;
 
 /// Facts of a session that outlive its statement.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OwnedFacts {
+pub struct OwnedFacts {
     connection_id: u64,
     user: String,
     host: String,
@@ -23,7 +23,7 @@ pub(crate) struct OwnedFacts {
 }
 
 impl OwnedFacts {
-    pub(crate) fn of(facts: &SessionFacts<'_>) -> OwnedFacts {
+    pub fn of(facts: &SessionFacts<'_>) -> OwnedFacts {
         OwnedFacts {
             connection_id: facts.connection_id,
             user: facts.user.to_owned(),
@@ -33,7 +33,7 @@ impl OwnedFacts {
         }
     }
 
-    pub(crate) fn facts(&self) -> SessionFacts<'_> {
+    pub fn facts(&self) -> SessionFacts<'_> {
         SessionFacts {
             connection_id: self.connection_id,
             user: &self.user,
@@ -45,18 +45,18 @@ impl OwnedFacts {
 }
 
 /// A table whose rows somebody wants.
-pub(crate) struct WatchedTable {
-    pub(crate) schema: Arc<str>,
-    pub(crate) name: Arc<str>,
-    pub(crate) columns: Vec<RowColumn>,
+pub struct WatchedTable {
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    pub columns: Vec<RowColumn>,
     /// Where the columns are in the record.
-    pub(crate) places: Vec<usize>,
-    pub(crate) observers: Vec<Arc<dyn Observer>>,
-    pub(crate) sinks: Vec<Arc<dyn ChangeSink>>,
+    pub places: Vec<usize>,
+    pub observers: Vec<Arc<dyn Observer>>,
+    pub sinks: Vec<Arc<dyn ChangeSink>>,
 }
 
 impl WatchedTable {
-    pub(crate) fn change<'a>(
+    pub fn change<'a>(
         &'a self,
         old: Option<&'a [Value]>,
         new: Option<&'a [Value]>,
@@ -65,7 +65,7 @@ impl WatchedTable {
     }
 
     /// The values of a row in the order of the columns.
-    pub(crate) fn row(&self, record: &[Value]) -> Vec<Value> {
+    pub fn row(&self, record: &[Value]) -> Vec<Value> {
         let value = |place: &usize| record.get(*place).cloned().unwrap_or(Value::Null);
         self.places.iter().map(value).collect()
     }
@@ -80,9 +80,9 @@ struct Change {
 }
 
 /// The changes of a transaction.
-pub(crate) struct Changes {
+pub struct Changes {
     /// Whose they are.
-    pub(crate) session: OwnedFacts,
+    pub session: OwnedFacts,
     order: Arc<ChangeOrder>,
     list: Vec<Change>,
     /// The sinks that want some of them.
@@ -104,11 +104,11 @@ impl Drop for Changes {
 }
 
 impl Changes {
-    pub(crate) fn new(session: OwnedFacts, order: Arc<ChangeOrder>) -> Changes {
+    pub fn new(session: OwnedFacts, order: Arc<ChangeOrder>) -> Changes {
         Changes { session, order, list: Vec::new(), sinks: Vec::new(), bytes: 0, lost: 0 }
     }
 
-    pub(crate) fn push(
+    pub fn push(
         &mut self,
         table: &Arc<WatchedTable>,
         old: Option<Vec<Value>>,
@@ -133,7 +133,7 @@ impl Changes {
         self.list.push(Change { table: table.clone(), old, new, bytes });
     }
 
-    pub(crate) fn undo_to(&mut self, mark: RowMark) {
+    pub fn undo_to(&mut self, mark: RowMark) {
         let gone: usize =
             self.list.drain(mark.kept.min(self.list.len())..).map(|it| it.bytes).sum();
         self.bytes -= gone;
@@ -141,7 +141,7 @@ impl Changes {
         self.lost = mark.lost;
     }
 
-    pub(crate) fn mark(&self) -> RowMark {
+    pub fn mark(&self) -> RowMark {
         RowMark { kept: self.list.len(), lost: self.lost }
     }
 
@@ -153,7 +153,7 @@ impl Changes {
     }
 
     /// Gives each sink the changes of its tables.
-    pub(crate) fn tell(&self, number: u64) {
+    pub fn tell(&self, number: u64) {
         let at_micros = i64::try_from(sys::clock::wall().as_micros()).unwrap_or(i64::MAX);
         for sink in &self.sinks {
             let own = self.of(sink);
@@ -175,7 +175,7 @@ impl Changes {
     }
 
     /// Takes the changes, if there are any; none are left.
-    pub(crate) fn take(&mut self) -> Option<Changes> {
+    pub fn take(&mut self) -> Option<Changes> {
         if self.list.is_empty() && self.lost == 0 {
             return None;
         }

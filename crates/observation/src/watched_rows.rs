@@ -12,17 +12,17 @@ use plugin_api::{ChangeSink, EventSet, Observer, Registry, RowColumn, RowEvent};
 use crate::changes::{Changes, WatchedTable};
 
 /// Tells of the rows of one session.
-pub(crate) struct RowWatcher {
+pub struct RowWatcher {
     registry: Arc<Registry>,
     snapshot: Arc<CatalogSnapshot>,
     /// What was found out about tables, for one statement.
     tables: HashMap<TableId, Option<Arc<WatchedTable>>>,
-    pub(crate) changes: Changes,
+    pub changes: Changes,
 }
 
 impl RowWatcher {
     /// A watcher without changes.
-    pub(crate) fn new(
+    pub fn new(
         registry: Arc<Registry>,
         snapshot: Arc<CatalogSnapshot>,
         changes: Changes,
@@ -31,7 +31,7 @@ impl RowWatcher {
     }
 
     /// A statement begins: plugins and definitions may be others.
-    pub(crate) fn renew(&mut self, registry: Arc<Registry>, snapshot: Arc<CatalogSnapshot>) {
+    pub fn renew(&mut self, registry: Arc<Registry>, snapshot: Arc<CatalogSnapshot>) {
         self.tables.clear();
         (self.registry, self.snapshot) = (registry, snapshot);
     }

@@ -13,7 +13,7 @@ const BYTES_MAX: usize = 256 << 20;
 
 /// The order of transactions with changes for sinks.
 #[derive(Debug, Default)]
-pub(crate) struct ChangeOrder {
+pub struct ChangeOrder {
     turns: Mutex<Turns>,
     next_turn: Condvar,
     bytes: AtomicUsize,
@@ -39,7 +39,7 @@ impl Drop for Turn<'_> {
 
 impl ChangeOrder {
     /// Whether there is room for more changes; then it is taken.
-    pub(crate) fn reserve(&self, bytes: usize) -> bool {
+    pub fn reserve(&self, bytes: usize) -> bool {
         let taken = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if taken + bytes > BYTES_MAX {
             self.free(bytes);
@@ -49,7 +49,7 @@ impl ChangeOrder {
     }
 
     /// Gives room back.
-    pub(crate) fn free(&self, bytes: usize) {
+    pub fn free(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
@@ -58,7 +58,7 @@ impl ChangeOrder {
     /// # Errors
     /// Those of `commit`.
     #[cold]
-    pub(crate) fn commit(
+    pub fn commit(
         &self,
         commit: impl FnOnce() -> Result<CommitHandle>,
         tell: impl FnOnce(u64),

@@ -20,7 +20,7 @@ pub struct TransactionView {
     pub id: u64,
     /// As given to `Transaction::set_session`; 0 for none.
     pub session: u64,
-    /// When it changed or locked something first, microseconds since 1970 UTC.
+    /// When it changed or locked something first, or took the snapshot that it holds, microseconds since 1970 UTC.
     pub started_micros: u64,
     /// When it began to wait for a lock, if it does.
     pub waits_since_micros: Option<u64>,

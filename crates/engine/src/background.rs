@@ -65,6 +65,7 @@ fn purge_rounds(shared: &Shared) {
             _ => {
                 // Work left after a failure is tried again.
                 let _ = shared.dictionary.close_some();
+                shared.system.slots.note(sys::clock::wall().as_micros() as u64);
                 pause(shared, ROUND);
             }
         }

@@ -189,6 +189,39 @@ impl Names {
     }
 }
 
+/// Bits of an isolation level in the tag of a snapshot's slot.
+const LEVEL_BITS: u32 = 2;
+/// Numbers of transactions that have a snapshot and no owner of locks: above all those.
+const FIRST_READER: u64 = 1 << 48;
+
+/// The tag of the snapshots of a session at a level.
+pub(crate) fn snapshot_tag(session: u64, level: IsolationLevel) -> u64 {
+    session << LEVEL_BITS | u64::from(level_number(level))
+}
+
+/// Transactions that hold purge back and have neither changed nor locked anything.
+fn readers(shared: &Shared, known: &[TransactionView]) -> Vec<TransactionView> {
+    let held = shared.system.slots.note(sys::clock::wall().as_micros() as u64);
+    let mut found = Vec::new();
+    for snapshot in held {
+        let session = snapshot.tag >> LEVEL_BITS;
+        if session == 0 || known.iter().any(|one| one.session == session) {
+            continue;
+        }
+        found.push(TransactionView {
+            id: FIRST_READER + snapshot.slot as u64,
+            session,
+            started_micros: snapshot.since_micros,
+            waits_since_micros: None,
+            isolation: LEVELS[snapshot.tag as usize % LEVELS.len()],
+            lock_count: 0,
+            rows_locked: 0,
+            rows_changed: 0,
+        });
+    }
+    found
+}
+
 /// The result of `Engine::locks`.
 pub(crate) fn lock_report(shared: &Shared, limit: usize) -> LockReport {
     let system = &shared.system;
@@ -203,11 +236,9 @@ pub(crate) fn lock_report(shared: &Shared, limit: usize) -> LockReport {
         let is_shared = lock.mode == Mode::Shared;
         LockView { id, is_shared, is_waiting: lock.is_waiting, ..view }
     });
-    LockReport {
-        transactions: report.owners.iter().map(transaction_view).collect(),
-        locks: locks.collect(),
-        waits: report.waits,
-    }
+    let mut transactions: Vec<_> = report.owners.iter().map(transaction_view).collect();
+    transactions.extend(readers(shared, &transactions));
+    LockReport { transactions, locks: locks.collect(), waits: report.waits }
 }
 
 /// The result of `Engine::latest_deadlock`.

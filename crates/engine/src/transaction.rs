@@ -560,6 +560,10 @@ impl Transaction for Txn {
         }
         self.started = true;
         self.isolation = options.isolation;
+        if let Some(slot) = self.slot {
+            let tag = crate::lock_report::snapshot_tag(self.session, self.isolation);
+            self.shared.system.slots.tag(slot, tag);
+        }
         self.read_only = options.read_only;
         self.may_be_prepared = options.may_be_prepared;
         self.lock_wait_timeout = options.lock_wait_timeout;

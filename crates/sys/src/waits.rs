@@ -144,6 +144,8 @@ pub struct ThreadWaits {
     pub since: Option<Duration>,
     /// Its waits that have ended.
     pub totals: Totals,
+    /// Bytes that its statement's operators hold, in steps of a MiB (`hold`).
+    pub held_bytes: u64,
     /// Time on a processor, as the kernel counts it. `None` when the thread has just ended.
     pub cpu: Option<Duration>,
 }
@@ -164,6 +166,7 @@ struct Slot {
     current: AtomicU64,
     counts: [AtomicU64; Wait::COUNT],
     nanos: [AtomicU64; Wait::COUNT],
+    held_bytes: AtomicU64,
 }
 
 static TABLE: [Slot; SLOTS] = [const {
@@ -173,6 +176,7 @@ static TABLE: [Slot; SLOTS] = [const {
         current: AtomicU64::new(0),
         counts: [const { AtomicU64::new(0) }; Wait::COUNT],
         nanos: [const { AtomicU64::new(0) }; Wait::COUNT],
+        held_bytes: AtomicU64::new(0),
     }
 }; SLOTS];
 
@@ -235,6 +239,7 @@ fn lease() -> Lease {
         word.store(0, Ordering::Relaxed);
     }
     slot.current.store(0, Ordering::Relaxed);
+    slot.held_bytes.store(0, Ordering::Relaxed);
     slot.started.store(now(), Ordering::Relaxed);
     let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
     slot.thread_id.store(thread_id.cast_unsigned(), Ordering::Relaxed);
@@ -273,6 +278,15 @@ fn take_slot() -> u32 {
 #[inline]
 fn own() -> Option<&'static Slot> {
     TABLE.get(slot() as usize)
+}
+
+/// Shows that the calling thread holds so many bytes instead of `before`, of its own or of a statement inside its statement.
+pub fn hold(before: u64, now: u64) {
+    if let Some(slot) = own() {
+        // Only this thread writes it.
+        let held = slot.held_bytes.load(Ordering::Relaxed);
+        slot.held_bytes.store(held.saturating_sub(before).saturating_add(now), Ordering::Relaxed);
+    }
 }
 
 /// A wait that lasts until this is dropped.
@@ -402,6 +416,7 @@ fn view(registry: &Registry, number: usize) -> Option<ThreadWaits> {
         wait: Wait::ALL[(current as usize & ((1 << WAIT_BITS) - 1)).min(Wait::COUNT - 1)],
         since: (since > 0).then(|| Duration::from_nanos(since)),
         totals: slot.totals(),
+        held_bytes: slot.held_bytes.load(Ordering::Relaxed),
         cpu: crate::clock::thread_cpu(thread_id),
     })
 }

@@ -20,7 +20,7 @@ pub use commits::each_commit;
 pub use purge_queue::PurgeLane;
 pub use recovery::{Progress, RecoverConfig, Recovered, Recovery, RecoveryPhase, recover};
 pub use redo::RedoCrew;
-pub use snapshot::{Snapshot, SnapshotSlots, Visibility};
+pub use snapshot::{Snapshot, SnapshotSlots, SnapshotView, Visibility};
 pub use system::{KIND_PAGES, TxnSystem};
 pub use txn_state::{ABORTED, TxnState, UndoPointer};
 

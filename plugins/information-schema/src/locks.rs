@@ -91,7 +91,7 @@ fn level_name(level: IsolationLevel) -> &'static str {
     }
 }
 
-/// `information_schema.INNODB_TRX`: transactions that have changed or locked something.
+/// `information_schema.INNODB_TRX`: transactions that have changed or locked something, or hold a snapshot.
 pub fn transactions(
     ctx: &dyn InformationContext,
     _: &InfoFilter,

@@ -53,6 +53,7 @@ pub fn states(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>)
             Value::UInt(files),
             Value::UInt(network),
             Value::UInt(elapsed.saturating_sub(known)),
+            Value::UInt(thread.held_bytes),
         ])?;
     }
     Ok(())

@@ -57,7 +57,8 @@ const STEPS: &[Step] = &[
             "python3",
             &[&transactions[..], &["--rounds", "15", "--kills", "5"]].concat(),
         )?;
-        let pathologies = ["tests/observability/pathologies.py", "--squalld", "target/debug/squalld"];
+        let pathologies =
+            ["tests/observability/pathologies.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &pathologies)?;
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())

@@ -102,9 +102,11 @@ impl SnapshotSlots {
 
     /// The snapshots that are held. Call it now and then: one that is new since the last call begins now, so that taking it needs no clock.
     pub fn note(&self, now_micros: u64) -> Vec<SnapshotView> {
+        // Pairs with the store in `take`.
         let used = self.used.load(Ordering::SeqCst);
         let mut held = Vec::new();
         for (number, slot) in self.slots[..used].iter().enumerate() {
+            // Pairs with the stores in `release` and `give_back`.
             let value = slot.value.load(Ordering::Acquire);
             if value == FREE || value == IDLE {
                 continue;

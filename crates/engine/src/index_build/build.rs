@@ -82,6 +82,7 @@ impl Txn {
     /// Applies the last notes and stores the definition. No other transaction changes the table any more.
     pub(crate) fn finish_builds(&mut self, id: TableId) -> EngineResult<()> {
         let table = self.table(id)?;
+        debug_assert!(!table.builds.is_empty(), "indexes are begun before they are finished (E16)");
         let mut def = TableDef::clone(&table.def);
         let mut trees = table.trees();
         for build in &table.builds {

@@ -21,7 +21,12 @@ fn pool_on(disk: &SimDisk, page_bytes: usize) -> Pool {
     let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
     disk.sync_dir().unwrap();
     Pool::restore_torn(&*file, &*doublewrite, page_bytes).unwrap();
-    Pool::new(PoolConfig { page_bytes, frames: 64, pages_max: 100_000 }, file, doublewrite).unwrap()
+    Pool::new(
+        PoolConfig { page_bytes, frames: 64, pages_max: 100_000, doublewrite: true },
+        file,
+        doublewrite,
+    )
+    .unwrap()
 }
 
 fn setup(disk: &SimDisk, page_bytes: usize) -> (Arc<Pool>, Tree) {

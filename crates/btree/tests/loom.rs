@@ -27,7 +27,7 @@ fn tree_of(keys: u32) -> (Arc<Pool>, Tree) {
     let disk = SimDisk::new();
     let file = disk.open("data", OpenMode::OrCreate).unwrap();
     let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
-    let config = PoolConfig { page_bytes: 256, frames: 32, pages_max: 64 };
+    let config = PoolConfig { page_bytes: 256, frames: 32, pages_max: 64, doublewrite: true };
     let pool = Arc::new(Pool::new(config, file, doublewrite).unwrap());
     let config = LogConfig {
         segment_bytes: 16 << 10,

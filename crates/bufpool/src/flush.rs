@@ -208,10 +208,12 @@ impl Pool {
         writer.staging[HEADER_BYTES..filled].chunks_exact_mut(page_bytes).for_each(seal);
         let header = writer.header();
         writer.staging[..HEADER_BYTES].copy_from_slice(&header);
-        for (offset, piece) in pieces(0, &writer.staging[..filled]) {
-            writer.doublewrite.write_at(piece, offset)?;
+        if self.config.doublewrite {
+            for (offset, piece) in pieces(0, &writer.staging[..filled]) {
+                writer.doublewrite.write_at(piece, offset)?;
+            }
+            writer.doublewrite.sync().map_err(SyncFailed::wrap)?;
         }
-        writer.doublewrite.sync().map_err(SyncFailed::wrap)?;
         writer.is_unfinished = true;
         self.finish_batch(writer)
     }

@@ -33,6 +33,8 @@ pub struct PoolConfig {
     pub frames: usize,
     /// Largest page number plus one.
     pub pages_max: usize,
+    /// Whether pages go to the doublewrite file first, so that torn ones can be restored. Without it the file system must write whole pages.
+    pub doublewrite: bool,
 }
 
 /// Counters since start.
@@ -96,7 +98,7 @@ type Segment = Box<[Entry]>;
 
 /// The buffer pool of one space.
 pub struct Pool {
-    config: PoolConfig,
+    pub(crate) config: PoolConfig,
     page_words: usize,
     region: Region,
     descriptors: Box<[Descriptor]>,

@@ -134,7 +134,8 @@ mod pages {
 
     use crate::{Pool, PoolConfig};
 
-    const CONFIG: PoolConfig = PoolConfig { page_bytes: 1024, frames: 32, pages_max: 10_000 };
+    const CONFIG: PoolConfig =
+        PoolConfig { page_bytes: 1024, frames: 32, pages_max: 10_000, doublewrite: true };
 
     fn open(disk: &SimDisk) -> Pool {
         let file = disk.open("data", OpenMode::OrCreate).unwrap();
@@ -142,6 +143,19 @@ mod pages {
         disk.sync_dir().unwrap();
         Pool::restore_torn(&*file, &*doublewrite, CONFIG.page_bytes).unwrap();
         Pool::new(CONFIG, file, doublewrite).unwrap()
+    }
+
+    #[test]
+    fn without_doublewrite_pages_are_written_once() {
+        let disk = SimDisk::new();
+        let file = disk.open("data", OpenMode::OrCreate).unwrap();
+        let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
+        let config = PoolConfig { doublewrite: false, ..CONFIG };
+        let pool = Pool::new(config, file.clone(), doublewrite.clone()).unwrap();
+        put(&pool, 3, 7, 1).unwrap();
+        assert_eq!(pool.flush(10, u64::MAX).unwrap(), 1);
+        assert_eq!(doublewrite.size_bytes().unwrap(), 0);
+        assert_eq!(file.size_bytes().unwrap(), 4 * 1024);
     }
 
     fn put(pool: &Pool, no: u32, value: u64, lsn: u64) -> std::io::Result<()> {

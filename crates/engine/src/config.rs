@@ -17,6 +17,8 @@ pub struct EngineConfig {
     pub pool_bytes: usize,
     /// Largest number of pages of the space.
     pub pages_max: usize,
+    /// Whether torn pages can be restored; without it the file system must write whole pages.
+    pub doublewrite: bool,
     /// Bytes of undo that one transaction keeps in memory; older undo moves to a file.
     pub undo_memory_bytes: usize,
     /// Changes of secondary entries that a statement makes one by one before it defers the rest.
@@ -52,6 +54,7 @@ impl Default for EngineConfig {
             pool_bytes: 128 << 20,
             // 4 TiB of 16 KiB pages.
             pages_max: 1 << 28,
+            doublewrite: true,
             undo_memory_bytes: 1 << 20,
             direct_changes: 1024,
             log: LogConfig::default(),

@@ -51,6 +51,7 @@ impl DurableEngine {
             page_bytes: config.page_bytes,
             frames: config.pool_bytes / config.page_bytes,
             pages_max: config.pages_max,
+            doublewrite: config.doublewrite,
         };
         for name in disk.list().map_err(io_error)? {
             // A backup that is opened in place is no longer a backup.

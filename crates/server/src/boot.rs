@@ -193,6 +193,7 @@ fn open_engines(
             false => SyncPolicy::Device,
         },
         open_up_to_log_damage: options.open_up_to_log_damage,
+        doublewrite: options.doublewrite,
         io_uring: options.io_uring,
         io_times: directory.io_times.clone(),
     };

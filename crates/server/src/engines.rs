@@ -38,6 +38,8 @@ pub(crate) struct StorageOptions {
     pub(crate) pool_bytes: u64,
     pub(crate) sync: SyncPolicy,
     pub(crate) open_up_to_log_damage: bool,
+    /// Pages are written twice, so that torn ones can be restored.
+    pub(crate) doublewrite: bool,
     /// Writes many pages in one call.
     pub(crate) io_uring: bool,
     pub(crate) io_times: Arc<IoTimes>,
@@ -70,8 +72,13 @@ impl Engines {
         let pool_bytes = usize::try_from(*pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
         let archive =
             archive.map(|path| open_archive(path, policy, &options.io_times)).transpose()?;
-        let config =
-            EngineConfig { pool_bytes, archive, open_up_to_log_damage, ..EngineConfig::default() };
+        let config = EngineConfig {
+            pool_bytes,
+            archive,
+            open_up_to_log_damage,
+            doublewrite: options.doublewrite,
+            ..EngineConfig::default()
+        };
         let way = DiskOptions { sync: policy, uses_io_uring: options.io_uring };
         let disk = disk::open(directory, way, options.io_times.clone()).map_err(Error::internal)?;
         let sync_micros = probe(disk.as_ref(), directory, policy);

@@ -13,6 +13,7 @@ mod recovery;
 mod restore;
 mod running;
 mod stop;
+mod storage_profile;
 #[cfg(test)]
 mod tests;
 

@@ -12,6 +12,8 @@ use session::{PluginChoice, Wanted};
 use types::temporal::parse_datetime;
 use types::{DateTime, TemporalMode};
 
+use crate::storage_profile;
+
 /// The sections of an option file that the server reads.
 const SECTIONS: [&str; 3] = ["mysqld", "server", "squalld"];
 
@@ -79,6 +81,8 @@ pub(crate) struct Options {
     pub(crate) unsafe_no_sync: bool,
     /// A damaged log is discarded from the damage on.
     pub(crate) open_up_to_log_damage: bool,
+    /// Pages are written twice, so that torn ones can be restored.
+    pub(crate) doublewrite: bool,
     /// Memory for pages.
     pub(crate) pool_bytes: u64,
     /// Writes many pages in one call.
@@ -249,11 +253,19 @@ impl Options {
             }
             _ => None,
         };
+        let doublewrite = storage_profile::doublewrite(
+            last("storage_profile"),
+            last("innodb_doublewrite"),
+            &datadir,
+        )?;
         let given_pool = last("innodb_buffer_pool_size").and_then(size_bytes);
         let pool_bytes = given_pool.unwrap_or_else(crate::engines::default_pool_bytes);
         let mut variables = variables_of(given);
         if given_pool.is_none() {
             variables.push(("innodb_buffer_pool_size".to_owned(), pool_bytes.to_string()));
+        }
+        if !doublewrite {
+            variables.push(("innodb_doublewrite".to_owned(), "OFF".to_owned()));
         }
         let verbosity = last("log_error_verbosity")
             .and_then(|text| text.parse().ok())
@@ -273,6 +285,7 @@ impl Options {
             in_memory: is_on(last("in_memory")),
             unsafe_no_sync: is_on(last("unsafe_no_sync")),
             open_up_to_log_damage: is_on(last("open_up_to_log_damage")),
+            doublewrite,
             io_uring: last("innodb_use_native_aio").is_none_or(|value| is_on(Some(value))),
             pool_bytes,
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),

@@ -35,6 +35,7 @@ pub(crate) fn run(
         pool_bytes: options.pool_bytes,
         sync: SyncPolicy::Device,
         open_up_to_log_damage: false,
+        doublewrite: options.doublewrite,
         io_uring: options.io_uring,
         io_times: directory.io_times.clone(),
     };

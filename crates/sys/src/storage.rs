@@ -29,6 +29,14 @@ pub fn of(path: &Path) -> Storage {
     storage
 }
 
+/// Bytes that the file system of a directory writes at once: ZFS says the size of its records; 0 when unknown.
+pub fn record_bytes(path: &Path) -> u64 {
+    match simulation::current() {
+        Some(_) => 0,
+        None => rustix::fs::statvfs(path).map_or(0, |about| about.f_bsize),
+    }
+}
+
 /// The line of a device in the list of mounts.
 fn mounted(mounts: &str, device: &str) -> Option<Storage> {
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(device))?;

@@ -53,7 +53,7 @@ fn system() -> Arc<TxnSystem> {
     let disk = SimDisk::new();
     let file = disk.open("data", OpenMode::OrCreate).unwrap();
     let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
-    let config = PoolConfig { page_bytes: 256, frames: 32, pages_max: 64 };
+    let config = PoolConfig { page_bytes: 256, frames: 32, pages_max: 64, doublewrite: true };
     let pool = Arc::new(Pool::new(config, file, doublewrite).unwrap());
     let config = LogConfig {
         segment_bytes: 4096,

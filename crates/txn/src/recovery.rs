@@ -209,6 +209,12 @@ pub fn recover(
         ..Recovery::default()
     };
     progress.tell(&mut report, RecoveryPhase::Redo, 0, 1);
+    if !pool_config.doublewrite {
+        // A batch of an earlier start would be older than the pages that it is about.
+        file.sync()?;
+        doublewrite.set_size(0)?;
+        doublewrite.sync()?;
+    }
     let pool = Arc::new(Pool::new(pool_config, file, doublewrite)?);
     let mut found = Found::new(read_unsettled(&space, checkpoint.number)?, space);
     let started = progress.clock.monotonic();

@@ -20,7 +20,7 @@ fn open(disk: &SimDisk) -> Recovered {
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
     };
-    let pool = PoolConfig { page_bytes: 1024, frames: 64, pages_max: 10_000 };
+    let pool = PoolConfig { page_bytes: 1024, frames: 64, pages_max: 10_000, doublewrite: true };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let progress = &mut Progress::new(|_| {});
     let redo = RedoCrew { workers: 3, crew: Crew::InTurn };

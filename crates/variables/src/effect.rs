@@ -37,6 +37,7 @@ const FACT_FAMILIES: &[&str] = &["have_", "version"];
 const OPTIONS: &[&str] = &[
     "datadir",
     "innodb_buffer_pool_size",
+    "innodb_doublewrite",
     "innodb_use_native_aio",
     "log_archive_directory",
     "log_error",
@@ -48,6 +49,7 @@ const OPTIONS: &[&str] = &[
     "ssl_ca",
     "ssl_cert",
     "ssl_key",
+    "storage_profile",
     "tmpdir",
 ];
 

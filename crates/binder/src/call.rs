@@ -127,7 +127,8 @@ impl<'b> Binder<'b> {
             return self.bind_stored_function(call);
         }
         let called = call.name.text.to_ascii_uppercase();
-        let Some(function) = self.input.registry.function(&called) else {
+        let known = self.input.registry.function(&called);
+        let Some(function) = known.filter(|function| !function.needs_schema()) else {
             if let Some(aggregate) = self.input.registry.named_aggregate(&called) {
                 return self.bind_named_aggregate(aggregate, call);
             }
@@ -190,6 +191,11 @@ impl<'b> Binder<'b> {
             Some(schema) => Some(&*schema.text),
             None => self.input.catalog.current_database(),
         };
+        let registry = self.input.registry;
+        let function = schema.and_then(|schema| registry.function_in(schema, &call.name.text));
+        if let Some(function) = function {
+            return self.bind_system_function(function, call);
+        }
         let routine =
             schema.and_then(|schema| self.input.catalog.stored_function(schema, &call.name.text));
         let Some(routine) = routine else { return self.unknown_function(call) };
@@ -204,6 +210,21 @@ impl<'b> Binder<'b> {
         let deterministic = routine.deterministic;
         let program = self.function_number(routine, &args, &call.name.text);
         Ok(Expr::Stored { program, args, deterministic, ty: ty.with_nullable(true) })
+    }
+
+    /// A call of a function that a plugin has in a schema. It answers for its arguments as a stored function does.
+    fn bind_system_function(
+        &mut self,
+        function: &ScalarFunction,
+        call: &ast::FunctionCall,
+    ) -> Result<Expr> {
+        let (arity, given) = (function.arity, call.args.len());
+        let wanted = if given < arity.min { arity.min } else { arity.max };
+        if given < arity.min || given > arity.max {
+            bail!(SP_WRONG_NO_OF_ARGS, "FUNCTION", function.name.to_lowercase(), wanted, given);
+        }
+        let args: Vec<&ast::Expr> = call.args.iter().collect();
+        self.bind_args_of(function, function.name, &args)
     }
 
     /// The number of a stored function with these arguments; equal calls are equal expressions.

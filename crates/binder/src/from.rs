@@ -86,8 +86,14 @@ impl Binder<'_> {
         let schema = self.schema_of(&named.name)?;
         let name = &*named.name.name.text;
         let found = self.find_relation(&schema, name)?;
+        let is_computed = match &found {
+            Found::Information(..) => true,
+            Found::View(view) => catalog::system_schema(&view.schema).is_some(),
+            Found::Table(_) => false,
+        };
         self.spell_table(&named.name, &schema);
-        if self.view_depth == 0 && !matches!(found, Found::Information(..)) {
+        // What the server computes cannot change: a statement keeps nothing of it.
+        if self.view_depth == 0 && !is_computed {
             let (schema, name) = (schema.clone(), Arc::from(name));
             self.references.push(Reference { schema, name, alias: alias.clone() });
         }
@@ -143,6 +149,9 @@ impl Binder<'_> {
         }
         if self.input.registry.information_table(schema, name).is_some() {
             return Ok(Found::Information(schema.clone(), Arc::from(name)));
+        }
+        if let Some(view) = self.input.registry.system_view(schema, name) {
+            return Ok(Found::View(Arc::new(system_view(view))));
         }
         if !self.input.catalog.schema_exists(schema) {
             bail!(BAD_DB_ERROR, schema);
@@ -606,6 +615,22 @@ pub(crate) enum Found {
     Table(Arc<Table>),
     View(Arc<View>),
     Information(Arc<str>, Arc<str>),
+}
+
+/// A plugin's view as the catalog would have it.
+pub fn system_view(view: &plugin_api::SystemView) -> View {
+    View {
+        schema: Arc::from(view.schema),
+        name: view.name.clone(),
+        definition: view.query.clone(),
+        columns: Vec::new(),
+        definer: Arc::from("mysql.sys@localhost"),
+        invoker: true,
+        algorithm: Arc::from("UNDEFINED"),
+        check_option: Arc::from("NONE"),
+        charset_client: Arc::from("utf8mb4"),
+        collation_connection: Arc::from("utf8mb4_0900_ai_ci"),
+    }
 }
 
 /// Names of a derived table's columns.

@@ -37,6 +37,7 @@ mod view_write;
 mod window;
 
 pub use binder::{BindInput, Binder, Bound, Reference};
+pub use from::system_view;
 pub use fulltext::{fulltext_write, key_columns, record_of};
 pub use reader::{
     BoundTableExpression, CatalogReader, Disallowed, Notice, PrivilegeKind, RequiredPrivilege,

@@ -220,7 +220,9 @@ fn disallowed(expr: &Expr, registry: &Registry) -> Option<Disallowed> {
             | Expr::SystemVariable { .. } => Some(Disallowed::Variable),
             Expr::Function { function, .. }
                 if function.traits.statements == RunsStatements::Yes
-                    || registry.may_leave(function.name) =>
+                    || registry.may_leave(function.name)
+                    // As stored functions are.
+                    || registry.function(function.name).is_some_and(|one| one.needs_schema()) =>
             {
                 Some(Disallowed::Other)
             }

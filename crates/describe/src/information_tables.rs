@@ -3,25 +3,44 @@
 use std::sync::Arc;
 
 use definitions::{quote, type_text};
-use plugin_api::{InformationTable, TableView};
+use plugin_api::{InformationTable, TableDetail, TableView};
 use types::TypeKind;
 
 use crate::columns::plain_column;
 use crate::information::Information;
-use crate::tables::BASE_TABLE;
+use crate::tables::{BASE_TABLE, VIEW};
 
 impl Information<'_> {
-    /// Information tables in order of name.
-    pub(crate) fn system_tables(&self, schema: &str, name: Option<&str>) -> Vec<TableView> {
+    /// Information tables and views of system schemas in order of name.
+    pub(crate) fn system_tables(
+        &self,
+        schema: &str,
+        name: Option<&str>,
+        detail: TableDetail,
+    ) -> Vec<TableView> {
         let registry = self.server.registry();
         let known = registry.information_tables().iter();
         let mut tables: Vec<TableView> = known
             .filter(|table| table.schema() == schema)
             // Dumps copy what these list as if it were rows of tables: their facts are found by name only.
-            .filter(|_| name.is_some() || !matches!(schema, "mysql" | "sys"))
+            .filter(|_| name.is_some() || schema != "mysql")
             .filter(|table| name.is_none_or(|name| table.name().eq_ignore_ascii_case(name)))
             .map(information_view)
             .collect();
+        let views = registry.system_views().iter().filter(|view| view.schema == schema);
+        let views = views.filter(|view| name.is_none_or(|name| *view.name == *name));
+        tables.extend(views.map(|view| match detail {
+            // Columns are known when the query is bound.
+            TableDetail::Name => TableView {
+                schema: schema.to_owned(),
+                name: view.name.to_string(),
+                table_type: VIEW,
+                ..TableView::default()
+            },
+            TableDetail::Definition | TableDetail::Statistics => {
+                self.view_view(&binder::system_view(view))
+            }
+        }));
         tables.sort_by(|one, other| one.name.cmp(&other.name));
         tables
     }

@@ -22,12 +22,9 @@ impl SchemaInformation for Information<'_> {
             })
             .collect();
         for name in catalog::SYSTEM_SCHEMAS {
-            let used = self
-                .server
-                .registry()
-                .information_tables()
-                .iter()
-                .any(|table| table.schema() == *name);
+            let registry = self.server.registry();
+            let used = registry.information_tables().iter().any(|table| table.schema() == *name)
+                || registry.system_views().iter().any(|view| view.schema == *name);
             let visible = !matches!(*name, "mysql" | "sys") || self.privileges.sees_schema(name);
             let visible = visible && !self.is_denied(&Object::Schema(name));
             if visible && (used || *name == "information_schema") {
@@ -55,7 +52,9 @@ impl SchemaInformation for Information<'_> {
             return Ok(());
         }
         match (catalog::system_schema(schema), name) {
-            (Some(system), name) => self.system_tables(system, name).iter().try_for_each(visit),
+            (Some(system), name) => {
+                self.system_tables(system, name, detail).iter().try_for_each(visit)
+            }
             (None, Some(name)) => self.user_table(schema, name, detail).iter().try_for_each(visit),
             (None, None) => self.user_tables(schema, detail, visit),
         }

@@ -75,6 +75,7 @@ catalog! {
     GIS_UNKNOWN_EXCEPTION = 3036, "HY000", "Unknown exception caught in GIS function {}.";
     BOOST_GEOMETRY_EMPTY_INPUT_EXCEPTION = 3038, "HY000", "The geometry has no data in function {}.";
     STD_BAD_ALLOC_ERROR = 3044, "HY000", "Memory allocation error: {} in function {}.";
+    STD_INVALID_ARGUMENT = 3047, "HY000", "Invalid argument error: {} in function {}.";
     STD_OUT_OF_RANGE_ERROR = 3048, "HY000", "Out of range error: {} in function {}.";
     STD_UNKNOWN_EXCEPTION = 3054, "HY000", "Unknown exception: {} in function {}.";
     GIS_DATA_WRONG_ENDIANESS = 3055, "HY000", "Geometry byte string must be little endian.";

@@ -326,6 +326,11 @@ impl ScalarFunction {
     pub fn is(&self, role: FunctionRole) -> bool {
         self.traits.role == Some(role)
     }
+
+    /// Whether it belongs to a schema, which calls have to name: `SCHEMA.NAME`.
+    pub fn needs_schema(&self) -> bool {
+        self.name.contains('.')
+    }
 }
 
 impl fmt::Debug for ScalarFunction {

@@ -60,8 +60,8 @@ pub use information::{
     PlanCacheView, PluginItemView, PluginView, ProcessView, ProgramInformation, ProxyView,
     ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
     SchemaPrivilegesView, SchemaView, ServerInformation, StatusInformation, StatusScope,
-    TableDefinition, TableDetail, TableEditor, TablePrivilegesView, TableView, TriggerView,
-    UserLockView, VariableChange, VariableView, table_definitions,
+    SystemView, TableDefinition, TableDetail, TableEditor, TablePrivilegesView, TableView,
+    TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

@@ -14,7 +14,7 @@ use crate::change::ChangeSink;
 use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
 use crate::http::{ConsolePage, HttpRoutes};
 use crate::identity::Loading;
-use crate::information::InformationTable;
+use crate::information::{InformationTable, SystemView};
 use crate::job::BackgroundJob;
 use crate::language::ProgramLanguage;
 use crate::listener::Listener;
@@ -42,6 +42,7 @@ pub struct Registry {
     authenticators: Vec<Arc<dyn Authenticator>>,
     listeners: Vec<Arc<dyn Listener>>,
     information: Vec<Arc<dyn InformationTable>>,
+    system_views: Vec<Arc<SystemView>>,
     rewriters: Vec<Arc<dyn StatementRewriter>>,
     engines: Vec<Arc<dyn Engine>>,
     time_zones: Vec<Arc<dyn TimeZones>>,
@@ -114,6 +115,7 @@ impl Registry {
             authenticators,
             listeners,
             information,
+            system_views,
             rewriters,
             engines,
             time_zones,
@@ -143,6 +145,7 @@ impl Registry {
         self.authenticators.extend_from_slice(authenticators);
         self.listeners.extend_from_slice(listeners);
         self.information.extend_from_slice(information);
+        self.system_views.extend_from_slice(system_views);
         self.rewriters.extend_from_slice(rewriters);
         self.engines.extend_from_slice(engines);
         self.time_zones.extend_from_slice(time_zones);
@@ -377,6 +380,21 @@ impl Registry {
         })
     }
 
+    /// All views of system schemas.
+    pub fn system_views(&self) -> &[Arc<SystemView>] {
+        &self.system_views
+    }
+
+    /// A view of a system schema, by its exact name.
+    pub fn system_view(&self, schema: &str, name: &str) -> Option<&Arc<SystemView>> {
+        self.system_views.iter().find(|view| view.schema == schema && *view.name == *name)
+    }
+
+    /// The scalar function that is called as `schema.name` only.
+    pub fn function_in(&self, schema: &str, name: &str) -> Option<&Arc<ScalarFunction>> {
+        self.functions.get(&*format!("{schema}.{name}").to_ascii_uppercase())
+    }
+
     /// All statement rewriters.
     pub fn rewriters(&self) -> &[Arc<dyn StatementRewriter>] {
         &self.rewriters
@@ -430,7 +448,7 @@ impl Registry {
 }
 
 impl Registrar<'_> {
-    /// Adds a scalar function under its name and aliases.
+    /// Adds a scalar function under its name and aliases. A name `SCHEMA.NAME` is one that calls have to qualify.
     pub fn function(&mut self, function: ScalarFunction) {
         let function = Arc::new(function);
         for name in std::iter::once(&function.name).chain(function.aliases) {
@@ -477,6 +495,12 @@ impl Registrar<'_> {
     pub fn information_table(&mut self, table: Arc<dyn InformationTable>) {
         self.items.push(("INFORMATION TABLE", format!("{}.{}", table.schema(), table.name())));
         self.registry.information.push(table);
+    }
+
+    /// Adds a view of a system schema.
+    pub fn system_view(&mut self, view: SystemView) {
+        self.items.push(("SYSTEM VIEW", format!("{}.{}", view.schema, view.name)));
+        self.registry.system_views.push(Arc::new(view));
     }
 
     /// Adds a statement rewriter.

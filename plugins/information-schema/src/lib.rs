@@ -160,8 +160,6 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("performance_schema", "data_locks", locks::data_locks),
     ("performance_schema", "data_lock_waits", locks::data_lock_waits),
     ("information_schema", "INNODB_TRX", locks::transactions),
-    ("sys", "innodb_lock_waits", locks::waits),
-    ("sys", "x$innodb_lock_waits", locks::waits),
     ("performance_schema", "variables_info", server::variables_info),
     ("data_dictionary", "GLOBAL_VARIABLES", dictionary::global_variables),
     ("data_dictionary", "SESSION_VARIABLES", dictionary::session_variables),

@@ -2,14 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use engine_api::{IsolationLevel, LockView, TransactionView};
+use engine_api::{IsolationLevel, TransactionView};
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext};
-use types::{Time, Value};
+use types::Value;
 
 use crate::row::{Emit, optional, time};
-
-const MICROS: u64 = 1_000_000;
 
 /// Schema and name of a table.
 fn split(table: &str) -> (Option<&str>, Option<&str>) {
@@ -154,81 +152,9 @@ fn transaction_row(
     ]
 }
 
-/// Seconds as a TIME.
-fn age(seconds: u64) -> Value {
-    Time::from_micros((seconds * MICROS) as i64).map_or(Value::Null, Value::Time)
-}
-
-/// `sys.innodb_lock_waits`: one row for each lock or earlier request that a transaction waits for.
-pub fn waits(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    let (statements, now) = (statements(ctx), ctx.now_micros() as u64);
-    for (_, report) in ctx.engine_locks() {
-        let by_id: HashMap<u64, &TransactionView> =
-            report.transactions.iter().map(|one| (one.id, one)).collect();
-        for (wants, has) in &report.waits {
-            let (wanted, held) = (&report.locks[*wants], &report.locks[*has]);
-            let transactions = (by_id.get(&wanted.transaction), by_id.get(&held.transaction));
-            if let (Some(waiting), Some(blocking)) = transactions {
-                emit(&wait_row((waiting, wanted), (blocking, held), &statements, now))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-type Party<'a> = (&'a TransactionView, &'a LockView);
-
-fn wait_row(
-    (waiting, wanted): Party<'_>,
-    (blocking, held): Party<'_>,
-    statements: &HashMap<u64, String>,
-    now: u64,
-) -> Vec<Value> {
-    let (schema, name) = split(&wanted.table);
-    let seconds_since = |micros: u64| now.saturating_sub(micros) / MICROS;
-    let since = waiting.waits_since_micros;
-    let seconds = since.map(seconds_since);
-    let query = |one: &TransactionView| optional(statements.get(&one.session).map(String::as_str));
-    let locked = format!("`{}`.`{}`", schema.unwrap_or_default(), name.unwrap_or_default());
-    vec![
-        since.map_or(Value::Null, |since| time(since as i64)),
-        seconds.map_or(Value::Null, age),
-        seconds.map_or(Value::Null, |seconds| Value::Int(seconds as i64)),
-        Value::text(&locked),
-        optional(schema),
-        optional(name),
-        Value::Null,
-        Value::Null,
-        Value::text(wanted.index_name()),
-        Value::text("RECORD"),
-        Value::UInt(waiting.id),
-        time(waiting.started_micros as i64),
-        age(seconds_since(waiting.started_micros)),
-        Value::UInt(waiting.rows_locked),
-        Value::UInt(waiting.rows_changed),
-        Value::UInt(waiting.session),
-        query(waiting),
-        Value::text(&wanted.id),
-        Value::text(wanted.mode()),
-        Value::UInt(blocking.id),
-        Value::UInt(blocking.session),
-        query(blocking),
-        Value::text(&held.id),
-        Value::text(held.mode()),
-        time(blocking.started_micros as i64),
-        age(seconds_since(blocking.started_micros)),
-        Value::UInt(blocking.rows_locked),
-        Value::UInt(blocking.rows_changed),
-        Value::text(&format!("KILL QUERY {}", blocking.session)),
-        Value::text(&format!("KILL {}", blocking.session)),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
-    use engine_api::{LockKind, LockReport};
-
-    use super::*;
+    use engine_api::{LockKind, LockReport, LockView};
 
     #[test]
     fn a_report_of_some_sessions_has_the_waits_among_them() {

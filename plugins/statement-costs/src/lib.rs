@@ -3,6 +3,7 @@
 //!
 //! The session measures; what is here only asks for it and adds up. Everything that is kept has a bound.
 
+mod accounts;
 mod consumers;
 mod dictionary;
 mod digests;

@@ -13,6 +13,7 @@ use plugin_api::{
 use sys::sync::Mutex;
 use types::Value;
 
+use crate::accounts::EndedConnections;
 use crate::consumers::{Consumer, Consumers};
 use crate::digests::{Digest, Digests, cut};
 use crate::event_name::command_name;
@@ -121,6 +122,8 @@ pub(crate) struct Recorder {
     history_long: Mutex<VecDeque<Arc<Ended>>>,
     pub(crate) digests: Digests,
     pub(crate) users: Users,
+    /// Connections that have ended, by account.
+    pub(crate) ended: EndedConnections,
     pub(crate) samples: Samples,
 }
 
@@ -135,6 +138,7 @@ impl Recorder {
             closed: Mutex::default(),
             history_long: Mutex::default(),
             users: Users::default(),
+            ended: EndedConnections::default(),
         }
     }
 
@@ -321,6 +325,7 @@ impl Observer for Recorder {
     fn disconnected(&self, event: &ConnectionEvent<'_>) {
         let total = self.session(event.session.connection_id, SessionRecord::total);
         self.users.closed(event.session.user, &(event.counts)(), event.at_micros, total.as_ref());
+        self.ended.count(event.session.user, event.session.host);
         self.close(event.session.connection_id);
     }
 

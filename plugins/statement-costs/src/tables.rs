@@ -10,7 +10,7 @@ use plugin_api::{
 use types::Value;
 
 use crate::recorder::Recorder;
-use crate::{dictionary, statements};
+use crate::{accounts, dictionary, statements};
 
 /// Takes rows.
 pub(crate) type Emit<'a> = dyn FnMut(&[Value]) -> Result<()> + 'a;
@@ -31,6 +31,8 @@ const ALL: Option<Eraser> = Some(|recorder| {
 });
 const USERS: Option<Eraser> = Some(|recorder| recorder.users.clear());
 
+const CONNECTIONS: Option<Eraser> = Some(|recorder| recorder.ended.clear());
+
 /// The tables with their producers, and how they are emptied.
 #[rustfmt::skip]
 const TABLES: &[(&str, Producer, Option<Eraser>)] = &[
@@ -45,6 +47,9 @@ const TABLES: &[(&str, Producer, Option<Eraser>)] = &[
     ("events_statements_summary_by_user_by_event_name", statements::by_user, SUMS),
     ("events_statements_summary_by_thread_by_event_name", statements::by_thread, SUMS),
     ("events_statements_summary_global_by_event_name", statements::by_event_name, SUMS),
+    ("accounts", accounts::accounts, CONNECTIONS),
+    ("users", accounts::users, CONNECTIONS),
+    ("hosts", accounts::hosts, CONNECTIONS),
     ("setup_consumers", statements::consumers, None),
     ("SESSION_USAGE", dictionary::session_usage, None),
     ("STATEMENT_COSTS", dictionary::statement_costs, ALL),

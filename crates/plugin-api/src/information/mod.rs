@@ -9,6 +9,7 @@ mod schemas;
 mod server;
 mod status;
 mod table;
+mod view;
 
 pub use accounts::{
     AccountInformation, AccountView, ColumnPrivilegesView, DynamicPrivilegeView,
@@ -30,6 +31,7 @@ pub use table::{
     ColumnView, ConstraintKind, ConstraintView, GeneratedView, IndexPartView, IndexView,
     PartitionView, ReferencedView, TableDetail, TableView,
 };
+pub use view::SystemView;
 
 use errors::{Error, ErrorCode, Result};
 use types::{DataType, Value};

@@ -1,4 +1,5 @@
-//! `sys.sys_config`: the settings that the functions and views start from.
+//! `data_dictionary.SYS_CONFIG`: the settings that the functions and views start from. `sys.sys_config` is a view of it, so that programs that dump all schemas find no
+//! rows in `sys` that could not be loaded.
 
 use errors::Result;
 use plugin_api::{InfoColumn, InfoFilter, InformationContext, InformationTable};
@@ -41,11 +42,11 @@ impl Settings {
 
 impl InformationTable for Settings {
     fn schema(&self) -> &'static str {
-        "sys"
+        "data_dictionary"
     }
 
     fn name(&self) -> &'static str {
-        "sys_config"
+        "SYS_CONFIG"
     }
 
     fn columns(&self) -> &[InfoColumn] {

@@ -138,3 +138,7 @@ FROM performance_schema.table_io_waits_summary_by_index_usage AS u
 WHERE u.index_name IS NOT NULL AND u.index_name <> 'PRIMARY' AND u.count_star = 0 AND u.object_schema <> 'mysql'
     AND s.non_unique = 1 AND s.seq_in_index = 1
 ORDER BY u.object_schema, u.object_name
+
+-- view sys_config
+SELECT variable AS variable, value AS value, set_time AS set_time, set_by AS set_by
+FROM data_dictionary.sys_config

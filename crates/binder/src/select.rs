@@ -197,17 +197,16 @@ impl Binder<'_> {
         Ok(OutputColumn { name, expr: bound, source, making })
     }
 
-    fn is_if_null(&self, called: &str) -> bool {
-        let function = self.input.registry.function(&called.to_ascii_uppercase());
-        function.is_some_and(|function| function.is(FunctionRole::Operator(OperatorCall::IfNull)))
+    fn is_call_of(&self, operator: OperatorCall, call: &ast::FunctionCall) -> bool {
+        let function = self.input.registry.function(&call.name.text.to_ascii_uppercase());
+        call.schema.is_none()
+            && function.is_some_and(|function| function.is(FunctionRole::Operator(operator)))
     }
 
     /// How an item of the select list is produced.
     fn making(&self, written: &ast::Expr, bound: &Expr) -> Making {
         match (&written.kind, bound) {
-            (ast::ExprKind::Function(call), _)
-                if call.schema.is_none() && self.is_if_null(&call.name.text) =>
-            {
+            (ast::ExprKind::Function(call), _) if self.is_call_of(OperatorCall::IfNull, call) => {
                 Making::IfNull
             }
             (_, Expr::Column { register, .. }) => {
@@ -225,6 +224,13 @@ impl Binder<'_> {
 
     /// The name of an expression without an alias.
     fn caption(&self, expr: &ast::Expr, span: ast::Span) -> Arc<str> {
+        if let ast::ExprKind::Function(call) = &expr.kind
+            && let Some(ast::ExprKind::Literal(ast::Literal::String(name))) =
+                call.args.first().map(|arg| &arg.kind)
+            && self.is_call_of(OperatorCall::NameConst, call)
+        {
+            return Arc::from(String::from_utf8_lossy(&name.value));
+        }
         let mode = self.input.bind.sql_mode;
         let options = syntax::ParseOptions {
             ansi_quotes: mode.contains(types::SqlMode::ANSI_QUOTES),

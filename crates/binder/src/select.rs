@@ -509,7 +509,38 @@ impl Binder<'_> {
         if !computed.is_empty() {
             plan = Logical::Project { input: Box::new(plan), columns: computed };
         }
-        Ok(Logical::Distinct { input: Box::new(plan), columns })
+        let listed = |register| columns.iter().any(|(column, _)| *column == register);
+        let sorts_by_others = parts.order.iter().any(|key| {
+            key.expr.any(&mut |node| node.as_column().is_some_and(|register| !listed(register)))
+        });
+        if strict || !sorts_by_others {
+            return Ok(Logical::Distinct { input: Box::new(plan), columns });
+        }
+        Ok(self.distinct_groups(plan, columns, parts))
+    }
+
+    /// DISTINCT as groups, whose first rows have the other columns that ORDER BY reads.
+    fn distinct_groups(
+        &mut self,
+        plan: Logical,
+        columns: Vec<(Register, DataType)>,
+        parts: &mut Parts,
+    ) -> Logical {
+        let keys: Vec<(Register, Expr)> = columns
+            .into_iter()
+            .map(|(register, ty)| (self.new_register(), Expr::column(register, ty)))
+            .collect();
+        let mut replace = |expr: &mut Expr| replace_keys(expr, &keys, false, &[]);
+        parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
+        parts.order.iter_mut().for_each(|key| replace(&mut key.expr));
+        Logical::Aggregate {
+            input: Box::new(plan),
+            keys,
+            aggregates: Vec::new(),
+            scalar: false,
+            rollup: false,
+            grouping: Vec::new(),
+        }
     }
 
     fn check_distinct_order(

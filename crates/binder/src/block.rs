@@ -15,7 +15,7 @@ use crate::scope::{
 };
 
 /// Whether an expression reads the result of an aggregate of the block.
-fn reads_aggregate(block: &Block, expr: &Expr) -> bool {
+pub(crate) fn reads_aggregate(block: &Block, expr: &Expr) -> bool {
     expr.any(&mut |node| {
         node.as_column()
             .is_some_and(|register| block.aggregates.iter().any(|call| call.output == register))

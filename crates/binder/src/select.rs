@@ -8,6 +8,7 @@ use syntax::ast;
 use types::{DataType, FunctionRole, OperatorCall};
 
 use crate::binder::Binder;
+use crate::block::reads_aggregate;
 use crate::scope::{
     Block, BoundQuery, Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all,
 };
@@ -364,6 +365,11 @@ impl Binder<'_> {
         if aggregated {
             let name = String::from_utf8_lossy(expr.span.of(&self.source)).into_owned();
             bail!(WRONG_GROUP_FIELD, name);
+        }
+        // One of a block around this one, written here, has no name.
+        let around = &self.blocks[..self.blocks.len() - 1];
+        if around.iter().any(|block| reads_aggregate(block, &bound)) {
+            bail!(WRONG_GROUP_FIELD, "???");
         }
         Ok(bound)
     }

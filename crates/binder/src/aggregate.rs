@@ -85,15 +85,33 @@ impl<'b> Binder<'b> {
             {
                 level
             }
-            _ => current,
+            deepest => self.accepting_level(deepest, current),
         };
+        // ANSI leaves no choice: it is the block of the innermost column.
+        let strays = self.deepest_reference.is_some_and(|deepest| {
+            deepest < level && !self.blocks[deepest].clause.allows_aggregates()
+        });
         self.deepest_aggregate = outer_aggregate.max(Some(level));
         self.deepest_reference = outer_deepest.max(self.deepest_reference);
-        if !self.blocks[level].accepts_aggregates() {
+        if !self.blocks[level].accepts_aggregates()
+            || strays && self.input.bind.sql_mode.contains(types::SqlMode::ANSI)
+        {
             bail!(INVALID_GROUP_FUNC_USE);
         }
         let ty = self.aggregate_type(call.function, &args, call.separator)?;
         Ok(self.add_aggregate(level, call, args, order_by, ty))
+    }
+
+    /// Where an aggregate belongs whose arguments read nothing of the current block, in a clause without aggregates: to the
+    /// innermost block around it that may have some.
+    fn accepting_level(&self, deepest: Option<usize>, current: usize) -> usize {
+        if self.blocks[current].accepts_aggregates() || deepest == Some(current) {
+            return current;
+        }
+        let accepts = |level: &usize| {
+            self.blocks[*level].hidden == 0 && self.blocks[*level].accepts_aggregates()
+        };
+        (deepest.unwrap_or(0)..current).rev().find(accepts).unwrap_or(current)
     }
 
     fn bind_aggregate_parts(&mut self, call: &Call<'_>) -> Result<(Vec<Expr>, Vec<SortKey>)> {

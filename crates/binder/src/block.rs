@@ -15,7 +15,7 @@ use crate::scope::{
 };
 
 /// Whether an expression reads the result of an aggregate of the block.
-fn reads_aggregate(block: &Block, expr: &Expr) -> bool {
+pub(crate) fn reads_aggregate(block: &Block, expr: &Expr) -> bool {
     expr.any(&mut |node| {
         node.as_column()
             .is_some_and(|register| block.aggregates.iter().any(|call| call.output == register))
@@ -124,20 +124,34 @@ impl Binder<'_> {
         }
         let block = &self.blocks[level];
         if from_inside && matches!(block.clause, Clause::FieldList | Clause::Having) {
-            let listed = self.resolve_listed(level, name)?;
-            if let Some(expr) = &listed
-                && block.clause == Clause::FieldList
-                && reads_aggregate(block, expr)
-            {
-                bail!(ILLEGAL_REFERENCE, written(name), "reference to group function");
-            }
+            let listed = self.resolve_listed_from_inside(level, name)?;
             let found = |expr| Resolved { expr, level, place: None, from_list: true };
             return Ok(listed.map(found));
+        }
+        if from_inside && matches!(block.clause, Clause::Order | Clause::Group) {
+            return Ok(self.resolve_listed_from_inside(level, name)?.and_then(resolved));
         }
         if matches!(block.clause, Clause::Order | Clause::Group) && block.in_aggregate == 0 {
             return Ok(self.resolve_listed(level, name)?.and_then(resolved));
         }
         Ok(None)
+    }
+
+    /// The same for a name in a subquery, which may only use an aggregate's result in its own HAVING.
+    fn resolve_listed_from_inside(
+        &self,
+        level: usize,
+        name: &ast::ColumnName,
+    ) -> Result<Option<Expr>> {
+        let listed = self.resolve_listed(level, name)?;
+        let in_having = self.blocks.last().is_some_and(|block| block.clause == Clause::Having);
+        if let Some(expr) = &listed
+            && !in_having
+            && self.blocks.iter().any(|block| reads_aggregate(block, expr))
+        {
+            bail!(ILLEGAL_REFERENCE, written(name), "reference to group function");
+        }
+        Ok(listed)
     }
 
     /// Searches the select list: by alias, or for the same column.

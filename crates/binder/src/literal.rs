@@ -3,6 +3,7 @@
 use errors::{ErrorCode, Result, bail};
 use plan::Expr;
 use syntax::ast::{self, Literal, TemporalKind};
+use types::decimal::MAX_PRECISION;
 use types::temporal::{
     MICROS_PER_SECOND, ParsedTemporal, TemporalMode, parse_date, parse_datetime, parse_time,
 };
@@ -20,7 +21,7 @@ impl Binder<'_> {
                 DataType::boolean().with_nullable(false),
             )),
             Literal::Integer(number) => Ok(integer(*number)),
-            Literal::Decimal(text) => decimal(text),
+            Literal::Decimal(text) => Ok(decimal(text)),
             Literal::Float(text) => float(text),
             Literal::String(text) => self.bind_string(text),
             Literal::Hex(binary) | Literal::Bit(binary) => self.bind_binary(binary),
@@ -171,20 +172,23 @@ pub(crate) fn integer(number: u64) -> Expr {
     }
 }
 
-fn decimal(text: &str) -> Result<Expr> {
-    let Some(number) = Decimal::parse(text.as_bytes()) else {
-        return float(text);
+fn decimal(text: &str) -> Expr {
+    let number = match Decimal::parse(text.as_bytes()) {
+        Some(number) => fitting(number),
+        // It has more digits than can be counted.
+        None => Decimal::largest(MAX_PRECISION, 0, false),
     };
-    let number = fitting(number);
-    let ty = DataType::decimal(number.precision().max(1), number.scale()).with_nullable(false);
-    Ok(Expr::literal(Value::Decimal(number), ty))
+    // A zero before the point counts, nothing before it does not.
+    let whole = u32::from(!text.starts_with('.'));
+    let digits = number.precision().max(whole + u32::from(number.scale()));
+    let ty = DataType::decimal(digits, number.scale()).with_nullable(false);
+    Expr::literal(Value::Decimal(number), ty)
 }
 
 /// The largest DECIMAL, for a literal with more digits before the point than a DECIMAL can hold.
 fn fitting(number: Decimal) -> Decimal {
-    const DIGITS_MAX: u32 = 65;
     let whole = number.precision().saturating_sub(u32::from(number.scale()));
-    if whole > DIGITS_MAX { number.clamped(DIGITS_MAX, 0) } else { number }
+    if whole > MAX_PRECISION { number.clamped(MAX_PRECISION, 0) } else { number }
 }
 
 fn float(text: &str) -> Result<Expr> {

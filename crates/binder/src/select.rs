@@ -8,6 +8,7 @@ use syntax::ast;
 use types::{DataType, FunctionRole, OperatorCall};
 
 use crate::binder::Binder;
+use crate::block::reads_aggregate;
 use crate::scope::{
     Block, BoundQuery, Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all,
 };
@@ -197,17 +198,16 @@ impl Binder<'_> {
         Ok(OutputColumn { name, expr: bound, source, making })
     }
 
-    fn is_if_null(&self, called: &str) -> bool {
-        let function = self.input.registry.function(&called.to_ascii_uppercase());
-        function.is_some_and(|function| function.is(FunctionRole::Operator(OperatorCall::IfNull)))
+    fn is_call_of(&self, operator: OperatorCall, call: &ast::FunctionCall) -> bool {
+        let function = self.input.registry.function(&call.name.text.to_ascii_uppercase());
+        call.schema.is_none()
+            && function.is_some_and(|function| function.is(FunctionRole::Operator(operator)))
     }
 
     /// How an item of the select list is produced.
     fn making(&self, written: &ast::Expr, bound: &Expr) -> Making {
         match (&written.kind, bound) {
-            (ast::ExprKind::Function(call), _)
-                if call.schema.is_none() && self.is_if_null(&call.name.text) =>
-            {
+            (ast::ExprKind::Function(call), _) if self.is_call_of(OperatorCall::IfNull, call) => {
                 Making::IfNull
             }
             (_, Expr::Column { register, .. }) => {
@@ -225,6 +225,13 @@ impl Binder<'_> {
 
     /// The name of an expression without an alias.
     fn caption(&self, expr: &ast::Expr, span: ast::Span) -> Arc<str> {
+        if let ast::ExprKind::Function(call) = &expr.kind
+            && let Some(ast::ExprKind::Literal(ast::Literal::String(name))) =
+                call.args.first().map(|arg| &arg.kind)
+            && self.is_call_of(OperatorCall::NameConst, call)
+        {
+            return Arc::from(String::from_utf8_lossy(&name.value));
+        }
         let mode = self.input.bind.sql_mode;
         let options = syntax::ParseOptions {
             ansi_quotes: mode.contains(types::SqlMode::ANSI_QUOTES),
@@ -358,6 +365,11 @@ impl Binder<'_> {
         if aggregated {
             let name = String::from_utf8_lossy(expr.span.of(&self.source)).into_owned();
             bail!(WRONG_GROUP_FIELD, name);
+        }
+        // One of a block around this one, written here, has no name.
+        let around = &self.blocks[..self.blocks.len() - 1];
+        if around.iter().any(|block| reads_aggregate(block, &bound)) {
+            bail!(WRONG_GROUP_FIELD, "???");
         }
         Ok(bound)
     }
@@ -503,7 +515,38 @@ impl Binder<'_> {
         if !computed.is_empty() {
             plan = Logical::Project { input: Box::new(plan), columns: computed };
         }
-        Ok(Logical::Distinct { input: Box::new(plan), columns })
+        let listed = |register| columns.iter().any(|(column, _)| *column == register);
+        let sorts_by_others = parts.order.iter().any(|key| {
+            key.expr.any(&mut |node| node.as_column().is_some_and(|register| !listed(register)))
+        });
+        if strict || !sorts_by_others {
+            return Ok(Logical::Distinct { input: Box::new(plan), columns });
+        }
+        Ok(self.distinct_groups(plan, columns, parts))
+    }
+
+    /// DISTINCT as groups, whose first rows have the other columns that ORDER BY reads.
+    fn distinct_groups(
+        &mut self,
+        plan: Logical,
+        columns: Vec<(Register, DataType)>,
+        parts: &mut Parts,
+    ) -> Logical {
+        let keys: Vec<(Register, Expr)> = columns
+            .into_iter()
+            .map(|(register, ty)| (self.new_register(), Expr::column(register, ty)))
+            .collect();
+        let mut replace = |expr: &mut Expr| replace_keys(expr, &keys, false, &[]);
+        parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
+        parts.order.iter_mut().for_each(|key| replace(&mut key.expr));
+        Logical::Aggregate {
+            input: Box::new(plan),
+            keys,
+            aggregates: Vec::new(),
+            scalar: false,
+            rollup: false,
+            grouping: Vec::new(),
+        }
     }
 
     fn check_distinct_order(

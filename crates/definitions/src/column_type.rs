@@ -138,6 +138,7 @@ fn decimal(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
         bail!(TOO_BIG_SCALE, scale, ctx.column, 30);
     }
     let precision = match written.length {
+        Some(0) if scale > 0 => bail!(M_BIGGER_THAN_D, ctx.column),
         None | Some(0) => 10,
         Some(precision) if precision > 65 => bail!(TOO_BIG_PRECISION, precision, ctx.column, 65),
         Some(precision) => precision as u32,

@@ -131,6 +131,14 @@ fn storable(meta: &ColumnMeta) -> DataType {
             };
         }
         TypeKind::BigInt => ty.length = 20,
+        TypeKind::Decimal => {
+            // A computed value may have more digits than a column.
+            let scale = ty.decimals.min(types::decimal::MAX_SCALE);
+            let cut = u32::from(ty.decimals - scale);
+            ty.length = ty.length.saturating_sub(cut).clamp(1, types::decimal::MAX_PRECISION);
+            ty.length = ty.length.max(u32::from(scale));
+            ty.decimals = scale;
+        }
         TypeKind::Char if meta.computed.is_some() => ty.kind = TypeKind::VarChar,
         TypeKind::Binary if meta.computed.is_some() => ty.kind = TypeKind::VarBinary,
         TypeKind::Enum | TypeKind::Set

@@ -249,6 +249,9 @@ pub fn binary_type(bytes: u64) -> DataType {
     DataType::new(kind, bytes.min(u64::from(u32::MAX)) as u32, 0)
 }
 
+/// The most characters that a double prints as.
+const DOUBLE_CHARACTERS: u64 = 22;
+
 /// The most characters that a value of this type prints as.
 pub fn text_length(ty: &DataType) -> u64 {
     let fraction = |whole: u64| match ty.decimals {
@@ -265,6 +268,7 @@ pub fn text_length(ty: &DataType) -> u64 {
         TypeKind::Time => fraction(10),
         TypeKind::DateTime | TypeKind::Timestamp => fraction(19),
         TypeKind::Year => 4,
+        TypeKind::Double => DOUBLE_CHARACTERS,
         TypeKind::Bit => u64::from(ty.length.div_ceil(8)),
         TypeKind::Json => UNBOUNDED_CHARACTERS / CHARACTER_BYTES_MAX,
         _ => u64::from(ty.length),

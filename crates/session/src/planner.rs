@@ -99,6 +99,13 @@ impl Session {
     }
 }
 
+impl<'a> Planner<'a> {
+    /// The same under other settings.
+    pub(crate) fn under(self, settings: &'a Settings) -> Planner<'a> {
+        Planner { settings, ..self }
+    }
+}
+
 impl Planner<'_> {
     /// The key of a prepared text's plans.
     pub(crate) fn prepared_key(&self, text: &PreparedText, types: u64) -> PlanKey {

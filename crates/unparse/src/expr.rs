@@ -29,7 +29,7 @@ impl Printer<'_> {
     }
 
     /// An operand: gets parentheses unless it prints its own.
-    fn operand(&mut self, expr: &Expr) {
+    pub(super) fn operand(&mut self, expr: &Expr) {
         let bare = self.options.canonical
             && matches!(
                 expr.kind,
@@ -42,7 +42,7 @@ impl Printer<'_> {
         self.when(bare, ")");
     }
 
-    fn infix(&mut self, left: &Expr, op: &str, right: &Expr) {
+    pub(super) fn infix(&mut self, left: &Expr, op: &str, right: &Expr) {
         self.s("(");
         self.operand(left);
         self.s(" ");
@@ -53,16 +53,11 @@ impl Printer<'_> {
     }
 
     fn chain(&mut self, items: &[Expr], op: &str, truth: bool) {
-        self.s("(");
-        for (index, item) in items.iter().enumerate() {
-            self.when(index > 0, op);
-            if truth { self.condition(item) } else { self.operand(item) }
-        }
-        self.s(")");
+        self.joined(items, op, |p, item| if truth { p.condition(item) } else { p.operand(item) });
     }
 
     /// `(not(` `inner` `))` around the output of `inner`.
-    fn negated(&mut self, negated: bool, inner: impl FnOnce(&mut Self)) {
+    pub(super) fn negated(&mut self, negated: bool, inner: impl FnOnce(&mut Self)) {
         self.when(negated, "(not(");
         inner(self);
         self.when(negated, "))");
@@ -93,13 +88,15 @@ impl Printer<'_> {
             Row(items) => self.list_call(if self.options.canonical { "" } else { "row" }, items),
             Subquery(query) => self.subquery("", query),
             Exists(query) => self.subquery("exists", query),
-            Between(between) => self.between(between),
+            Between(between) => self.between(between, between.negated),
             InList { expr, list, negated } => self.in_list(expr, list, *negated),
             InSubquery { expr, query, negated } => self.in_subquery(expr, query, *negated),
             Like(like) => self.like(like),
             Regexp { expr, pattern, negated } => self.regexp(expr, pattern, *negated),
             Is { expr, test, negated } => self.is(expr, *test, *negated),
-            Quantified { left, op, all, query } => self.quantified(left, *op, *all, query),
+            Quantified { left, op, all, query } => {
+                self.quantified(left, binary_text(*op), *all, query)
+            }
             MemberOf { value, array } => self.member_of(value, array),
             SoundsLike(left, right) => self.sounds_like(left, right),
             Case(case) => self.case(case),
@@ -162,7 +159,7 @@ impl Printer<'_> {
         self.s(")");
     }
 
-    fn subquery(&mut self, before: &str, query: &Query) {
+    pub(super) fn subquery(&mut self, before: &str, query: &Query) {
         self.s(before);
         self.s("(");
         self.query(query);
@@ -186,31 +183,10 @@ impl Printer<'_> {
         self.s(")");
     }
 
-    fn not(&mut self, inner: &Expr) {
-        match &inner.kind {
-            _ if !self.options.canonical => {}
-            ExprKind::Binary { op, left, right } => {
-                if let Some(opposite) = opposite(*op) {
-                    return self.infix(left, opposite, right);
-                }
-            }
-            ExprKind::Is { expr, test, negated } if *test != IsTest::Null => {
-                return self.is(expr, *test, !negated);
-            }
-            _ => {}
-        }
-        if self.options.canonical && !is_truth_value(inner) {
-            self.s("(0 = ");
-            self.operand(inner);
-            return self.s(")");
-        }
-        self.negated(true, |p| p.expr(inner));
-    }
-
-    fn between(&mut self, between: &Between) {
+    pub(super) fn between(&mut self, between: &Between, negated: bool) {
         self.s("(");
         self.operand(&between.expr);
-        self.s(not(between.negated));
+        self.s(not(negated));
         self.s(" between ");
         self.operand(&between.low);
         self.s(" and ");
@@ -218,32 +194,19 @@ impl Printer<'_> {
         self.s(")");
     }
 
-    fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) {
-        self.s("(");
-        self.operand(expr);
-        self.s(not(negated));
-        self.s(" in (");
-        self.exprs(list);
-        self.s("))");
-    }
-
-    fn in_subquery(&mut self, expr: &Expr, query: &Query, negated: bool) {
-        let parens = !self.options.canonical;
-        self.when(parens, "(");
-        self.operand(expr);
-        self.s(not(negated));
-        self.subquery(" in ", query);
-        self.when(parens, ")");
-    }
-
-    fn quantified(&mut self, left: &Expr, op: BinaryOp, all: bool, query: &Query) {
-        let parens = !self.options.canonical;
-        self.when(parens, "(");
+    pub(super) fn quantified(&mut self, left: &Expr, op: &str, all: bool, query: &Query) {
+        let canonical = self.options.canonical;
+        match (op, all) {
+            ("=", false) if canonical => return self.in_subquery(left, query, false),
+            ("<>", true) if canonical => return self.in_subquery(left, query, true),
+            _ => {}
+        }
+        self.when(!canonical, "(");
         self.operand(left);
         self.s(" ");
-        self.s(binary_text(op));
+        self.s(op);
         self.subquery(if all { " all " } else { " any " }, query);
-        self.when(parens, ")");
+        self.when(!canonical, ")");
     }
 
     fn regexp(&mut self, expr: &Expr, pattern: &Expr, negated: bool) {
@@ -289,7 +252,7 @@ impl Printer<'_> {
         });
     }
 
-    fn is(&mut self, expr: &Expr, test: IsTest, negated: bool) {
+    pub(super) fn is(&mut self, expr: &Expr, test: IsTest, negated: bool) {
         let canonical = self.options.canonical;
         self.s("(");
         match test {
@@ -475,7 +438,12 @@ impl Printer<'_> {
         }
         if !call.order_by.is_empty() {
             self.s(" order by ");
-            self.order_items(&call.order_by);
+            let canonical = self.options.canonical;
+            let (ascending, descending) = if canonical { (" ASC", " DESC") } else { ("", " desc") };
+            self.list(&call.order_by, |p, item| {
+                p.expr(&item.expr);
+                p.s(if item.desc { descending } else { ascending });
+            });
         }
         if let Some(separator) = &call.separator {
             self.s(" separator ");
@@ -524,7 +492,7 @@ impl Printer<'_> {
         }
         if !spec.order_by.is_empty() {
             self.s("ORDER BY ");
-            self.order_items(&spec.order_by);
+            self.sorting(&spec.order_by, " desc");
             self.s(" ");
         }
         if let Some(frame) = &spec.frame {
@@ -559,6 +527,7 @@ impl Printer<'_> {
         if let Some(unit) = unit {
             self.s(" ");
             self.s(unit_name(*unit));
+            self.when(self.options.canonical, " ");
         }
         self.s(word);
     }
@@ -800,7 +769,7 @@ fn not(negated: bool) -> &'static str {
 }
 
 /// Whether it always yields 0, 1 or NULL, by the reference's own rule.
-fn is_truth_value(expr: &Expr) -> bool {
+pub(super) fn is_truth_value(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Binary { op, .. } => op.is_comparison(),
         ExprKind::And(_)
@@ -871,30 +840,6 @@ fn binary_text(op: BinaryOp) -> &'static str {
         BinaryOp::Gt => ">",
         BinaryOp::GtEq => ">=",
     }
-}
-
-/// The comparison that holds when `op` does not.
-fn opposite(op: BinaryOp) -> Option<&'static str> {
-    Some(match op {
-        BinaryOp::Eq => "<>",
-        BinaryOp::NotEq => "=",
-        BinaryOp::Lt => ">=",
-        BinaryOp::LtEq => ">",
-        BinaryOp::Gt => "<=",
-        BinaryOp::GtEq => "<",
-        BinaryOp::Add
-        | BinaryOp::Sub
-        | BinaryOp::Mul
-        | BinaryOp::Div
-        | BinaryOp::IntDiv
-        | BinaryOp::Mod
-        | BinaryOp::BitAnd
-        | BinaryOp::BitOr
-        | BinaryOp::BitXor
-        | BinaryOp::ShiftLeft
-        | BinaryOp::ShiftRight
-        | BinaryOp::NullSafeEq => return None,
-    })
 }
 
 fn window_name(func: WindowFunc) -> &'static str {

@@ -4,6 +4,7 @@
 
 mod dml;
 mod expr;
+mod negation;
 mod query;
 mod table;
 

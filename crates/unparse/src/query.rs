@@ -151,6 +151,7 @@ impl Printer<'_> {
                 p.ident(name);
                 p.s(" AS ");
                 p.window_spec(spec);
+                p.when(p.options.canonical, " ");
             });
         }
         self.filter(" qualify ", select.qualify.as_ref());
@@ -189,7 +190,7 @@ impl Printer<'_> {
             }
             GroupModifier::Cube => {
                 self.s("cube (");
-                self.order_items(&group.items);
+                self.sorting(&group.items, if self.options.canonical { " DESC" } else { " desc" });
                 self.s(")");
             }
             GroupModifier::GroupingSets => {
@@ -212,11 +213,7 @@ impl Printer<'_> {
         }
     }
 
-    pub(super) fn order_items(&mut self, items: &[OrderItem]) {
-        self.sorting(items, if self.options.canonical { " DESC" } else { " desc" });
-    }
-
-    fn sorting(&mut self, items: &[OrderItem], descending: &str) {
+    pub(super) fn sorting(&mut self, items: &[OrderItem], descending: &str) {
         self.list(items, |p, item| {
             p.expr(&item.expr);
             p.when(item.desc, descending);

@@ -82,13 +82,21 @@ fn v4(text: &[u8]) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = text.split('.').collect();
     let [a, b, c, d] = parts[..] else { return None };
     let octet = |part: &str| {
-        part.parse::<u8>().ok().filter(|_| part.bytes().all(|byte| byte.is_ascii_digit()))
+        let digits = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<u8>().ok().filter(|_| digits)
     };
     Some(Ipv4Addr::new(octet(a)?, octet(b)?, octet(c)?, octet(d)?))
 }
 
+/// The four bytes at the end may be written as an IPv4 address, whose numbers may begin with zeros.
 fn v6(text: &[u8]) -> Option<Ipv6Addr> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+    let text = std::str::from_utf8(text).ok()?;
+    if !text.contains('.') {
+        return text.parse().ok();
+    }
+    let end = text.rfind(':')? + 1;
+    let [a, b, c, d] = v4(&text.as_bytes()[end..])?.octets();
+    format!("{}{a:02x}{b:02x}:{c:02x}{d:02x}", &text[..end]).parse().ok()
 }
 
 fn warn(ctx: &mut FunctionContext<'_>, kind: &str, value: &str, name: &str) -> Value {
@@ -171,7 +179,31 @@ fn v6_text(octets: [u8; 16]) -> String {
     if compatible {
         return format!("::{}", Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]));
     }
-    Ipv6Addr::from(octets).to_string()
+    let address = Ipv6Addr::from(octets);
+    if address.to_ipv4_mapped().is_some() {
+        return address.to_string();
+    }
+    groups_text(address.segments())
+}
+
+/// The first of the longest runs of zeros is left out, even a single zero.
+fn groups_text(groups: [u16; 8]) -> String {
+    let mut gap = 0..0;
+    let mut start = 0;
+    for (at, group) in groups.iter().enumerate() {
+        if *group != 0 {
+            start = at + 1;
+        } else if at + 1 - start > gap.len() {
+            gap = start..at + 1;
+        }
+    }
+    let text = |groups: &[u16]| {
+        groups.iter().map(|group| format!("{group:x}")).collect::<Vec<_>>().join(":")
+    };
+    match gap.is_empty() {
+        true => text(&groups),
+        false => format!("{}::{}", text(&groups[..gap.start]), text(&groups[gap.end..])),
+    }
 }
 
 fn bind_test(args: &[ArgInfo], test: fn(&[u8]) -> bool) -> BoundFunction {

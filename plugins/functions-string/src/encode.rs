@@ -5,7 +5,7 @@ use plugin_api::kit::{self, NumberClass, number_class, scalar, text_length, text
 use plugin_api::{
     ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, ScalarFunction,
 };
-use types::{CollationId, SqlBytes, TypeKind, Value};
+use types::{CollationId, DateTime, SqlBytes, Time, TypeKind, Value};
 
 use crate::build::bytes_value;
 use crate::text::Text;
@@ -245,6 +245,9 @@ fn soundex(text: &str) -> String {
     out
 }
 
+/// The bit that makes signed numbers sort as unsigned ones.
+const SIGN: u64 = 1 << 63;
+
 /// Flag of WEIGHT_STRING: the result is filled up to its length.
 const FILL: i128 = 0x80;
 
@@ -292,12 +295,16 @@ fn bind_weight_string(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFuncti
         _ => byte_length(&args[0]).saturating_mul(16).max(8),
     };
     let string = args[0].ty.is_string();
+    let listed = matches!(args[0].ty.kind, TypeKind::Enum | TypeKind::Set);
     Ok(BoundFunction::new(kit::binary_type(length), vec![Coercion::AsIs], move |ctx, args| {
+        let word = |word: u64| Ok(bytes_value(word.to_be_bytes().to_vec()));
         match &args[0] {
-            Value::Int(number) => {
-                Ok(bytes_value(((*number as u64) ^ 1 << 63).to_be_bytes().to_vec()))
-            }
-            Value::UInt(number) => Ok(bytes_value(number.to_be_bytes().to_vec())),
+            Value::Int(number) => word((*number as u64) ^ SIGN),
+            Value::UInt(number) if listed => word(number ^ SIGN),
+            Value::UInt(number) => word(*number),
+            Value::Date(date) => word(u64::from(date.packed()) | SIGN),
+            Value::Time(time) => word(time_weight(*time)),
+            Value::DateTime(moment) => word(moment_weight(*moment)),
             Value::Bytes(bytes) if string => {
                 let wanted = weighed.length().max(bytes.len() as u64);
                 if !ctx.fits_packet("weight_string", wanted) {
@@ -308,6 +315,27 @@ fn bind_weight_string(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFuncti
             _ => Ok(Value::Null),
         }
     }))
+}
+
+/// Hours, minutes and seconds over 24 bits of microseconds.
+fn packed_clock(seconds: u64, micro: u64) -> u64 {
+    let (hour, minute) = (seconds / 3600, seconds / 60 % 60);
+    (hour << 12 | minute << 6 | seconds % 60) << 24 | micro
+}
+
+/// A time below zero has all bits of its opposite inverted.
+fn time_weight(time: Time) -> u64 {
+    const BITS: u64 = 1 << 48;
+    let micros = time.micros().unsigned_abs();
+    let weight = BITS / 2 | packed_clock(micros / 1_000_000, micros % 1_000_000);
+    SIGN | if time.micros() < 0 { weight ^ (BITS - 1) } else { weight }
+}
+
+fn moment_weight(moment: DateTime) -> u64 {
+    let month = u64::from(moment.year() * 13 + moment.month());
+    let seconds = moment.hour() * 3600 + moment.minute() * 60 + moment.second();
+    let clock = packed_clock(u64::from(seconds), u64::from(moment.microsecond()));
+    SIGN | (month << 5 | u64::from(moment.day())) << 41 | clock
 }
 
 fn weigh(text: Text, bytes: &[u8], weighed: Weighed) -> Vec<u8> {

@@ -87,7 +87,12 @@ fn bind_position(
     subject: usize,
     needle: usize,
 ) -> Result<BoundFunction> {
-    let text = Text::new(result_collation(ctx, &args[..2]));
+    // A binary string is found in a text as text.
+    let used = match args[needle].ty.is_binary() {
+        true => kit::text_collation(ctx, &args[subject]),
+        false => result_collation(ctx, &args[..2]),
+    };
+    let text = Text::new(used);
     let ty = kit::integer_type(11, any_nullable(args));
     let coercions = vec![Coercion::Text, Coercion::Text, Coercion::Integer];
     Ok(BoundFunction::new(ty, coercions, move |_, args| {

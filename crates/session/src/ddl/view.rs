@@ -10,6 +10,9 @@ use plugin_api::{OkInfo, ResultSink};
 use syntax::Statement;
 use syntax::ast::{self, CheckOption, CreateView, DropObjects, SqlSecurity, ViewAlgorithm};
 
+use types::SqlMode;
+use variables::Settings;
+
 use crate::session::Session;
 use programs::Running;
 
@@ -76,7 +79,9 @@ fn build_view(
     running: &Running<'_>,
 ) -> Result<View> {
     let statement = Statement::Query(Box::new(create.query.clone()));
-    let planned = session.planner().plan_statement(&statement, running.source, None)?;
+    let settings = view_settings(session);
+    let planned =
+        session.planner().under(&settings).plan_statement(&statement, running.source, None)?;
     if planned.tables.iter().any(|table| table.temporary) {
         let table = planned.tables.iter().find(|table| table.temporary);
         bail!(VIEW_SELECT_TMPTABLE, table.map_or("", |table| &table.name));
@@ -152,6 +157,13 @@ fn build_view(
     Ok(view)
 }
 
+/// ONLY_FULL_GROUP_BY counts when a view is read.
+fn view_settings(session: &Session) -> Settings {
+    let mut settings = session.settings.clone();
+    settings.sql_mode = settings.sql_mode.without(SqlMode::ONLY_FULL_GROUP_BY);
+    settings
+}
+
 fn is_updatable(session: &Session, view: &View) -> bool {
     let view = Arc::new(view.clone());
     session.planner().with_binder(Some(&view.schema), |binder| binder.is_updatable(&view))
@@ -167,7 +179,8 @@ pub(crate) fn understood_query(
     renamed: &[(usize, Arc<str>)],
 ) -> Result<String> {
     let statement = Statement::Query(Box::new(query.clone()));
-    let changes = session.planner().spelled_names(&statement, source)?;
+    let settings = view_settings(session);
+    let changes = session.planner().under(&settings).spelled_names(&statement, source)?;
     let text = apply(&changes, span, source);
     let parsed = syntax::parse_one(&text, &session.reading().options())
         .map_err(|error| programs::parse_error(&error))?;

@@ -179,6 +179,8 @@ impl Translator<'_> {
                 self.copy(3);
                 Ok(())
             }
+            // Conditions and code, which Perl has.
+            (Some('(' | '{'), _) => Err(simple(ErrorCode::REGEXP_UNIMPLEMENTED)),
             _ => self.flags(),
         }
     }

@@ -536,7 +536,7 @@ impl Binder<'_> {
             .into_iter()
             .map(|(register, ty)| (self.new_register(), Expr::column(register, ty)))
             .collect();
-        let mut replace = |expr: &mut Expr| replace_keys(expr, &keys, false, &[]);
+        let replace = |expr: &mut Expr| replace_keys(expr, &keys, false, &[]);
         parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
         parts.order.iter_mut().for_each(|key| replace(&mut key.expr));
         Logical::Aggregate {

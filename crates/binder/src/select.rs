@@ -519,7 +519,7 @@ impl Binder<'_> {
         let sorts_by_others = parts.order.iter().any(|key| {
             key.expr.any(&mut |node| node.as_column().is_some_and(|register| !listed(register)))
         });
-        if strict || !sorts_by_others {
+        if !sorts_by_others {
             return Ok(Logical::Distinct { input: Box::new(plan), columns });
         }
         Ok(self.distinct_groups(plan, columns, parts))
@@ -536,7 +536,7 @@ impl Binder<'_> {
             .into_iter()
             .map(|(register, ty)| (self.new_register(), Expr::column(register, ty)))
             .collect();
-        let mut replace = |expr: &mut Expr| replace_keys(expr, &keys, false, &[]);
+        let replace = |expr: &mut Expr| replace_keys(expr, &keys, false, &[]);
         parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
         parts.order.iter_mut().for_each(|key| replace(&mut key.expr));
         Logical::Aggregate {

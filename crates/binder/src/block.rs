@@ -144,9 +144,11 @@ impl Binder<'_> {
         name: &ast::ColumnName,
     ) -> Result<Option<Expr>> {
         let listed = self.resolve_listed(level, name)?;
+        // No group has a result yet while the groups are named.
         let in_having = self.blocks.last().is_some_and(|block| block.clause == Clause::Having);
+        let readable = in_having && self.blocks[level].clause != Clause::Group;
         if let Some(expr) = &listed
-            && !in_having
+            && !readable
             && self.blocks.iter().any(|block| reads_aggregate(block, expr))
         {
             bail!(ILLEGAL_REFERENCE, written(name), "reference to group function");

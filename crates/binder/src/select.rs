@@ -519,7 +519,7 @@ impl Binder<'_> {
         let sorts_by_others = parts.order.iter().any(|key| {
             key.expr.any(&mut |node| node.as_column().is_some_and(|register| !listed(register)))
         });
-        if strict || !sorts_by_others {
+        if !sorts_by_others {
             return Ok(Logical::Distinct { input: Box::new(plan), columns });
         }
         Ok(self.distinct_groups(plan, columns, parts))

@@ -107,11 +107,12 @@ impl Printer<'_> {
 }
 
 fn pair_fields<'a>(left: &'a Expr, right: &'a Expr, pairs: &mut Vec<(&'a Expr, &'a Expr)>) {
-    match (&left.kind, &right.kind) {
-        (ExprKind::Row(lefts), ExprKind::Row(rights)) if lefts.len() == rights.len() => {
-            lefts.iter().zip(rights).for_each(|(left, right)| pair_fields(left, right, pairs));
-        }
-        _ => pairs.push((left, right)),
+    if let (ExprKind::Row(lefts), ExprKind::Row(rights)) = (&left.kind, &right.kind)
+        && lefts.len() == rights.len()
+    {
+        lefts.iter().zip(rights).for_each(|(left, right)| pair_fields(left, right, pairs));
+    } else {
+        pairs.push((left, right));
     }
 }
 

@@ -320,14 +320,16 @@ fn bind_weight_string(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFuncti
 /// Hours, minutes and seconds over 24 bits of microseconds.
 fn packed_clock(seconds: u64, micro: u64) -> u64 {
     let (hour, minute) = (seconds / 3600, seconds / 60 % 60);
-    (hour << 12 | minute << 6 | seconds % 60) << 24 | micro
+    let second = seconds % 60;
+    (hour << 12 | minute << 6 | second) << 24 | micro
 }
 
 /// A time below zero has all bits of its opposite inverted.
 fn time_weight(time: Time) -> u64 {
     const BITS: u64 = 1 << 48;
+    const ABOVE_ZERO: u64 = 1 << 47;
     let micros = time.micros().unsigned_abs();
-    let weight = BITS / 2 | packed_clock(micros / 1_000_000, micros % 1_000_000);
+    let weight = ABOVE_ZERO | packed_clock(micros / 1_000_000, micros % 1_000_000);
     SIGN | if time.micros() < 0 { weight ^ (BITS - 1) } else { weight }
 }
 

@@ -59,7 +59,7 @@ impl Steps {
         let is_full = self.list.len() == STEPS_MAX;
         match self.list.last_mut() {
             Some(last) if is_full || last.name == step.name => last.add(&step),
-            _ => self.list.push(step),
+            Some(_) | None => self.list.push(step),
         }
     }
 }

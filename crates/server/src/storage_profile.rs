@@ -16,7 +16,8 @@ pub(crate) fn doublewrite(
     given: Option<&str>,
     datadir: &Path,
 ) -> Result<bool, String> {
-    let place = datadir.ancestors().find(|place| place.is_dir()).unwrap_or(Path::new("."));
+    let there = |place: &&Path| sys::files::exists(place);
+    let place = datadir.ancestors().find(there).unwrap_or(Path::new("."));
     decide(profile, given, &sys::storage::of(place).file_system, sys::storage::record_bytes(place))
 }
 

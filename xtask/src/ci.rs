@@ -64,8 +64,10 @@ const STEPS: &[Step] = &[
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
     }),
     ("backup", || {
-        let script = ["tests/crash/backup.py", "--squalld", "target/debug/squalld"];
-        run::command("python3", &script)
+        let scripts = ["backup.py", "reflink.py"].map(|name| format!("tests/crash/{name}"));
+        scripts.iter().try_for_each(|script| {
+            run::command("python3", &[script, "--squalld", "target/debug/squalld"])
+        })
     }),
     ("old files", || {
         let script = ["tests/format/open.py", "--squalld", "target/debug/squalld"];

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use sys::disk::FileHandle;
+
 /// The target of a backup: a flat set of files, each written front to back, so that a stream can be one.
 pub trait BackupTarget: Send + Sync {
     /// Begins a file.
@@ -18,6 +20,39 @@ pub trait BackupFile {
     /// # Errors
     /// I/O.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes the file, to which nothing was written, share the blocks that `source` has now. `false`: it cannot, and is written. Afterwards it may be read,
+    /// changed in places and cut, and nothing is appended.
+    ///
+    /// # Errors
+    /// I/O.
+    fn share(&mut self, _source: FileHandle<'_>) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Reads from a file that shares; returns fewer bytes only at its end.
+    ///
+    /// # Errors
+    /// I/O; it does not share.
+    fn read_at(&mut self, _bytes: &mut [u8], _offset: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Writes over bytes of a file that shares.
+    ///
+    /// # Errors
+    /// I/O; it does not share.
+    fn write_at(&mut self, _bytes: &[u8], _offset: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Cuts a file that shares.
+    ///
+    /// # Errors
+    /// I/O; it does not share.
+    fn cut(&mut self, _size_bytes: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Ends the file and makes it durable.
     ///

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use engine_api::{BackupFile, BackupTarget};
 use errors::{Error, Result, err};
 use plugin_api::{OkInfo, ResultSink};
+use sys::disk::FileHandle;
 use sys::files::{self, Existing, File};
 use sys::io_times::IoTimes;
 
@@ -116,6 +117,22 @@ struct Output<'a> {
 impl BackupFile for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
+    }
+
+    fn share(&mut self, source: FileHandle<'_>) -> io::Result<bool> {
+        self.file.share(source)
+    }
+
+    fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(bytes, offset)
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn cut(&mut self, size_bytes: u64) -> io::Result<()> {
+        self.file.set_size(size_bytes)
     }
 
     fn finish(self: Box<Self>) -> io::Result<()> {

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -55,11 +56,66 @@ impl File {
         let mut options = fs::OpenOptions::new();
         options.mode(mode);
         match existing {
-            Existing::Refuse => options.write(true).create_new(true),
+            Existing::Refuse => options.read(true).write(true).create_new(true),
             Existing::Replace => options.write(true).create(true).truncate(true),
             Existing::Append => options.append(true).create(true),
         };
         options.open(path).map(|file| File(Inner::Real(file)))
+    }
+
+    /// Makes the file share the blocks that `source` has now, so that nothing is written until one of the two changes. `false` where the file system cannot do
+    /// that, or the two are on different ones.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn share(&self, source: BorrowedFd<'_>) -> io::Result<bool> {
+        use rustix::io::Errno;
+        let Inner::Real(file) = &self.0 else { return Ok(false) };
+        match rustix::fs::ioctl_ficlone(file, source) {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Fills `bytes` from `offset`; fewer only at the end of the file. Only files that were shared are read.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let Inner::Real(file) = &self.0 else { return Err(io::ErrorKind::Unsupported.into()) };
+        let mut done = 0;
+        while done < bytes.len() {
+            match std::os::unix::fs::FileExt::read_at(
+                file,
+                &mut bytes[done..],
+                offset + done as u64,
+            ) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes over bytes of a shared file.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let Inner::Real(file) = &self.0 else { return Err(io::ErrorKind::Unsupported.into()) };
+        std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+    }
+
+    /// Cuts a shared file.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn set_size(&self, size_bytes: u64) -> io::Result<()> {
+        let Inner::Real(file) = &self.0 else { return Err(io::ErrorKind::Unsupported.into()) };
+        file.set_len(size_bytes)
     }
 
     /// Makes the written bytes durable, and counts the call in `times`.

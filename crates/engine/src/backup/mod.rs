@@ -87,6 +87,14 @@ struct Output<'a> {
     sum: CrcSum,
     name: String,
     bytes: u64,
+    /// It shares the blocks of its source: what is not changed is not written.
+    shares: bool,
+}
+
+impl Output<'_> {
+    fn fail(&self, error: &io::Error) -> EngineError {
+        write_error(&self.name, error)
+    }
 }
 
 fn write_error(name: &str, error: &io::Error) -> EngineError {
@@ -152,19 +160,24 @@ impl<'a> Copier<'a> {
 
     fn create(&self, name: &str) -> EngineResult<Output<'a>> {
         let file = self.target.create(name).map_err(|error| write_error(name, &error))?;
-        Ok(Output { file, sum: CrcSum::new(), name: name.to_owned(), bytes: 0 })
+        Ok(Output { file, sum: CrcSum::new(), name: name.to_owned(), bytes: 0, shares: false })
     }
 
     fn put(&self, output: &mut Output<'_>, bytes: &[u8]) -> EngineResult<()> {
         output.sum.add(bytes);
         output.bytes += bytes.len() as u64;
-        output.file.write(bytes).map_err(|error| write_error(&output.name, &error))?;
+        if !output.shares {
+            output.file.write(bytes).map_err(|error| output.fail(&error))?;
+        }
         self.shared.backups.change(|now| now.bytes += bytes.len() as u64);
         self.check()
     }
 
     fn finish(&mut self, output: Output<'_>) -> EngineResult<()> {
-        let Output { file, sum, name, bytes } = output;
+        let Output { mut file, sum, name, bytes, shares } = output;
+        if shares {
+            file.cut(bytes).map_err(|error| write_error(&name, &error))?;
+        }
         file.finish().map_err(|error| write_error(&name, &error))?;
         self.files.push(FileSum { name, bytes, crc: sum.value() });
         Ok(())
@@ -198,17 +211,30 @@ impl<'a> Copier<'a> {
         self.shared.backups.change(|now| now.pages_total = pages);
         let mut chunk = AlignedBytes::new(CHUNK_BYTES.max(page_bytes));
         let mut output = self.create(SPACE)?;
+        // After the checkpoint: its pages are in the file, and later changes are in the log that is copied.
+        if let Some(source) = file.handle() {
+            output.shares = output.file.share(source).map_err(|error| output.fail(&error))?;
+        }
         let mut next = 0;
         while next < pages {
             let count = (pages - next).min((chunk.len() / page_bytes) as u64);
             let images = &mut chunk[..count as usize * page_bytes];
-            let read = file.read_at(images, next * page_bytes as u64).map_err(io_error)?;
+            let offset = next * page_bytes as u64;
+            let read = match output.shares {
+                true => output.file.read_at(images, offset).map_err(|error| output.fail(&error))?,
+                false => file.read_at(images, offset).map_err(io_error)?,
+            };
             // Pages missing from a shrinking file are read one by one, and found missing there.
             images[read..].fill(u8::MAX);
             for (image, no) in images.chunks_exact_mut(page_bytes).zip(next..) {
                 let no = PageNo(no as u32);
                 if !is_good(image, no) {
                     self.read_again(&*file, no, image)?;
+                    if output.shares {
+                        let offset = u64::from(no.0) * page_bytes as u64;
+                        let written = output.file.write_at(image, offset);
+                        written.map_err(|error| output.fail(&error))?;
+                    }
                 }
             }
             self.put(&mut output, images)?;

@@ -13,6 +13,9 @@ pub enum OpenMode {
     OrCreate,
 }
 
+/// The operating system's handle of an open file.
+pub use std::os::fd::BorrowedFd as FileHandle;
+
 /// An open file. All methods may be called from several threads.
 pub trait File: Send + Sync {
     /// Fills `buf` from `offset`; returns fewer bytes only at the end of the file.
@@ -59,6 +62,10 @@ pub trait File: Send + Sync {
     /// # Errors
     /// I/O.
     fn set_size(&self, size_bytes: u64) -> io::Result<()>;
+    /// The operating system's handle, for those who want to share the blocks of the file. Simulated files have none.
+    fn handle(&self) -> Option<FileHandle<'_>> {
+        None
+    }
 }
 
 /// A directory of files.

@@ -6,5 +6,5 @@
 mod contract;
 mod real;
 
-pub use contract::{BLOCK_BYTES, BlockBuffer, Disk, File, OpenMode, SyncPolicy};
+pub use contract::{BLOCK_BYTES, BlockBuffer, Disk, File, FileHandle, OpenMode, SyncPolicy};
 pub use real::{DiskOptions, ReadOnlyDisk, RealDisk, open, open_read_only, probe_sync};

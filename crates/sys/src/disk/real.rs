@@ -1,6 +1,7 @@
 //! Files in a directory of the operating system.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -254,6 +255,10 @@ impl File for RealFile {
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         self.times.time((self.class, Call::Ftruncate), || self.file.set_len(size_bytes))
     }
+
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
 }
 
 /// Converts words read from a file, where they are little-endian, to native byte order.
@@ -390,6 +395,10 @@ impl File for PageFile {
 
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         self.cached.set_size(size_bytes)
+    }
+
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        self.cached.handle()
     }
 }
 

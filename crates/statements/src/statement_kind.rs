@@ -238,9 +238,9 @@ mod tests {
 
     #[test]
     fn definitions_of_temporary_tables_commit_nothing() {
-        assert_eq!(kind("CREATE TABLE t (a INT)").before, Before::CommitsToDefine);
+        assert_eq!(kind("CREATE TABLE t (a INT)").before, Before::CommitsOrJoins);
         assert_eq!(kind("CREATE TEMPORARY TABLE t (a INT)").before, Before::Stays);
-        assert_eq!(kind("DROP TABLE t").before, Before::CommitsToDefine);
+        assert_eq!(kind("DROP TABLE t").before, Before::CommitsOrJoins);
         assert_eq!(kind("DROP TEMPORARY TABLE t").before, Before::Stays);
     }
 

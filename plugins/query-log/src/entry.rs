@@ -1,12 +1,13 @@
 //! Entries of both logs: as text in the reference's formats, as JSON, and as rows of the tables.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use plugin_api::{StatementEnd, StatementEvent};
 use serde_json::json;
 use types::{Time, Value};
 
-use crate::format::{timestamp, utc};
+use crate::format::{push_timestamp, timestamp, utc};
 use crate::verbosity::{Verbosity, cost_lines, cost_object, plan_lines, plan_object};
 
 /// Longest `traceparent` that is written.
@@ -16,16 +17,25 @@ const TRACE_PARENT_BYTES_MAX: usize = 128;
 pub(crate) struct GeneralEntry<'a> {
     pub(crate) at_micros: i64,
     pub(crate) connection: u64,
-    pub(crate) user_host: &'a str,
+    /// The user's name as the client gave it.
+    pub(crate) user: &'a str,
+    /// `user@host` of the account.
+    pub(crate) account: &'a str,
+    /// The client's host.
+    pub(crate) host: &'a str,
     pub(crate) command: &'a str,
     pub(crate) argument: &'a [u8],
 }
 
 impl GeneralEntry<'_> {
     pub(crate) fn line(&self) -> Vec<u8> {
-        let start =
-            format!("{}\t{:5} {}\t", timestamp(self.at_micros), self.connection, self.command);
-        let mut line = start.into_bytes();
+        const AROUND_BYTES: usize = 64;
+        let mut line = Vec::with_capacity(self.argument.len() + AROUND_BYTES);
+        push_timestamp(&mut line, self.at_micros);
+        // Writing to memory does not fail.
+        let _ = write!(line, "\t{:5} ", self.connection);
+        line.extend_from_slice(self.command.as_bytes());
+        line.push(b'\t');
         line.extend_from_slice(self.argument);
         line.push(b'\n');
         line
@@ -35,7 +45,7 @@ impl GeneralEntry<'_> {
         let object = json!({
             "time": timestamp(self.at_micros),
             "connection_id": self.connection,
-            "user_host": self.user_host,
+            "user_host": user_host(self.user, self.account, self.host),
             "command": self.command,
             "argument": String::from_utf8_lossy(self.argument),
         });
@@ -45,7 +55,7 @@ impl GeneralEntry<'_> {
     pub(crate) fn row(&self) -> Vec<Value> {
         vec![
             Value::DateTime(utc(self.at_micros)),
-            Value::text(self.user_host),
+            Value::text(&user_host(self.user, self.account, self.host)),
             Value::UInt(self.connection),
             Value::UInt(0),
             Value::text(self.command),
@@ -226,7 +236,9 @@ mod tests {
         let entry = GeneralEntry {
             at_micros: 1_000_000,
             connection: 8,
-            user_host: "root[root] @ localhost []",
+            user: "u",
+            account: "u@%",
+            host: "localhost",
             command: "Query",
             argument: b"SELECT 1",
         };

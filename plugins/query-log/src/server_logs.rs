@@ -9,9 +9,10 @@ use plugin_api::{
     StatementEnd, StatementEvent,
 };
 use sys::log_file::LogFile;
+use sys::sync::atomic::{AtomicU32, Ordering};
 use types::Value;
 
-use crate::entry::{GeneralEntry, SlowEntry, header, user_host};
+use crate::entry::{GeneralEntry, SlowEntry, header};
 use crate::file::{self, Files};
 use crate::sampling::Sampling;
 use crate::tables::LogTable;
@@ -121,6 +122,11 @@ pub(crate) struct LogVariables {
     pub(crate) rate_type: GlobalValue,
 }
 
+/// Bits of `ServerLogs::ways`.
+const FILE: u32 = 1;
+const TABLE: u32 = 2;
+const JSON: u32 = 4;
+
 /// Where `log_output` sends entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Output {
@@ -148,6 +154,8 @@ fn is_json(format: &GlobalValue) -> bool {
 /// Both logs.
 pub(crate) struct ServerLogs {
     variables: LogVariables,
+    /// `log_output` and `query_log_format` as `ways_of` puts them, since the last change of a global variable: statements read no texts.
+    ways: AtomicU32,
     general_file: Arc<LogFile>,
     slow_file: Arc<LogFile>,
     general_table: Arc<LogTable>,
@@ -168,6 +176,7 @@ impl ServerLogs {
         ServerLogs {
             general_file: files.add(&variables.general_file, header.clone()),
             slow_file: files.add(&variables.slow_file, header),
+            ways: AtomicU32::new(0),
             variables,
             general_table,
             slow_table,
@@ -181,7 +190,17 @@ impl ServerLogs {
     }
 
     fn output(&self) -> Output {
-        Output::of(&self.variables.output.text())
+        let ways = self.ways.load(Ordering::Relaxed);
+        Output { file: ways & FILE != 0, table: ways & TABLE != 0 }
+    }
+
+    /// Reads the variables again.
+    fn renew_ways(&self) {
+        let output = Output::of(&self.variables.output.text());
+        let bit = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
+        let json = bit(is_json(&self.variables.format), JSON);
+        let ways = bit(output.file, FILE) | bit(output.table, TABLE) | json;
+        self.ways.store(ways, Ordering::Relaxed);
     }
 
     fn verbosity(&self) -> Verbosity {
@@ -189,7 +208,7 @@ impl ServerLogs {
     }
 
     fn is_json(&self) -> bool {
-        is_json(&self.variables.format)
+        self.ways.load(Ordering::Relaxed) & JSON != 0
     }
 
     fn log_general(&self, entry: &GeneralEntry<'_>) {
@@ -210,6 +229,7 @@ impl Observer for ServerLogs {
     }
 
     fn events(&self) -> EventSet {
+        self.renew_ways();
         if self.output().is_none() {
             return EventSet::NONE;
         }
@@ -238,7 +258,9 @@ impl Observer for ServerLogs {
         self.log_general(&GeneralEntry {
             at_micros: event.started_micros,
             connection: session.connection_id,
-            user_host: &user_host(session.user, session.account, session.host),
+            user: session.user,
+            account: session.account,
+            host: session.host,
             command: event.command,
             argument: event.text,
         });
@@ -273,7 +295,9 @@ impl Observer for ServerLogs {
         self.log_general(&GeneralEntry {
             at_micros: event.at_micros,
             connection: session.connection_id,
-            user_host: &user_host(session.user, session.account, session.host),
+            user: session.user,
+            account: session.account,
+            host: session.host,
             command: "Connect",
             argument: argument.as_bytes(),
         });
@@ -284,7 +308,9 @@ impl Observer for ServerLogs {
         self.log_general(&GeneralEntry {
             at_micros: event.at_micros,
             connection: session.connection_id,
-            user_host: &user_host(session.user, session.account, session.host),
+            user: session.user,
+            account: session.account,
+            host: session.host,
             command: "Quit",
             argument: b"",
         });
@@ -298,7 +324,9 @@ impl Observer for ServerLogs {
         self.log_general(&GeneralEntry {
             at_micros: failure.at_micros,
             connection: 0,
-            user_host: &user_host(failure.user, failure.user, failure.host),
+            user: failure.user,
+            account: failure.user,
+            host: failure.host,
             command: "Connect",
             argument: argument.as_bytes(),
         });

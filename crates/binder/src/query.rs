@@ -449,6 +449,10 @@ impl Binder<'_> {
         }
         let bound = self.in_definition(cte, |binder| binder.bind_recursion(cte, chain))?;
         let names: Vec<Arc<str>> = bound.outputs.iter().map(|output| output.name.clone()).collect();
+        if self.reads_outside(&bound) {
+            // Its rows depend on the outer row: they are computed again for each.
+            return self.attach(bound, None, alias.clone(), &names, false, None);
+        }
         let shared = self.share_cte(cte, bound, &names)?;
         self.scan_cte(shared.id, &shared.columns, alias)
     }

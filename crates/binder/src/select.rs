@@ -333,7 +333,9 @@ impl Binder<'_> {
             if self.block().keys.iter().any(|(_, key)| *key == expr) && !self.block().rollup {
                 continue;
             }
-            let register = match expr.as_column() {
+            // A column of an outer row gets a register of its own: that of the outer row is read, not set.
+            let own = expr.as_column().filter(|column| self.block_column_name(*column).is_some());
+            let register = match own {
                 Some(register) => register,
                 None => self.new_register(),
             };

@@ -181,8 +181,9 @@ impl Check<'_> {
     /// operator's rows.
     fn operator(&self, node: &Physical, outside: &RegisterSet) -> RegisterSet {
         match node {
+            // No operator above it ever reads a row.
+            Physical::Nothing => (0..self.registers).map(Register).collect(),
             Physical::OneRow
-            | Physical::Nothing
             | Physical::CteScan { .. }
             | Physical::Scan { .. }
             | Physical::InformationScan { .. }

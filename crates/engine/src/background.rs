@@ -65,7 +65,7 @@ fn purge_rounds(shared: &Shared) {
             _ => {
                 // Work left after a failure is tried again.
                 let _ = shared.dictionary.close_some();
-                shared.system.slots.note(sys::clock::wall().as_micros() as u64);
+                shared.system.slots.note(sys::clock::wall().as_micros() as u64, |_| {});
                 pause(shared, ROUND);
             }
         }

@@ -24,7 +24,12 @@ const LEVELS: [IsolationLevel; 4] = [
 
 /// For `locks::Tag`.
 pub(crate) fn level_number(level: IsolationLevel) -> u8 {
-    LEVELS.iter().position(|known| *known == level).unwrap_or(0) as u8
+    match level {
+        IsolationLevel::ReadUncommitted => 0,
+        IsolationLevel::ReadCommitted => 1,
+        IsolationLevel::RepeatableRead => 2,
+        IsolationLevel::Serializable => 3,
+    }
 }
 
 /// An index by the space of its locks.
@@ -201,12 +206,11 @@ pub(crate) fn snapshot_tag(session: u64, level: IsolationLevel) -> u64 {
 
 /// Transactions that hold purge back and have neither changed nor locked anything.
 fn readers(shared: &Shared, known: &[TransactionView]) -> Vec<TransactionView> {
-    let held = shared.system.slots.note(sys::clock::wall().as_micros() as u64);
     let mut found = Vec::new();
-    for snapshot in held {
+    shared.system.slots.note(sys::clock::wall().as_micros() as u64, |snapshot| {
         let session = snapshot.tag >> LEVEL_BITS;
         if session == 0 || known.iter().any(|one| one.session == session) {
-            continue;
+            return;
         }
         found.push(TransactionView {
             id: FIRST_READER + snapshot.slot as u64,
@@ -218,7 +222,7 @@ fn readers(shared: &Shared, known: &[TransactionView]) -> Vec<TransactionView> {
             rows_locked: 0,
             rows_changed: 0,
         });
-    }
+    });
     found
 }
 

@@ -264,8 +264,10 @@ impl Options {
         if given_pool.is_none() {
             variables.push(("innodb_buffer_pool_size".to_owned(), pool_bytes.to_string()));
         }
-        if !doublewrite {
-            variables.push(("innodb_doublewrite".to_owned(), "OFF".to_owned()));
+        // Shown as it is, however it was given.
+        if !doublewrite || last("innodb_doublewrite").is_some() {
+            let shown = if doublewrite { "ON" } else { "OFF" };
+            variables.push(("innodb_doublewrite".to_owned(), shown.to_owned()));
         }
         let verbosity = last("log_error_verbosity")
             .and_then(|text| text.parse().ok())

@@ -4,9 +4,6 @@ use std::path::Path;
 
 /// The file system that never tears a page that it writes: it writes new records beside the old ones.
 const COPIES_ON_WRITE: &str = "zfs";
-/// Bytes of a page.
-const PAGE_BYTES: u64 = 16 << 10;
-
 /// Whether pages are written twice, by the options `storage_profile` and `innodb_doublewrite` and the place of the data directory.
 ///
 /// # Errors
@@ -19,6 +16,10 @@ pub(crate) fn doublewrite(
     let there = |place: &&Path| sys::files::exists(place);
     let place = datadir.ancestors().find(there).unwrap_or(Path::new("."));
     decide(profile, given, &sys::storage::of(place).file_system, sys::storage::record_bytes(place))
+}
+
+fn page_bytes() -> u64 {
+    engine::EngineConfig::default().page_bytes as u64
 }
 
 fn decide(
@@ -39,9 +40,10 @@ fn decide(
         Some(COPIES_ON_WRITE) if file_system != COPIES_ON_WRITE => Err(format!(
             "storage_profile = zfs: the data directory is on {file_system}, where a power failure may tear pages"
         )),
-        Some(COPIES_ON_WRITE) if record_bytes < PAGE_BYTES => Err(format!(
-            "storage_profile = zfs: the file system's records have {record_bytes} bytes; set recordsize to at least {PAGE_BYTES} \
-             before the data directory is made"
+        Some(COPIES_ON_WRITE) if record_bytes < page_bytes() => Err(format!(
+            "storage_profile = zfs: the file system's records have {record_bytes} bytes; set recordsize to at least {} \
+             before the data directory is made",
+            page_bytes()
         )),
         Some(COPIES_ON_WRITE) => Ok(false),
         Some(other) => Err(format!("storage_profile = {other}: auto, ext4, xfs or zfs")),
@@ -54,7 +56,7 @@ mod tests {
 
     #[test]
     fn pages_are_written_once_only_where_they_are_never_torn() {
-        let page = PAGE_BYTES;
+        let page = page_bytes();
         assert_eq!(decide(None, None, "zfs", page), Ok(true));
         assert_eq!(decide(Some("zfs"), None, "zfs", page), Ok(false));
         assert_eq!(decide(Some("ZFS"), Some("on"), "zfs", page), Ok(true));

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use errors::{Error, Result};
-use observation::{CountingSink, Measuring, ResultCounts, changes_of};
+use observation::{
+    Changes, CountingSink, Measuring, OwnedFacts, ResultCounts, RowWatcher, changes_of,
+};
 use plugin_api::{
     AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
     ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd, StatementEvent,
@@ -18,8 +20,6 @@ use crate::measured::now_nanos;
 use crate::server::Server;
 use crate::session::Session;
 use crate::status::Counter;
-use observation::RowWatcher;
-use observation::{Changes, OwnedFacts};
 
 impl Server {
     /// Whether an observer wants to know what the next statement costs.

@@ -22,8 +22,7 @@ use crate::process::Sessions;
 use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
-use observation::ChangeOrder;
-use observation::Hooks;
+use observation::{ChangeOrder, Hooks};
 use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId, shown};
 
 /// The administrator of a first start.

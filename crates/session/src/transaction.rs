@@ -17,9 +17,7 @@ use plugin_api::Registry;
 
 use crate::process::SessionShared;
 use crate::xa::{Branch, XaBranches};
-use observation::ChangeOrder;
-use observation::Changes;
-use observation::RowWatcher;
+use observation::{ChangeOrder, Changes, RowWatcher};
 
 /// One engine's transaction.
 struct Part {
@@ -194,7 +192,6 @@ impl Transactions {
         // Their locks are kept until everything is published.
         let definitions = self.definitions.take();
         self.counters.clear();
-        let dictionary = self.home.catalog.engine().name();
         for part in &mut self.parts {
             if !part.txn.is_started() {
                 continue;
@@ -204,9 +201,9 @@ impl Transactions {
                 let _ = part.txn.rollback();
                 continue;
             }
-            let own = definitions
-                .as_ref()
-                .filter(|own| own.mark() > 0 && part.engine.name() == dictionary);
+            let own = definitions.as_ref().filter(|own| {
+                own.mark() > 0 && part.engine.name() == self.home.catalog.engine().name()
+            });
             let committed = match own {
                 Some(definitions) => {
                     self.home.catalog.commit_pending(part.txn.as_mut(), definitions, &self.cancel)

@@ -100,11 +100,10 @@ impl SnapshotSlots {
         }
     }
 
-    /// The snapshots that are held. Call it now and then: one that is new since the last call begins now, so that taking it needs no clock.
-    pub fn note(&self, now_micros: u64) -> Vec<SnapshotView> {
+    /// Shows the snapshots that are held. Call it now and then: one that is new since the last call begins now, so that taking it needs no clock.
+    pub fn note(&self, now_micros: u64, mut visit: impl FnMut(SnapshotView)) {
         // Pairs with the store in `take`.
         let used = self.used.load(Ordering::SeqCst);
-        let mut held = Vec::new();
         for (number, slot) in self.slots[..used].iter().enumerate() {
             // Pairs with the stores in `release` and `give_back`.
             let value = slot.value.load(Ordering::Acquire);
@@ -117,9 +116,8 @@ impl SnapshotSlots {
             }
             let since_micros = slot.noted_micros.load(Ordering::Relaxed);
             let tag = slot.tag.load(Ordering::Relaxed);
-            held.push(SnapshotView { slot: number, tag, since_micros });
+            visit(SnapshotView { slot: number, tag, since_micros });
         }
-        held
     }
 
     /// Ends a snapshot.

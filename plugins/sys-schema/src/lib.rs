@@ -2,12 +2,9 @@
 //!
 //! The views are SQL (the `.sql` files here); the kernel expands them with the rights of the account that names them. The plugin keeps no state.
 
-mod config;
 mod functions;
 mod queries;
 mod views;
-
-use std::sync::Arc;
 
 use plugin_api::{Plugin, PluginInfo, Registrar};
 
@@ -24,6 +21,5 @@ impl Plugin for SysSchema {
         views::all().into_iter().for_each(|view| registrar.system_view(view));
         let functions = functions::FUNCTIONS.iter().chain(queries::FUNCTIONS);
         functions.for_each(|function| registrar.function(function.clone()));
-        registrar.information_table(Arc::new(config::Settings::new()));
     }
 }

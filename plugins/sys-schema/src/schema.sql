@@ -140,5 +140,9 @@ WHERE u.index_name IS NOT NULL AND u.index_name <> 'PRIMARY' AND u.count_star = 
 ORDER BY u.object_schema, u.object_name
 
 -- view sys_config
-SELECT variable AS variable, value AS value, set_time AS set_time, set_by AS set_by
-FROM data_dictionary.sys_config
+SELECT 'diagnostics.allow_i_s_tables' AS variable, 'OFF' AS value, CAST(NULL AS DATETIME) AS set_time, CAST(NULL AS CHAR(128)) AS set_by
+UNION ALL SELECT 'diagnostics.include_raw', 'OFF', NULL, NULL
+UNION ALL SELECT 'ps_thread_trx_info.max_length', '65535', NULL, NULL
+UNION ALL SELECT 'statement_performance_analyzer.limit', '100', NULL, NULL
+UNION ALL SELECT 'statement_performance_analyzer.view', NULL, NULL, NULL
+UNION ALL SELECT 'statement_truncate_len', '64', NULL, NULL

@@ -83,8 +83,9 @@ impl Session {
         let catalog = self.server.catalog.clone();
         let followed = programs::follow_tables(&self.snapshot(), edits)?;
         let edits = followed.as_deref().unwrap_or(edits);
-        self.transactions.transaction(engine)?;
         if self.transactions.is_defining() {
+            // Also when nothing but the dictionary changes: its commit writes that.
+            self.transactions.transaction(engine)?;
             self.transactions.add_definitions(edits)?;
             return Ok(CommitHandle::Durable);
         }

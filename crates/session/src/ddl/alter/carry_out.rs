@@ -46,7 +46,7 @@ pub(super) fn carry_out(
         next: altered.next,
         partitions: request.kept.as_deref(),
         checks_dates: choice.counts_rows,
-        online: choice.copies_online && !session.transactions.is_defining(),
+        online: choice.copies_online,
     };
     let (rows, commit) = alter_by_copy(session, table, altered.table, &copied, guard)?;
     Ok((if choice.counts_rows { rows } else { 0 }, commit))
@@ -65,7 +65,9 @@ pub(crate) fn decide(
     let facts = Facts {
         most_rows_go: most_rows_go(session, table, &request.gone)?,
         checks_foreign_keys: session.settings.foreign_key_checks,
-        engine_notes_rows: session.transactions.engine(&table.engine)?.notes_rows(),
+        // Within a transaction the table stays locked until its end, so there is nobody to note for.
+        engine_notes_rows: session.transactions.engine(&table.engine)?.notes_rows()
+            && !session.transactions.takes_definitions(&session.settings),
     };
     let choice = choose(table, &mut altered, request, facts)?;
     Ok((altered, choice))

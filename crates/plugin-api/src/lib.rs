@@ -59,9 +59,9 @@ pub use information::{
     InformationTable, IntervalView, IoBucket, MetadataLockRow, ParameterView, PartitionView,
     PlanCacheView, PluginItemView, PluginView, ProcessView, ProgramInformation, ProxyView,
     ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
-    SchemaPrivilegesView, SchemaView, ServerInformation, StatusInformation, StatusScope,
-    SystemView, TableDefinition, TableDetail, TableEditor, TablePrivilegesView, TableView,
-    TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
+    SchemaPrivilegesView, SchemaView, ServerInformation, SessionTable, StatusInformation,
+    StatusScope, SystemView, TableDefinition, TableDetail, TableEditor, TablePrivilegesView,
+    TableView, TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

@@ -3,12 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use errors::Result;
 use plugin_api::variable::as_u64;
 use plugin_api::{
-    ConnectionEvent, EventSet, InfoColumn, InfoFilter, InformationContext, InformationTable,
-    Observer, SessionServices, StatementEnd, StatementEvent, StatementStep, TableDefinition,
-    table_definitions,
+    ConnectionEvent, EventSet, InformationTable, Observer, SessionTable, StatementEnd,
+    StatementEvent, StatementStep, TableDefinition, table_definitions,
 };
 use sys::sync::Mutex;
 use types::{Decimal, Value};
@@ -95,48 +93,17 @@ impl Observer for Steps {
 
 /// `information_schema.PROFILING`, and the tables that SHOW reads.
 pub(crate) fn tables(steps: &Arc<Steps>) -> Vec<Arc<dyn InformationTable>> {
-    let table = |definition| -> Arc<dyn InformationTable> {
-        Arc::new(StepsTable { definition, steps: steps.clone() })
+    let table = |definition: TableDefinition| -> Arc<dyn InformationTable> {
+        let (steps, has_statements) = (steps.clone(), definition.name == STATEMENTS);
+        Arc::new(SessionTable::new(definition, move |session| {
+            let statements = steps.of(session.connection_id());
+            match has_statements {
+                true => statements.iter().map(statement_row).collect(),
+                false => statements.iter().flat_map(step_rows).collect(),
+            }
+        }))
     };
     table_definitions(DEFINITIONS).into_iter().map(table).collect()
-}
-
-/// A table whose rows are the session's that reads it.
-struct StepsTable {
-    definition: TableDefinition,
-    steps: Arc<Steps>,
-}
-
-impl InformationTable for StepsTable {
-    fn schema(&self) -> &'static str {
-        self.definition.schema
-    }
-
-    fn name(&self) -> &'static str {
-        self.definition.name
-    }
-
-    fn columns(&self) -> &[InfoColumn] {
-        &self.definition.columns
-    }
-
-    fn rows(
-        &self,
-        _: &dyn InformationContext,
-        _: &InfoFilter,
-        _: &mut dyn FnMut(&[Value]) -> Result<()>,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn session_rows(&self, session: &dyn SessionServices) -> Option<Vec<Vec<Value>>> {
-        let statements = self.steps.of(session.connection_id());
-        let rows = match self.definition.name {
-            STATEMENTS => statements.iter().map(statement_row).collect(),
-            _ => statements.iter().flat_map(step_rows).collect(),
-        };
-        Some(rows)
-    }
 }
 
 fn statement_row(statement: &Profiled) -> Vec<Value> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
-    InfoColumn, InfoFilter, InformationContext, InformationTable, SessionServices, TableDefinition,
-    TableEditor, table_definitions,
+    InfoColumn, InfoFilter, InformationContext, InformationTable, SessionServices, SessionTable,
+    TableDefinition, TableEditor, table_definitions,
 };
 use types::Value;
 
@@ -65,7 +65,7 @@ pub(crate) fn all(recorder: &Arc<Recorder>) -> Vec<Arc<dyn InformationTable>> {
     let table = |mut definition: TableDefinition| -> Arc<dyn InformationTable> {
         definition.columns.extend(dictionary::further_columns(definition.name));
         if definition.name == "USER_DEFINED_VARIABLES" {
-            return Arc::new(VariableTable { definition });
+            return Arc::new(SessionTable::new(definition, user_variables));
         }
         let known = TABLES.iter().find(|(name, ..)| *name == definition.name);
         let (produce, erase) =
@@ -142,46 +142,19 @@ impl TableEditor for RecordTable {
 }
 
 /// `USER_DEFINED_VARIABLES`: those of the session that reads it.
-struct VariableTable {
-    definition: TableDefinition,
-}
-
-impl InformationTable for VariableTable {
-    fn schema(&self) -> &'static str {
-        self.definition.schema
-    }
-
-    fn name(&self) -> &'static str {
-        self.definition.name
-    }
-
-    fn columns(&self) -> &[InfoColumn] {
-        &self.definition.columns
-    }
-
-    fn rows(
-        &self,
-        _: &dyn InformationContext,
-        _: &InfoFilter,
-        _: &mut dyn FnMut(&[Value]) -> Result<()>,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn session_rows(&self, session: &dyn SessionServices) -> Option<Vec<Vec<Value>>> {
-        let row = |(name, value, ty): (String, Value, types::DataType)| {
-            let shown = match value {
-                Value::Null => Value::Null,
-                value => {
-                    let mut text = Vec::new();
-                    types::to_text(&value, &ty, &mut text);
-                    Value::Bytes(text.as_slice().into())
-                }
-            };
-            vec![Value::text(&name), shown]
+fn user_variables(session: &dyn SessionServices) -> Vec<Vec<Value>> {
+    let row = |(name, value, ty): (String, Value, types::DataType)| {
+        let shown = match value {
+            Value::Null => Value::Null,
+            value => {
+                let mut text = Vec::new();
+                types::to_text(&value, &ty, &mut text);
+                Value::Bytes(text.as_slice().into())
+            }
         };
-        Some(session.user_variables().into_iter().map(row).collect())
-    }
+        vec![Value::text(&name), shown]
+    };
+    session.user_variables().into_iter().map(row).collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod engines;
 mod programs;
 mod schemas;
 mod server;
+mod session_table;
 mod status;
 mod table;
 mod view;
@@ -26,6 +27,7 @@ pub use server::{
     CopyProgress, FileOperations, FunctionView, IoBucket, MetadataLockRow, PlanCacheView,
     PluginItemView, PluginView, ProcessView, ServerInformation, UserLockView,
 };
+pub use session_table::SessionTable;
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};
 pub use table::{
     ColumnView, ConstraintKind, ConstraintView, GeneratedView, IndexPartView, IndexView,

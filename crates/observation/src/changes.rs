@@ -23,6 +23,7 @@ pub struct OwnedFacts {
 }
 
 impl OwnedFacts {
+    /// A copy of a session's facts.
     pub fn of(facts: &SessionFacts<'_>) -> OwnedFacts {
         OwnedFacts {
             connection_id: facts.connection_id,
@@ -33,6 +34,7 @@ impl OwnedFacts {
         }
     }
 
+    /// The facts as events have them.
     pub fn facts(&self) -> SessionFacts<'_> {
         SessionFacts {
             connection_id: self.connection_id,
@@ -46,16 +48,22 @@ impl OwnedFacts {
 
 /// A table whose rows somebody wants.
 pub struct WatchedTable {
+    /// Its schema.
     pub schema: Arc<str>,
+    /// Its name.
     pub name: Arc<str>,
+    /// The columns that are shown.
     pub columns: Vec<RowColumn>,
     /// Where the columns are in the record.
     pub places: Vec<usize>,
+    /// Who wants each row at once.
     pub observers: Vec<Arc<dyn Observer>>,
+    /// Who wants them after the commit.
     pub sinks: Vec<Arc<dyn ChangeSink>>,
 }
 
 impl WatchedTable {
+    /// A change of one of its rows, which `row` made.
     pub fn change<'a>(
         &'a self,
         old: Option<&'a [Value]>,
@@ -104,10 +112,12 @@ impl Drop for Changes {
 }
 
 impl Changes {
+    /// None yet.
     pub fn new(session: OwnedFacts, order: Arc<ChangeOrder>) -> Changes {
         Changes { session, order, list: Vec::new(), sinks: Vec::new(), bytes: 0, lost: 0 }
     }
 
+    /// Adds the change of a row; it is only counted when there is no room.
     pub fn push(
         &mut self,
         table: &Arc<WatchedTable>,
@@ -133,6 +143,7 @@ impl Changes {
         self.list.push(Change { table: table.clone(), old, new, bytes });
     }
 
+    /// Forgets the changes after a mark.
     pub fn undo_to(&mut self, mark: RowMark) {
         let gone: usize =
             self.list.drain(mark.kept.min(self.list.len())..).map(|it| it.bytes).sum();
@@ -141,6 +152,7 @@ impl Changes {
         self.lost = mark.lost;
     }
 
+    /// Where the list is now.
     pub fn mark(&self) -> RowMark {
         RowMark { kept: self.list.len(), lost: self.lost }
     }

@@ -17,6 +17,7 @@ pub struct RowWatcher {
     snapshot: Arc<CatalogSnapshot>,
     /// What was found out about tables, for one statement.
     tables: HashMap<TableId, Option<Arc<WatchedTable>>>,
+    /// The changes that sinks want.
     pub changes: Changes,
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, EngineResult, IndexDef,
+    AttachmentReader, BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, EngineResult, IndexDef,
     IndexId, LockReport, RowBatch, RowBuf, SnapshotReader, TableDef, TableId,
 };
 
@@ -303,6 +303,27 @@ pub trait Engine: Send + Sync {
         Err(errors::Error::not_supported(&what).into())
     }
 
+    /// Whether `Transaction::attach` succeeds.
+    fn keeps_attachments(&self) -> bool {
+        false
+    }
+
+    /// Reads attachments of commits after position `after`, or from now on. One reader at a time.
+    ///
+    /// # Errors
+    /// 1235 when the engine keeps none; I/O.
+    fn attachments(&self, _after: Option<u64>) -> EngineResult<Box<dyn AttachmentReader>> {
+        Err(errors::Error::not_supported("attachments of commits").into())
+    }
+
+    /// A position above those of all commits before the call, all of which are durable when it returns.
+    ///
+    /// # Errors
+    /// The log failed.
+    fn durable_position(&self) -> EngineResult<u64> {
+        Ok(0)
+    }
+
     /// Transactions that are prepared and not decided, also from before the last start.
     fn prepared(&self) -> Vec<PreparedTransaction> {
         Vec::new()
@@ -379,6 +400,23 @@ pub trait Transaction: Send {
     /// # Errors
     /// I/O.
     fn rollback_to(&mut self, savepoint: Savepoint) -> EngineResult<()>;
+
+    /// Leaves bytes in the engine's log as a part of the commit, after those attached before. They go when the transaction is rolled back,
+    /// but not with `rollback_to`.
+    ///
+    /// # Errors
+    /// 1235 when the engine keeps no attachments.
+    fn attach(&mut self, _bytes: &[u8]) -> EngineResult<()> {
+        Err(errors::Error::not_supported("attachments of commits").into())
+    }
+
+    /// Bytes attached so far.
+    fn attached(&self) -> u64 {
+        0
+    }
+
+    /// Keeps only the first `length` bytes of those attached.
+    fn detach_to(&mut self, _length: u64) {}
 
     /// Ends, keeping the changes. Closes all cursors.
     ///

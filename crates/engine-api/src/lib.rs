@@ -5,6 +5,7 @@
 //!
 //! Invariant: no SQL text, plan, session or packet appears here; no caller needs to know the concrete engine.
 
+mod attachments;
 mod backup;
 mod cancel;
 mod commit;
@@ -15,6 +16,7 @@ mod locks;
 mod rows;
 mod snapshot;
 
+pub use attachments::{AttachedCommit, AttachmentReader};
 pub use backup::{BackupFile, BackupSummary, BackupTarget};
 pub use cancel::{CancelToken, Long, Progress, Wait, Waiting};
 pub use commit::{CommitHandle, CommitWait};

@@ -33,6 +33,8 @@ pub struct EngineConfig {
     pub redo: RedoCrew,
     /// Where the log is archived.
     pub archive: Option<ArchiveDisk>,
+    /// Whether the log is kept until a reader of attachments has followed it.
+    pub keeps_attachments: bool,
     /// Opens files with a damaged log, using the part before the damage.
     pub open_up_to_log_damage: bool,
 }
@@ -62,6 +64,7 @@ impl Default for EngineConfig {
             checkpoint_interval: Duration::from_secs(5),
             redo: RedoCrew::default(),
             archive: None,
+            keeps_attachments: false,
             open_up_to_log_damage: false,
         }
     }

@@ -5,7 +5,7 @@ use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bufpool::PoolConfig;
 use engine_api::{
-    BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, Engine, EngineError,
+    AttachmentReader, BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, Engine, EngineError,
     EngineResult, EngineStat, IndexId, KeyRange, LockReport, PreparedTransaction, RangeEstimate,
     TableId, TableStats, Transaction,
 };
@@ -17,6 +17,7 @@ use txn::{Progress, RecoverConfig, Recovery, recover};
 use wal::{DamagePolicy, LogDamage};
 
 use crate::archive::Archiver;
+use crate::attachments::{Attachments, kept_segment};
 use crate::backup::Backups;
 use crate::backup::manifest::MANIFEST;
 use crate::config::{ArchiveDisk, EngineConfig, Settings};
@@ -65,6 +66,7 @@ impl DurableEngine {
             Archiver::open(archive.clone(), &disk, &identity, block_bytes).map_err(io_error)
         });
         let archive = archive.transpose()?;
+        let keep_log_from = kept_segment(&*disk, &config).map_err(open_error)?;
         let mut progress = Progress::new(progress);
         let recovery = RecoverConfig {
             log: config.log.clone(),
@@ -76,6 +78,7 @@ impl DurableEngine {
                 true => DamagePolicy::StopThere,
                 false => DamagePolicy::Refuse,
             },
+            keep_log_from,
         };
         let opened = recover(&disk, recovery, setup, &mut progress).map_err(open_error)?;
         let shared = Arc::new(Shared {
@@ -87,6 +90,7 @@ impl DurableEngine {
             backups: Backups::default(),
             identity,
             archive,
+            attachments: Attachments::new(opened.kept_log, keep_log_from),
             config,
             stopping: AtomicBool::new(false),
             pause: Mutex::new(()),
@@ -350,6 +354,20 @@ impl Engine for DurableEngine {
         cancel: &CancelToken,
     ) -> EngineResult<BackupSummary> {
         crate::backup::backup(&self.shared, target, cancel)
+    }
+
+    fn keeps_attachments(&self) -> bool {
+        self.shared.config.keeps_attachments
+    }
+
+    fn attachments(&self, after: Option<u64>) -> EngineResult<Box<dyn AttachmentReader>> {
+        crate::attachments::reader(&self.shared, after)
+    }
+
+    fn durable_position(&self) -> EngineResult<u64> {
+        let next = self.position();
+        self.shared.system.log.flush_to(next - 1).map_err(io_error)?;
+        Ok(next)
     }
 
     fn prepared(&self) -> Vec<PreparedTransaction> {

@@ -11,6 +11,7 @@ use txn::{TxnSystem, take_checkpoint};
 use wal::{Checkpoint, CheckpointFile, LogDamage};
 
 use crate::archive::Archiver;
+use crate::attachments::Attachments;
 use crate::backup::Backups;
 use crate::config::{EngineConfig, Settings};
 use crate::dictionary::Dictionary;
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     /// The identity of the data directory.
     pub identity: String,
     pub archive: Option<Archiver>,
+    pub attachments: Attachments,
     pub config: EngineConfig,
     pub stopping: AtomicBool,
     pub pause: Mutex<()>,

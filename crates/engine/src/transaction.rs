@@ -91,6 +91,9 @@ pub(crate) struct Txn {
     /// Scratch: a row's value before a change, and an undo entry.
     pub(crate) before: Vec<u8>,
     pub(crate) payload: Vec<u8>,
+    /// What is attached to the commit and not yet in the log, and the bytes before it that are.
+    pub(crate) attached: Vec<u8>,
+    pub(crate) attached_logged: u64,
     /// Scratch: parts of an undo entry.
     pub(crate) difference: Vec<u8>,
     pub(crate) gone: Vec<u8>,
@@ -179,6 +182,8 @@ impl Txn {
             name: Vec::new(),
             before: Vec::new(),
             payload: Vec::new(),
+            attached: Vec::new(),
+            attached_logged: 0,
             difference: Vec::new(),
             gone: Vec::new(),
         }
@@ -309,6 +314,8 @@ impl Txn {
         self.building = None;
         self.made_public = false;
         self.statement_locks = 0;
+        self.attached.clear();
+        self.attached_logged = 0;
     }
 
     #[inline]
@@ -612,18 +619,39 @@ impl Transaction for Txn {
         self.undo_to(savepoint.0, true)
     }
 
+    fn attach(&mut self, bytes: &[u8]) -> EngineResult<()> {
+        if !self.shared.config.keeps_attachments {
+            return Err(Error::not_supported("attachments of commits").into());
+        }
+        self.attach_bytes(bytes)
+    }
+
+    fn attached(&self) -> u64 {
+        self.attached_bytes()
+    }
+
+    fn detach_to(&mut self, length: u64) {
+        self.detach_bytes_to(length);
+    }
+
     fn commit(&mut self) -> EngineResult<CommitHandle> {
         if let Err(error) = self.end_bulk().and_then(|()| self.end_deferring()) {
             self.roll_back_all()?;
             return Err(error);
         }
         self.stop_builds()?;
+        if !self.attached.is_empty() {
+            self.core();
+        }
         let Some(core) = self.core.take() else {
             let seen = self.seen;
             self.end();
             return Ok(commit_handle(&self.shared, seen));
         };
-        let ticket = self.shared.system.commit(&core);
+        let ticket = self.shared.system.commit(&core, &self.attached);
+        if self.attached_bytes() > 0 {
+            self.shared.wake_attachment_reader(ticket);
+        }
         if std::mem::take(&mut self.made_public) {
             // Otherwise snapshots taken now could be too old for the index.
             self.wait_durable(ticket)?;

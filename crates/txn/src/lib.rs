@@ -2,6 +2,7 @@
 //!
 //! Independent of tables: an undo payload is the engine's. The README holds the rules (X1..X18).
 
+mod attachments;
 mod checkpoint;
 mod commits;
 mod filed;
@@ -15,6 +16,7 @@ mod system;
 mod txn_state;
 mod undo_log;
 
+pub use attachments::{AttachedCommit, AttachmentReader};
 pub use checkpoint::{FilePin, files_beside, take_checkpoint};
 pub use commits::each_commit;
 pub use purge_queue::PurgeLane;

@@ -85,7 +85,7 @@ fn a_commit_is_seen_whole_or_not_at_all_until_the_snapshot_ends() {
         let writer = {
             let system = system.clone();
             thread::spawn(move || {
-                let ticket = system.commit(&core);
+                let ticket = system.commit(&core, &[]);
                 system.log.commit_wait(ticket).unwrap();
                 let lane = system.own_purge_lane().unwrap();
                 if let Some(core) = system.next_to_purge(&lane, system.horizon()) {

@@ -12,7 +12,7 @@ use stdx::bytes::Reader;
 use sys::clock::{Clock as _, RealClock};
 use sys::disk::{Disk, OpenMode};
 use wal::{
-    Checkpoint, CheckpointFile, DamagePolicy, Log, LogConfig, LogDamage, LogPosition, Record,
+    Checkpoint, CheckpointFile, DamagePolicy, Log, LogConfig, LogDamage, LogPin, LogPosition, Record,
     ReplayEnd,
 };
 
@@ -157,6 +157,8 @@ pub struct Recovered {
     pub report: Recovery,
     /// The part of the log that was discarded.
     pub damage: Option<LogDamage>,
+    /// Keeps segments of the log, as was asked for.
+    pub kept_log: Option<LogPin>,
 }
 
 /// The settings of recovery.
@@ -173,6 +175,8 @@ pub struct RecoverConfig {
     pub redo: RedoCrew,
     /// Whether to open a log that cannot be read to its end.
     pub log_damage: DamagePolicy,
+    /// Segments of the log from this number on are kept for a reader, until it moves the pin.
+    pub keep_log_from: Option<u64>,
 }
 
 /// Opens the files on `disk`, or sets them up. `setup` fills a new space. `progress` hears of the log replayed so far.
@@ -187,6 +191,7 @@ pub fn recover(
 ) -> io::Result<Recovered> {
     let RecoverConfig { log: log_config, pool: pool_config, redo, log_damage, .. } = config;
     let (memory_bytes, subject_of) = (config.undo_memory_bytes, config.subject_of);
+    let keep_log_from = config.keep_log_from;
     let space = UndoSpace { disk: disk.clone(), memory_bytes, subject_of };
     let (checkpoints, newest) = CheckpointFile::open(&**disk)?;
     let file = disk.open_pages("space", OpenMode::OrCreate)?;
@@ -195,7 +200,7 @@ pub fn recover(
     let Some(checkpoint) = newest else {
         file.set_size(0)?;
         let pool = Arc::new(Pool::new(pool_config, file, doublewrite)?);
-        return create(space, log_config, pool, checkpoints, setup);
+        return create(space, (log_config, keep_log_from), pool, checkpoints, setup);
     };
     if checkpoint.page_bytes as usize != pool_config.page_bytes {
         return Err(io::Error::new(
@@ -234,7 +239,7 @@ pub fn recover(
         true => (report.log_bytes as f64 / took.as_secs_f64().max(1e-6)) as u64,
         false => checkpoint.redo_rate,
     };
-    restart(log_config, pool, checkpoints, &checkpoint, end, found, report)
+    restart((log_config, keep_log_from), pool, checkpoints, &checkpoint, end, found, report)
 }
 
 /// A replay of less log says little of how fast a longer one would be.
@@ -246,7 +251,7 @@ pub(crate) fn damaged() -> io::Error {
 
 fn create(
     space: UndoSpace,
-    log_config: LogConfig,
+    (log_config, keep_log_from): (LogConfig, Option<u64>),
     pool: Arc<Pool>,
     checkpoints: CheckpointFile,
     setup: impl FnOnce(&Pool) -> io::Result<()>,
@@ -256,6 +261,7 @@ fn create(
     wal::remove_segments_except(&*disk, &[])?;
     let start = LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
     let log = Arc::new(Log::start(disk.clone(), log_config, start, 1)?);
+    let kept_log = keep_log_from.map(|segment| log.pin(segment));
     pool.connect(log.clone());
     setup(&pool)?;
     log.flush_to(log.next_ticket() - 1)?;
@@ -265,25 +271,41 @@ fn create(
     let checkpoint = take_checkpoint(&system, &*disk, &checkpoints, first.number)?;
     let report = Recovery { is_new: true, ..Recovery::default() };
     let (losers, prepared) = (Vec::new(), Vec::new());
-    Ok(Recovered { system, checkpoints, checkpoint, losers, prepared, report, damage: None })
+    let damage = None;
+    Ok(Recovered {
+        system,
+        checkpoints,
+        checkpoint,
+        losers,
+        prepared,
+        report,
+        damage,
+        kept_log,
+    })
 }
 
 /// Resumes the log after the replayed part (W10): changed pages stay in memory, and the checkpoint still names the old part of the
 /// log until they are written. Recovery can be repeated at any time.
 fn restart(
-    log_config: LogConfig,
+    (log_config, keep_log_from): (LogConfig, Option<u64>),
     pool: Arc<Pool>,
     checkpoints: CheckpointFile,
     checkpoint: &Checkpoint,
-    end: ReplayEnd,
+    mut end: ReplayEnd,
     found: Found,
     mut report: Recovery,
 ) -> io::Result<Recovered> {
     let space = found.space.clone();
     let disk = space.disk.clone();
     let next_ticket = end.next_ticket.max(checkpoint.next_ticket);
+    if let Some(from) = keep_log_from {
+        // A reader is behind the checkpoint.
+        let older = wal::positions_before(&*disk, from, checkpoint.position.segment)?;
+        end.segments.splice(0..0, older);
+    }
     wal::remove_segments_except(&*disk, &end.segments)?;
     let log = Arc::new(Log::resume(disk.clone(), log_config, &end, next_ticket)?);
+    let kept_log = keep_log_from.map(|segment| log.pin(segment));
     if end.damage.is_some() {
         // The new run must be found: after the old run's end a replay meets the damage again.
         let first = log.append(KIND_SETTLED, &[&NO_PAGES], |_| {});
@@ -318,7 +340,17 @@ fn restart(
         }
     }
     let damage = end.damage;
-    Ok(Recovered { system, checkpoints, checkpoint: taken, losers, prepared, report, damage })
+    let checkpoint = taken;
+    Ok(Recovered {
+        system,
+        checkpoints,
+        checkpoint,
+        losers,
+        prepared,
+        report,
+        damage,
+        kept_log,
+    })
 }
 
 /// Transaction ids are numbers of our own; they only need spreading.

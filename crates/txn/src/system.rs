@@ -24,7 +24,8 @@ pub const KIND_PAGES: u8 = 1;
 pub(crate) const KIND_CHANGE: u8 = 2;
 /// Step of a rollback: transaction, pointer of the newest entry left.
 pub(crate) const KIND_UNDONE: u8 = 3;
-/// Transaction, and the wall clock's time in microseconds since 1970, which logs of earlier versions do not have.
+/// Transaction, the wall clock's time in microseconds since 1970, which logs of earlier versions do not have, and the rest of what is
+/// attached.
 pub(crate) const KIND_COMMIT: u8 = 4;
 /// A transaction with a complete rollback.
 pub(crate) const KIND_ABORTED: u8 = 5;
@@ -34,6 +35,10 @@ pub(crate) const KIND_PURGED: u8 = 6;
 pub(crate) const KIND_SETTLED: u8 = 7;
 /// Transaction that is prepared, and its name.
 pub(crate) const KIND_PREPARED: u8 = 8;
+/// Transaction, and bytes that it attaches to its commit.
+pub(crate) const KIND_ATTACHED: u8 = 9;
+/// Transaction, and how many of the bytes of such records stay attached.
+pub(crate) const KIND_DETACHED: u8 = 10;
 
 /// A power of two.
 const SHARDS: usize = sized(64, 2);
@@ -256,8 +261,24 @@ impl TxnSystem {
         *core.name.lock() = None;
     }
 
-    /// Decides a commit and returns its ticket (X3). Locks are the caller's to release afterwards.
-    pub fn commit(&self, core: &Arc<TxnState>) -> u64 {
+    /// Attaches bytes to the commit of a transaction, if it commits. Call without latches.
+    ///
+    /// # Errors
+    /// The log is broken.
+    pub fn attach(&self, core: &TxnState, bytes: &[u8]) -> io::Result<()> {
+        let parts = [&NO_PAGES[..], &core.id.to_le_bytes(), bytes];
+        let (_, is_large) = self.log.append_watched(KIND_ATTACHED, &parts, |_| {});
+        if is_large { self.log.relieve() } else { Ok(()) }
+    }
+
+    /// Keeps only the first `length` bytes of those that `attach` attached.
+    pub fn detach(&self, core: &TxnState, length: u64) {
+        self.log.append(KIND_DETACHED, &[&NO_PAGES, &pair(core.id, length)], |_| {});
+    }
+
+    /// Decides a commit and returns its ticket (X3). `attached` follows what `attach` attached. Locks are the caller's to release
+    /// afterwards.
+    pub fn commit(&self, core: &Arc<TxnState>, attached: &[u8]) -> u64 {
         let ticket = {
             let _undo = core.undo.lock();
             let publish = |ticket| {
@@ -266,7 +287,7 @@ impl TxnSystem {
                 }
             };
             let micros = sys::clock::wall().as_micros() as u64;
-            self.log.append(KIND_COMMIT, &[&NO_PAGES, &pair(core.id, micros)], publish)
+            self.log.append(KIND_COMMIT, &[&NO_PAGES, &pair(core.id, micros), attached], publish)
         };
         if breaks("X3") {
             core.commit.store(ticket, Ordering::Release);

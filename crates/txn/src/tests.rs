@@ -46,7 +46,7 @@ fn a_snapshot_sees_what_was_committed_before() {
     let writer = system.begin_write(system.locks.new_owner());
     change(system, &writer, b"x");
     let before = system.snapshot(slot);
-    let ticket = system.commit(&writer);
+    let ticket = system.commit(&writer, &[]);
     system.log.commit_wait(ticket).unwrap();
     assert!(matches!(system.visibility(&before, writer.id, 0), Visibility::Hidden(_)));
     assert!(matches!(system.visibility(&before, writer.id, writer.id), Visibility::Visible));
@@ -68,7 +68,7 @@ fn undo_survives_in_log_and_file_of_unsettled_transactions() {
     change(system, &loser, b"one");
     let done = system.begin_write(system.locks.new_owner());
     change(system, &done, b"done");
-    let ticket = system.commit(&done);
+    let ticket = system.commit(&done, &[]);
     let before = opened.checkpoint.number;
     let taken = take_checkpoint(system, &disk, &opened.checkpoints, before).unwrap();
     assert!(taken.number > before);
@@ -139,7 +139,7 @@ fn entries_come_oldest_first_however_few_are_known_at_a_time() {
             pointers.pop();
         }
     }
-    system.commit(&core);
+    system.commit(&core, &[]);
     for at_once in [1, 2, 3, 15, 16, 17, 100] {
         let entries = crate::txn_state::UndoEntries::new(&core, at_once);
         assert_eq!(entries.collect::<Vec<_>>(), pointers, "{at_once} at a time");
@@ -166,7 +166,7 @@ fn the_low_mark_passes_what_only_an_old_snapshot_keeps() {
     let done: Vec<_> = (0..5).map(|_| write()).collect();
     let (active, undone) = (write(), write());
     for core in &done {
-        let ticket = system.commit(core);
+        let ticket = system.commit(core, &[]);
         system.log.commit_wait(ticket).unwrap();
     }
     system.finish_rollback(&undone);
@@ -177,7 +177,7 @@ fn the_low_mark_passes_what_only_an_old_snapshot_keeps() {
     assert!(matches!(system.visibility(&old, done[4].id, 0), Visibility::Hidden(_)));
     system.slots.release(slot);
     system.slots.release(other);
-    let ticket = system.commit(&active);
+    let ticket = system.commit(&active, &[]);
     system.log.commit_wait(ticket).unwrap();
     system.advance_low();
     assert_eq!(
@@ -234,7 +234,7 @@ fn a_prepared_transaction_is_no_loser_until_somebody_decides() {
         system.prepare(&other, b"");
         checkpoint();
         assert_eq!(after_a_crash(&disk, system).1, 0);
-        system.commit(&other);
+        system.commit(&other, &[]);
         checkpoint();
         assert_eq!(after_a_crash(&disk, system), (vec![b"name".to_vec()], 0));
         // To be rolled back: from the first step on it cannot be committed any more.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use sys::disk::{Disk, File, OpenMode};
 
-use crate::batch::{HEADER_BYTES, Header};
+use crate::batch::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, record_length};
 use crate::log::LogPosition;
-use crate::replay::{Chain, Found, append, segment_numbers};
+use crate::replay::{Chain, Found, Record, append, segment_numbers};
 use crate::writer::segment_name;
 
 /// A place in the log's files: everything before it in its segment is whole batches.
@@ -31,6 +31,79 @@ pub struct Batches<'a> {
     pub bytes: &'a [u8],
     /// `low` of the last of them: records below it are in these batches or in earlier ones.
     pub low: u64,
+    /// The run of the log that they are from: where it changes, records at or above `low` of the batch before were lost (W10).
+    pub epoch: u32,
+}
+
+impl<'a> Batches<'a> {
+    /// Their records in the order of the file, each with the place of its body.
+    pub fn records(self, block_bytes: usize) -> impl Iterator<Item = (LogPlace, Record<'a>)> {
+        let Batches { place, bytes, .. } = self;
+        // Of the batch that is being read: the next record, and where the records end.
+        let (mut at, mut end, mut next) = (0, 0, 0);
+        std::iter::from_fn(move || {
+            while at >= end {
+                let header = Header::parse(bytes.get(next..)?)?;
+                at = next + HEADER_BYTES;
+                end = at + header.length as usize;
+                next = end.next_multiple_of(block_bytes);
+            }
+            let length = record_length(bytes.get(at..end)?)?;
+            let record = &bytes[at..at + length];
+            let ticket = record[8..16].try_into().map_or(0, u64::from_le_bytes);
+            let start = at + RECORD_HEADER_BYTES;
+            at += length;
+            let body = &record[RECORD_HEADER_BYTES..];
+            let place = LogPlace { offset: place.offset + start as u64, ..place };
+            Some((place, Record { kind: record[4], ticket, body }))
+        })
+    }
+}
+
+/// Reads `length` bytes of a record again, from a place that `Batches::records` gave, in a segment that is pinned.
+///
+/// # Errors
+/// I/O; `UnexpectedEof` for a file that is too short.
+pub fn read_again(
+    disk: &dyn Disk,
+    place: LogPlace,
+    length: usize,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    let file = disk.open(&segment_name(place.segment), OpenMode::Existing)?;
+    match append(&*file, place.offset, length, out)? == length {
+        true => Ok(()),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// The starts of the segments present from number `from` on that hold the log before segment `before`.
+///
+/// # Errors
+/// I/O.
+pub fn positions_before(disk: &dyn Disk, from: u64, before: u64) -> io::Result<Vec<LogPosition>> {
+    let mut found = Vec::new();
+    for segment in segment_numbers(disk)? {
+        if segment < from || segment >= before {
+            continue;
+        }
+        found.extend(first_batch(disk, segment)?);
+    }
+    Ok(found)
+}
+
+/// The state of the chain before the first batch of a segment; `None` when it has none.
+fn first_batch(disk: &dyn Disk, segment: u64) -> io::Result<Option<LogPosition>> {
+    let mut head = Vec::new();
+    match disk.open(&segment_name(segment), OpenMode::Existing) {
+        Ok(file) => append(&*file, 0, HEADER_BYTES, &mut head)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Header::parse(&head).map(|header| {
+        let Header { epoch, number: batch, previous_crc, low, high, .. } = header;
+        LogPosition { segment, epoch, batch, previous_crc, low, high }
+    }))
 }
 
 /// Bytes handed out at a time, unless a batch is larger.
@@ -86,17 +159,8 @@ impl Follower {
         segment: u64,
         block_bytes: usize,
     ) -> io::Result<Option<Follower>> {
-        let mut head = Vec::new();
-        match disk.open(&segment_name(segment), OpenMode::Existing) {
-            Ok(file) => append(&*file, 0, HEADER_BYTES, &mut head)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        Ok(Header::parse(&head).map(|header| {
-            let Header { epoch, number: batch, previous_crc, low, high, .. } = header;
-            let position = LogPosition { segment, epoch, batch, previous_crc, low, high };
-            Follower::new(disk, position, block_bytes)
-        }))
+        let first = first_batch(&*disk, segment)?;
+        Ok(first.map(|position| Follower::new(disk, position, block_bytes)))
     }
 
     /// Goes on in the files of another disk, which hold the same log.
@@ -160,7 +224,7 @@ impl Follower {
             if taken > 0 {
                 self.place.offset += taken as u64;
                 let bytes = &self.bytes[..taken];
-                return Ok(Some(Batches { place, bytes, low: self.low }));
+                return Ok(Some(Batches { place, bytes, low: self.low, epoch: self.chain.epoch }));
             }
             if !self.enter_next_segment()? {
                 // A run that has written nothing yet ends at the start of a segment.

@@ -14,7 +14,7 @@ mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointFile};
 pub use damage::{DamagePolicy, LogDamage};
-pub use follow::{Batches, Follower, LogPlace, cut_batches};
+pub use follow::{Batches, Follower, LogPlace, cut_batches, positions_before, read_again};
 pub use log::{Durability, FailurePolicy, Log, LogConfig, LogPin, LogPosition, LogStats};
 pub use replay::{
     Loaded, Loading, LogLoader, LogReader, Record, ReplayEnd, Window, remove_segments_except,

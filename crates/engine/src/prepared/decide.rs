@@ -34,6 +34,7 @@ impl Txn {
         let Some(core) = self.core.take() else {
             return Err(Error::internal("a transaction lost its changes").into());
         };
+        self.log_attached(&core)?;
         core.owner.detach();
         let ticket = self.shared.system.prepare(&core, name);
         self.shared.prepared.0.lock().insert(name.into(), core);
@@ -126,7 +127,7 @@ impl Shared {
     /// See `Engine::commit_prepared`. Returns the ticket of the commit; `None` when nothing is prepared under this name.
     pub(crate) fn commit_prepared(&self, name: &[u8]) -> Option<u64> {
         let core = self.prepared.remove(name)?;
-        let ticket = self.system.commit(&core);
+        let ticket = self.system.commit(&core, &[]);
         self.system.locks.release_all(&core.owner);
         self.after_commit();
         self.system.log.publish_relaxed();

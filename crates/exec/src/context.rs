@@ -81,6 +81,14 @@ pub trait Host: TransactionSource {
         None
     }
 
+    /// Moves what `row_watch` keeps to where there is room.
+    ///
+    /// # Errors
+    /// I/O.
+    fn relieve_row_watch(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Lends the session to a function that runs statements.
     ///
     /// # Errors

@@ -22,6 +22,8 @@ pub struct RowMark {
     pub kept: usize,
     /// Writes that found no room.
     pub lost: u64,
+    /// Bytes for the binary log.
+    pub logged: u64,
 }
 
 /// Is told of the rows that statements write.
@@ -33,10 +35,13 @@ pub trait RowWatch {
     /// # Errors
     /// Refuses the statement.
     fn before(&mut self, write: &RowWrite<'_>) -> Result<()>;
-    /// A row was written.
-    fn after(&mut self, write: &RowWrite<'_>);
+    /// A row was written. True when so much is kept that `Host::relieve_row_watch` should be called.
+    ///
+    /// # Errors
+    /// The row cannot be kept.
+    fn after(&mut self, write: &RowWrite<'_>) -> Result<bool>;
     /// Where the transaction is now.
-    fn mark(&self) -> RowMark;
+    fn mark(&mut self) -> RowMark;
     /// What was written after a mark has been undone.
     fn undo_to(&mut self, mark: RowMark);
 }

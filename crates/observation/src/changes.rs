@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use exec::RowMark;
-use plugin_api::{ChangeSink, CommittedTransaction, Observer, RowChange, RowColumn, SessionFacts};
+use plugin_api::{ChangeSink, CommittedTransaction, LoggedTable, Observer, RowChange, RowColumn, SessionFacts};
 use types::Value;
 
 use crate::change_order::ChangeOrder;
@@ -60,6 +60,8 @@ pub struct WatchedTable {
     pub observers: Vec<Arc<dyn Observer>>,
     /// Who wants them after the commit.
     pub sinks: Vec<Arc<dyn ChangeSink>>,
+    /// What the binary log says of it.
+    pub logged: Option<Arc<LoggedTable>>,
 }
 
 impl WatchedTable {
@@ -154,7 +156,7 @@ impl Changes {
 
     /// Where the list is now.
     pub fn mark(&self) -> RowMark {
-        RowMark { kept: self.list.len(), lost: self.lost }
+        RowMark { kept: self.list.len(), lost: self.lost, logged: 0 }
     }
 
     /// The changes that a sink wants.

@@ -27,9 +27,11 @@ impl fmt::Debug for Hooks {
     }
 }
 
-/// Bits after those of `EventSet`: a plugin restricts access; a sink wants changes.
+/// Bits after those of `EventSet`: a plugin restricts access; a sink wants changes; the binary log is on.
 const RESTRICTS: u32 = 1 << 31;
 const SINKS: u32 = 1 << 30;
+/// Commits are logged.
+const LOGS: u32 = 1 << 29;
 
 impl Hooks {
     /// Whether an observer wants one of these events.
@@ -47,7 +49,19 @@ impl Hooks {
     /// Whether anybody may want written rows.
     #[inline]
     pub fn watches_rows(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & (EventSet::ROWS.bits() | SINKS | LOGS) != 0
+    }
+
+    /// Whether an observer or a sink may want written rows.
+    #[inline]
+    pub fn tells_of_rows(&self) -> bool {
         self.word.load(Ordering::Relaxed) & (EventSet::ROWS.bits() | SINKS) != 0
+    }
+
+    /// Whether the binary log is on.
+    #[inline]
+    pub fn logs_commits(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & LOGS != 0
     }
 
     /// Calls `tell` for each observer that wants one of these events.
@@ -83,7 +97,9 @@ impl Hooks {
         let restricts = if has_policy { RESTRICTS } else { 0 };
         let has_sinks = registry.change_sinks().iter().any(|sink| sink.is_active());
         let sinks = if has_sinks { SINKS } else { 0 };
+        let has_log = registry.binary_log().is_some_and(|log| log.is_active());
+        let logs = if has_log { LOGS } else { 0 };
         self.observers.store(Arc::new(wanting));
-        self.word.store(events.bits() | restricts | sinks, Ordering::Relaxed);
+        self.word.store(events.bits() | restricts | sinks | logs, Ordering::Relaxed);
     }
 }

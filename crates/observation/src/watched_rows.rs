@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use catalog::CatalogSnapshot;
+use catalog::{CatalogSnapshot, Table};
 use engine_api::TableId;
 use errors::Result;
 use exec::{RowMark, RowWatch, RowWrite};
-use plugin_api::{ChangeSink, EventSet, Observer, Registry, RowColumn, RowEvent};
+use plugin_api::{
+    ChangeSink, EventSet, LoggedColumn, LoggedTable, Observer, Recorder, Registry, RowColumn,
+    RowEvent,
+};
 
 use crate::changes::{Changes, WatchedTable};
 
@@ -19,6 +22,46 @@ pub struct RowWatcher {
     tables: HashMap<TableId, Option<Arc<WatchedTable>>>,
     /// The changes that sinks want.
     pub changes: Changes,
+    /// Records the rows for the binary log.
+    recorder: Option<Box<dyn Recorder>>,
+    /// Whether the running statement is recorded.
+    pub records: bool,
+    /// How much of what the recorder gave stays.
+    detach_to: Option<u64>,
+    /// Descriptions of tables for it, with the definitions that they were made of.
+    logged: HashMap<TableId, (Arc<Table>, Arc<LoggedTable>)>,
+}
+
+/// Descriptions of tables that a session keeps.
+const LOGGED_TABLES_MAX: usize = 64;
+/// Recorded bytes that a session keeps.
+const RECORDED_BYTES_MAX: usize = 1 << 20;
+
+/// What the binary log says of a table.
+fn describe(table: &Table) -> LoggedTable {
+    let is_shown = |column: &&catalog::Column| {
+        !column.generated.as_ref().is_some_and(|generated| generated.hidden)
+    };
+    let shown: Vec<(usize, &catalog::Column)> =
+        table.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).collect();
+    let columns = shown.iter().map(|(_, column)| LoggedColumn {
+        name: column.name.clone(),
+        ty: column.ty.clone(),
+        is_visible: !column.invisible,
+        place: column.stored,
+    });
+    let parts = table.primary().map_or(&[][..], |index| &index.parts);
+    let key = parts.iter().filter_map(|part| {
+        let place = shown.iter().position(|(column, _)| *column == part.column)?;
+        Some((place, part.prefix_length))
+    });
+    LoggedTable {
+        id: table.id.0,
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        columns: columns.collect(),
+        primary_key: key.collect(),
+    }
 }
 
 impl RowWatcher {
@@ -28,7 +71,16 @@ impl RowWatcher {
         snapshot: Arc<CatalogSnapshot>,
         changes: Changes,
     ) -> RowWatcher {
-        RowWatcher { registry, snapshot, tables: HashMap::new(), changes }
+        RowWatcher {
+            registry,
+            snapshot,
+            tables: HashMap::new(),
+            changes,
+            recorder: None,
+            records: false,
+            detach_to: None,
+            logged: HashMap::new(),
+        }
     }
 
     /// A statement begins: plugins and definitions may be others.
@@ -37,8 +89,51 @@ impl RowWatcher {
         (self.registry, self.snapshot) = (registry, snapshot);
     }
 
+    /// The session's recorder, if there is a binary log.
+    pub fn recorder(&mut self) -> Option<&mut (dyn Recorder + 'static)> {
+        if self.recorder.is_none() {
+            self.recorder = self.registry.binary_log().map(|log| log.recorder());
+        }
+        self.recorder.as_deref_mut()
+    }
+
+    /// What the recorder has and the attachment of the commit has not; `is_end`: the transaction is about to commit. Returns how much of
+    /// what was attached stays, if not all.
+    pub fn take_recorded(&mut self, is_end: bool, out: &mut Vec<u8>) -> Option<u64> {
+        if let Some(recorder) = &mut self.recorder {
+            if is_end {
+                recorder.finish();
+            }
+            recorder.take(out);
+        }
+        self.detach_to.take()
+    }
+
+    /// The transaction has ended.
+    pub fn forget_recorded(&mut self) {
+        self.detach_to = None;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.reset();
+        }
+    }
+
+    /// What the binary log says of a table.
+    fn logged(&mut self, table: &Arc<Table>) -> Arc<LoggedTable> {
+        if let Some((made_of, known)) = self.logged.get(&table.id)
+            && Arc::ptr_eq(made_of, table)
+        {
+            return known.clone();
+        }
+        if self.logged.len() >= LOGGED_TABLES_MAX {
+            self.logged.clear();
+        }
+        let made = Arc::new(describe(table));
+        self.logged.insert(table.id, (table.clone(), made.clone()));
+        made
+    }
+
     /// What is to be known of a table; `None` when nobody wants its rows.
-    fn find(&self, id: TableId) -> Option<Arc<WatchedTable>> {
+    fn find(&mut self, id: TableId) -> Option<Arc<WatchedTable>> {
         // Temporary tables are not in the snapshot: they are the session's own affair.
         let table = self.snapshot.table_by_id(id)?;
         let (schema, name) = (&*table.schema, &*table.name);
@@ -51,8 +146,14 @@ impl RowWatcher {
             self.registry.observers().iter().filter(is_asking).cloned().collect();
         let sinks: Vec<_> =
             self.registry.change_sinks().iter().filter(is_active).cloned().collect();
+        let logged = self.records.then(|| self.logged(&table));
         if observers.is_empty() && sinks.is_empty() {
-            return None;
+            let (schema, name) = (table.schema.clone(), table.name.clone());
+            let (columns, places) = (Vec::new(), Vec::new());
+            return logged.map(|logged| {
+                let logged = Some(logged);
+                Arc::new(WatchedTable { schema, name, columns, places, observers, sinks, logged })
+            });
         }
         let is_shown = |column: &&catalog::Column| {
             !column.generated.as_ref().is_some_and(|generated| generated.hidden)
@@ -63,7 +164,7 @@ impl RowWatcher {
         };
         let (columns, places) = table.columns.iter().filter(is_shown).filter_map(stored).unzip();
         let (schema, name) = (table.schema.clone(), table.name.clone());
-        Some(Arc::new(WatchedTable { schema, name, columns, places, observers, sinks }))
+        Some(Arc::new(WatchedTable { schema, name, columns, places, observers, sinks, logged }))
     }
 
     fn table(&mut self, id: TableId) -> Option<Arc<WatchedTable>> {
@@ -93,8 +194,16 @@ impl RowWatch for RowWatcher {
         table.observers.iter().filter(asks).try_for_each(|observer| observer.before_row(&event))
     }
 
-    fn after(&mut self, write: &RowWrite<'_>) {
-        let Some(table) = self.table(write.table) else { return };
+    fn after(&mut self, write: &RowWrite<'_>) -> Result<bool> {
+        let Some(table) = self.table(write.table) else { return Ok(false) };
+        let mut is_much = false;
+        if let (Some(logged), Some(recorder)) = (&table.logged, &mut self.recorder) {
+            recorder.row(logged, write.old, write.new)?;
+            is_much = recorder.waiting() > RECORDED_BYTES_MAX;
+        }
+        if table.observers.is_empty() && table.sinks.is_empty() {
+            return Ok(is_much);
+        }
         let (old, new) = (write.old.map(|old| table.row(old)), write.new.map(|new| table.row(new)));
         let session = self.changes.session.facts();
         let event = RowEvent { session, change: table.change(old.as_deref(), new.as_deref()) };
@@ -106,13 +215,20 @@ impl RowWatch for RowWatcher {
         if !table.sinks.is_empty() {
             self.changes.push(&table, old, new);
         }
+        Ok(is_much)
     }
 
-    fn mark(&self) -> RowMark {
-        self.changes.mark()
+    fn mark(&mut self) -> RowMark {
+        let logged = self.recorder.as_mut().map_or(0, |recorder| recorder.mark());
+        RowMark { logged, ..self.changes.mark() }
     }
 
     fn undo_to(&mut self, mark: RowMark) {
         self.changes.undo_to(mark);
+        if let Some(recorder) = &mut self.recorder
+            && let Some(taken) = recorder.undo_to(mark.logged)
+        {
+            self.detach_to = Some(self.detach_to.map_or(taken, |known| known.min(taken)));
+        }
     }
 }

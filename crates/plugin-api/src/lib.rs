@@ -5,6 +5,7 @@
 
 mod authentication;
 mod authorization;
+mod binary_log;
 mod change;
 mod cost;
 mod forward;
@@ -38,6 +39,10 @@ pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
 };
 pub use authorization::{Authorizer, Object, Subject};
+pub use binary_log::{
+    BinaryLog, BinaryLogEvent, BinaryLogFile, BinaryLogStatus, DumpRequest, DumpSink, LoggedColumn,
+    LoggedTable, PurgeLimit, Recorder, RegisteredReplica, RowImage, StatementContext,
+};
 pub use change::{ChangeSink, CommittedTransaction, RowChange, RowChangeKind, RowColumn, RowEvent};
 pub use cost::{CostEvents, SessionCounts, StatementCost, StatementCounts, StatementStep};
 pub use forward::ForwardingSink;

@@ -10,6 +10,7 @@ use types::{AggregateRole, FunctionRole, Value, ZoneRules};
 
 use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
+use crate::binary_log::BinaryLog;
 use crate::change::ChangeSink;
 use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
 use crate::http::{ConsolePage, HttpRoutes};
@@ -48,6 +49,7 @@ pub struct Registry {
     time_zones: Vec<Arc<dyn TimeZones>>,
     privileges: Vec<&'static str>,
     text_runner: Option<Arc<dyn TextRunner>>,
+    binary_log: Option<Arc<dyn BinaryLog>>,
     profile_printer: Option<Arc<dyn ProfilePrinter>>,
     loaders: Vec<Arc<dyn PluginLoader>>,
     jobs: Vec<Arc<dyn BackgroundJob>>,
@@ -121,6 +123,7 @@ impl Registry {
             time_zones,
             privileges,
             text_runner,
+            binary_log,
             profile_printer,
             loaders,
             jobs,
@@ -151,6 +154,7 @@ impl Registry {
         self.time_zones.extend_from_slice(time_zones);
         self.privileges.extend_from_slice(privileges);
         self.text_runner = text_runner.clone().or_else(|| self.text_runner.take());
+        self.binary_log = binary_log.clone().or_else(|| self.binary_log.take());
         let printer = profile_printer.clone();
         self.profile_printer = printer.or_else(|| self.profile_printer.take());
         self.loaders.extend_from_slice(loaders);
@@ -431,6 +435,11 @@ impl Registry {
         self.text_runner.as_ref()
     }
 
+    /// The binary log.
+    pub fn binary_log(&self) -> Option<&Arc<dyn BinaryLog>> {
+        self.binary_log.as_ref()
+    }
+
     /// Shows profiles of statements.
     pub fn profile_printer(&self) -> Option<&Arc<dyn ProfilePrinter>> {
         self.profile_printer.as_ref()
@@ -606,6 +615,12 @@ impl Registrar<'_> {
     pub fn log_sink(&mut self, sink: Arc<dyn LogSink>) {
         self.items.push(("LOG SINK", sink.name().to_owned()));
         self.registry.log_sinks.push(sink);
+    }
+
+    /// Keeps the binary log.
+    pub fn binary_log(&mut self, log: Arc<dyn BinaryLog>) {
+        self.items.push(("BINARY LOG", "binary_log".to_owned()));
+        self.registry.binary_log = Some(log);
     }
 
     /// Adds a plugin that gets the changes of committed transactions.

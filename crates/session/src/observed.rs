@@ -8,6 +8,7 @@ use observation::{
     Changes, CountingSink, Measuring, OwnedFacts, ResultCounts, RowWatcher, changes_of,
 };
 use plugin_api::{
+    StatementContext,
     AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
     ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd, StatementEvent,
     without_secrets,
@@ -344,22 +345,88 @@ impl Session {
 }
 
 impl Session {
-    /// Prepares the statement to tell of its rows.
+    /// Prepares the statement to tell of its rows, and to record them for the binary log.
     #[cold]
     pub(crate) fn watch_rows(&mut self) {
-        let schema = self.services.database.as_deref();
-        let session = OwnedFacts::of(&self.session_facts(schema));
         let (registry, snapshot) = (self.server.registry(), self.snapshot());
-        let order = &self.transactions.home.changes;
-        match &mut self.transactions.watcher {
-            Some(watcher) => {
-                watcher.changes.session = session;
-                watcher.renew(registry, snapshot);
-            }
-            none => {
-                let changes = Changes::new(session, order.clone());
-                *none = Some(Box::new(RowWatcher::new(registry, snapshot, changes)));
-            }
+        let order = self.transactions.home.changes.clone();
+        let tells = self.server.hooks.tells_of_rows();
+        let session = match tells || self.transactions.watcher.is_none() {
+            true => Some(OwnedFacts::of(&self.session_facts(self.services.database.as_deref()))),
+            false => None,
+        };
+        let records = self.records();
+        let watcher = self.transactions.watcher.get_or_insert_with(|| {
+            let changes = Changes::new(session.clone().unwrap_or_default(), order);
+            Box::new(RowWatcher::new(registry.clone(), snapshot.clone(), changes))
+        });
+        watcher.changes.session = session.unwrap_or_default();
+        watcher.renew(registry.clone(), snapshot);
+        watcher.records = records;
+        if records {
+            self.begin_recording();
+        }
+    }
+
+    /// Whether changes go to the binary log.
+    fn records(&self) -> bool {
+        self.server.hooks.logs_commits() && self.settings.logs_changes
+    }
+
+    fn begin_recording(&mut self) {
+        let text = self.statement.text.as_deref().filter(|_| self.settings.logs_texts);
+        let mut watcher = self.transactions.watcher.take();
+        if let Some(watcher) = &mut watcher
+            && let Some(recorder) = watcher.recorder()
+        {
+            recorder.begin_statement(&self.statement_context(text));
+        }
+        self.transactions.watcher = watcher;
+    }
+
+    /// Records the running statement, which changes definitions, if it is to be logged.
+    pub(crate) fn record_definition(&mut self) {
+        let Some(text) = self.statement.text.take() else { return };
+        let (registry, snapshot) = (self.server.registry(), self.snapshot());
+        let order = self.transactions.home.changes.clone();
+        let mut watcher = self.transactions.watcher.take().unwrap_or_else(|| {
+            let facts = self.session_facts(self.services.database.as_deref());
+            let changes = Changes::new(OwnedFacts::of(&facts), order);
+            Box::new(RowWatcher::new(registry, snapshot, changes))
+        });
+        if let Some(recorder) = watcher.recorder() {
+            recorder.definition(&self.statement_context(None), &text);
+        }
+        self.transactions.watcher = Some(watcher);
+    }
+
+    /// Notes the text of a statement for the binary log.
+    pub(crate) fn note_text(&mut self, running: &Running<'_>, is_definition: bool) {
+        self.statement.text = None;
+        if !self.records() || !is_definition && !self.settings.logs_texts {
+            return;
+        }
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+        let source = running.source;
+        let whole = source.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+        self.statement.text = Some(source[..whole].trim_ascii_start().to_vec());
+    }
+
+    fn statement_context<'a>(&'a self, text: Option<&'a [u8]>) -> StatementContext<'a> {
+        let settings = &self.settings;
+        StatementContext {
+            connection_id: self.shared.id,
+            started_micros: self.services.fixed_now_micros.unwrap_or(self.statement.started_micros),
+            schema: self.services.database.as_deref(),
+            sql_mode: settings.sql_mode.bits(),
+            client_collation: settings.charset_client.default_collation.0,
+            connection_collation: settings.collation_connection.id.0,
+            server_collation: settings.collation_server.id.0,
+            time_zone: &*settings.time_zone,
+            foreign_key_checks: settings.foreign_key_checks,
+            auto_increment: (settings.auto_increment_increment, settings.auto_increment_offset),
+            row_image: settings.row_image,
+            text,
         }
     }
 }

@@ -163,7 +163,8 @@ impl Session {
                 return Err(near(&text[consumed - 1..], text));
             }
         }
-        let running = Running { source: text, parameters: &[], origin: Origin::Text, kept: None };
+        let source = &text[..consumed];
+        let running = Running { source, parameters: &[], origin: Origin::Text, kept: None };
         self.run_statement(&statement, &running, sink)?;
         Ok(if self.client.multi_statements { consumed } else { text.len() })
     }
@@ -312,6 +313,9 @@ impl Session {
         }
         let kind = kind_of(statement);
         let definitions = self.before_dispatch(statement, &kind)?;
+        if self.server.hooks.logs_commits() {
+            self.note_text(running, definitions.is_some());
+        }
         let result = self.dispatch_started(statement, kind.unsupported, running, sink);
         if definitions.is_some() {
             self.transactions.end_definition(&result);

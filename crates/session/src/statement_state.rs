@@ -23,6 +23,8 @@ pub(crate) struct StatementState {
     pub(crate) rows_examined: u64,
     /// It reads the conditions of the previous statement and keeps them.
     pub(crate) keeps_diagnostics: bool,
+    /// Its text for the binary log, when it is to be logged.
+    pub(crate) text: Option<Vec<u8>>,
 }
 
 impl StatementState {
@@ -37,6 +39,7 @@ impl StatementState {
             runs_prepared: false,
             rows_examined: 0,
             keeps_diagnostics: false,
+            text: None,
         }
     }
 

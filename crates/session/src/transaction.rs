@@ -87,6 +87,8 @@ pub(crate) struct Transactions {
     pub(crate) row_lock_timeout: Duration,
     /// Set while somebody wants the rows that statements write.
     pub(crate) watcher: Option<Box<RowWatcher>>,
+    /// Scratch: what goes from the recorder to the attachment of the commit.
+    recorded: Vec<u8>,
 }
 
 impl Transactions {
@@ -111,6 +113,7 @@ impl Transactions {
             function_depth: 0,
             row_lock_timeout: Duration::from_secs(50),
             watcher: None,
+            recorded: Vec::new(),
         }
     }
 
@@ -174,6 +177,11 @@ impl Transactions {
     /// # Errors
     /// The first engine's error; the others are rolled back then.
     pub(crate) fn commit(&mut self) -> Result<CommitHandle> {
+        if let Err(error) = self.attach_recorded(true) {
+            // The first error is the one to report.
+            let _ = self.rollback();
+            return Err(error);
+        }
         match self.take_changes() {
             None => self.commit_parts(),
             Some(changes) => {
@@ -184,7 +192,7 @@ impl Transactions {
     }
 
     fn commit_parts(&mut self) -> Result<CommitHandle> {
-        self.undo_rows_to(RowMark::default());
+        self.forget_rows();
         self.explicit = false;
         self.savepoints.clear();
         let mut handle = CommitHandle::Durable;
@@ -227,6 +235,8 @@ impl Transactions {
         if self.definitions.is_some() {
             return Err(Error::not_supported("XA PREPARE of definitions"));
         }
+        self.attach_recorded(true)?;
+        self.forget_recorded();
         let mut handle = CommitHandle::Durable;
         for part in self.parts.iter_mut().filter(|part| part.txn.is_started()) {
             match part.txn.prepare(name) {
@@ -253,7 +263,7 @@ impl Transactions {
     /// # Errors
     /// The first engine's error; all are ended anyway.
     pub(crate) fn rollback(&mut self) -> Result<()> {
-        self.undo_rows_to(RowMark::default());
+        self.forget_rows();
         self.explicit = false;
         self.savepoints.clear();
         let mut result = Ok(());
@@ -281,8 +291,8 @@ impl Transactions {
     }
 
     /// Where the writes that are kept for sinks are now.
-    pub(crate) fn row_mark(&self) -> RowMark {
-        self.watcher.as_ref().map_or_else(RowMark::default, |watcher| watcher.mark())
+    pub(crate) fn row_mark(&mut self) -> RowMark {
+        self.watcher.as_mut().map_or_else(RowMark::default, |watcher| watcher.mark())
     }
 
     /// Writes after a mark have been undone.
@@ -290,6 +300,44 @@ impl Transactions {
         if let Some(watcher) = &mut self.watcher {
             watcher.undo_to(mark);
         }
+    }
+
+    /// The transaction has ended: nothing of its writes is kept.
+    pub(crate) fn forget_rows(&mut self) {
+        self.undo_rows_to(RowMark::default());
+        self.forget_recorded();
+    }
+
+    fn forget_recorded(&mut self) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.forget_recorded();
+        }
+    }
+
+    /// Moves what the recorder has to the attachment of the commit; all of it when the transaction is about to commit.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn attach_recorded(&mut self, is_end: bool) -> Result<()> {
+        let Some(watcher) = &mut self.watcher else { return Ok(()) };
+        let mut bytes = std::mem::take(&mut self.recorded);
+        bytes.clear();
+        let detach_to = watcher.take_recorded(is_end, &mut bytes);
+        let mut attached = Ok(());
+        if detach_to.is_some() || !bytes.is_empty() {
+            attached = self.attach(detach_to, &bytes);
+        }
+        self.recorded = bytes;
+        attached
+    }
+
+    fn attach(&mut self, detach_to: Option<u64>, bytes: &[u8]) -> Result<()> {
+        let engine = self.home.catalog.engine().name();
+        let transaction = self.transaction(engine)?;
+        if let Some(length) = detach_to {
+            transaction.detach_to(length);
+        }
+        transaction.attach(bytes).map_err(|error| error.into_error(&self.cancel))
     }
 
     /// Takes the changes that sinks want.
@@ -431,6 +479,10 @@ impl Transactions {
 impl Host for Transactions {
     fn row_watch(&mut self) -> Option<&mut dyn RowWatch> {
         self.watcher.as_deref_mut().map(|watcher| watcher as &mut dyn RowWatch)
+    }
+
+    fn relieve_row_watch(&mut self) -> Result<()> {
+        self.attach_recorded(false)
     }
 }
 

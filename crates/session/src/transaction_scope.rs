@@ -3,7 +3,6 @@
 use catalog::EffectivePrivileges;
 use engine_api::{CommitHandle, IsolationLevel};
 use errors::{Error, ErrorCode, Result, bail};
-use exec::RowMark;
 use syntax::ast::{Completion, Isolation, SetTransaction};
 use variables::{CompletionType, Globals, ReadOnly, Settings};
 
@@ -129,7 +128,7 @@ impl Transactions {
 
     /// Rolls back a failed statement's own transaction and releases the tables that it used.
     fn abort_single(&mut self, error: &Error) {
-        self.undo_rows_to(RowMark::default());
+        self.forget_rows();
         if self.is_started() {
             // A write that is refused because the next transaction is read-only does not use up that transaction.
             if error.code() != ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION {

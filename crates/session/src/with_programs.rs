@@ -234,6 +234,10 @@ impl Host for Lender<'_> {
         self.lent.session.transactions.row_watch()
     }
 
+    fn relieve_row_watch(&mut self) -> Result<()> {
+        self.lent.session.transactions.attach_recorded(false)
+    }
+
     fn call(&mut self, function: u32, args: Vec<Value>) -> Result<Value> {
         let number = function as usize;
         let planned = self.planned;

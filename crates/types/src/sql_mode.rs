@@ -119,6 +119,11 @@ impl SqlMode {
         self.0 & (SqlMode::STRICT_TRANS_TABLES.0 | SqlMode::STRICT_ALL_TABLES.0) != 0
     }
 
+    /// The number of the mode.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// Without `other`.
     pub const fn without(self, other: SqlMode) -> SqlMode {
         SqlMode(self.0 & !other.0)

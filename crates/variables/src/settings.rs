@@ -9,6 +9,7 @@ use engine_api::IsolationLevel;
 use plan::ExecutionMode;
 use sys::io_times::IoTimes;
 use sys::temporary::TemporaryFiles;
+use plugin_api::RowImage;
 use types::{SqlMode, Value, ZoneRules};
 
 use crate::{Globals, SessionValues, as_text, as_u64};
@@ -77,6 +78,12 @@ pub struct Settings {
     pub isolation: IsolationLevel,
     /// `transaction_read_only`.
     pub transaction_read_only: bool,
+    /// `sql_log_bin`: changes go to the binary log.
+    pub logs_changes: bool,
+    /// `binlog_rows_query_log_events`: with the texts of their statements.
+    pub logs_texts: bool,
+    /// `binlog_row_image`.
+    pub row_image: RowImage,
     /// `completion_type`.
     pub completion_type: CompletionType,
     /// `max_error_count`.
@@ -161,6 +168,13 @@ impl Settings {
             row_lock_timeout: Duration::from_secs(read.number("innodb_lock_wait_timeout")),
             isolation: isolation(&read.text("transaction_isolation")),
             transaction_read_only: read.flag("transaction_read_only"),
+            logs_changes: read.flag("sql_log_bin"),
+            logs_texts: read.flag("binlog_rows_query_log_events"),
+            row_image: match read.text("binlog_row_image").as_str() {
+                "MINIMAL" => RowImage::Minimal,
+                "NOBLOB" => RowImage::NoBlob,
+                _ => RowImage::Full,
+            },
             completion_type: match read.text("completion_type").as_str() {
                 "CHAIN" => CompletionType::Chain,
                 "RELEASE" => CompletionType::Release,

@@ -38,7 +38,7 @@ pub(crate) fn insert_row(
     before(&write, run)?;
     let written = fulltext::insert_row(table, record, insert, run)?;
     if let Written::Done = written {
-        after(&write, run);
+        after(&write, run)?;
     }
     Ok(written)
 }
@@ -58,7 +58,7 @@ pub(crate) fn update_row(
     before(&write, run)?;
     let written = fulltext::update_row(table, locator, record, run)?;
     if let Written::Done = written {
-        after(&write, run);
+        after(&write, run)?;
     }
     Ok(written)
 }
@@ -72,7 +72,7 @@ pub(crate) fn delete_row(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) 
     before(&write, run)?;
     let is_deleted = fulltext::delete_row(table, locator, run)?;
     if is_deleted {
-        after(&write, run);
+        after(&write, run)?;
     }
     Ok(is_deleted)
 }
@@ -100,10 +100,9 @@ fn before(write: &RowWrite<'_>, run: &mut Run<'_>) -> Result<()> {
     run.host.row_watch().map_or(Ok(()), |watch| watch.before(write))
 }
 
-fn after(write: &RowWrite<'_>, run: &mut Run<'_>) {
-    if let Some(watch) = run.host.row_watch() {
-        watch.after(write);
-    }
+fn after(write: &RowWrite<'_>, run: &mut Run<'_>) -> Result<()> {
+    let is_much = run.host.row_watch().map_or(Ok(false), |watch| watch.after(write))?;
+    if is_much { run.host.relieve_row_watch() } else { Ok(()) }
 }
 
 /// Where the transaction's watched writes are now.

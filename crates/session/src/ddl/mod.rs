@@ -83,12 +83,14 @@ impl Session {
         let catalog = self.server.catalog.clone();
         let followed = programs::follow_tables(&self.snapshot(), edits)?;
         let edits = followed.as_deref().unwrap_or(edits);
+        self.record_definition();
         if self.transactions.is_defining() {
             // Also when nothing but the dictionary changes: its commit writes that.
             self.transactions.transaction(engine)?;
             self.transactions.add_definitions(edits)?;
             return Ok(CommitHandle::Durable);
         }
+        self.transactions.attach_recorded(true)?;
         let txn = self.transactions.transaction(engine)?;
         let handle = catalog.commit(txn, edits, &self.shared.cancel)?;
         self.transactions.commit()?;

@@ -1,0 +1,280 @@
+//! The slot for the binary log: what transactions changed, for replicas and other readers.
+//!
+//! A session has a recorder, which turns its transaction's changes into bytes. They become the attachment of the transaction's commit in the
+//! log of the default engine: so a commit and what is logged of it are durable together or not at all. The binary log follows the
+//! attachments and makes of them what its readers see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine_api::CancelToken;
+use errors::Result;
+use types::{DataType, Value, ZoneRules};
+
+/// A column of a table whose rows are logged.
+#[derive(Clone, Debug)]
+pub struct LoggedColumn {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its type.
+    pub ty: DataType,
+    /// Whether `SELECT *` shows it.
+    pub is_visible: bool,
+    /// Where its value is in a record; none when it is not stored.
+    pub place: Option<usize>,
+}
+
+/// A table whose rows are logged.
+#[derive(Clone, Debug)]
+pub struct LoggedTable {
+    /// A number that changes with its definition.
+    pub id: u64,
+    /// Its schema.
+    pub schema: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its columns but hidden ones, in order.
+    pub columns: Vec<LoggedColumn>,
+    /// Columns of the primary key, by place among these, with the length of a prefix.
+    pub primary_key: Vec<(usize, Option<u32>)>,
+}
+
+/// What a reader must know of the session to repeat a statement.
+#[derive(Clone, Copy)]
+pub struct StatementContext<'a> {
+    /// `CONNECTION_ID()`.
+    pub connection_id: u64,
+    /// When the statement began, microseconds since 1970 UTC.
+    pub started_micros: i64,
+    /// The current schema.
+    pub schema: Option<&'a str>,
+    /// `sql_mode`, as the reference numbers it.
+    pub sql_mode: u64,
+    /// Default collation of the client's character set.
+    pub client_collation: u16,
+    /// Collation of the connection.
+    pub connection_collation: u16,
+    /// Collation of the server.
+    pub server_collation: u16,
+    /// `time_zone`.
+    pub time_zone: &'a dyn ZoneRules,
+    /// `foreign_key_checks`.
+    pub foreign_key_checks: bool,
+    /// `auto_increment_increment` and `auto_increment_offset`.
+    pub auto_increment: (u64, u64),
+    /// `binlog_row_image`.
+    pub row_image: RowImage,
+    /// The text of the statement, when rows are to be logged with it.
+    pub text: Option<&'a [u8]>,
+}
+
+/// Which columns of changed rows are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowImage {
+    /// All.
+    #[default]
+    Full,
+    /// Those that name the row before, those that change after.
+    Minimal,
+    /// All but texts and blobs that do not change.
+    NoBlob,
+}
+
+/// Turns the changes of one session's transactions into bytes.
+pub trait Recorder: Send {
+    /// A statement begins whose rows or text may be recorded.
+    fn begin_statement(&mut self, context: &StatementContext<'_>);
+    /// A row was written: the records before and after.
+    ///
+    /// # Errors
+    /// The row cannot be logged.
+    fn row(
+        &mut self,
+        table: &Arc<LoggedTable>,
+        old: Option<&[Value]>,
+        new: Option<&[Value]>,
+    ) -> Result<()>;
+    /// The statement changes definitions; `text` repeats it.
+    fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]);
+    /// A place in what was recorded since the transaction began.
+    fn mark(&mut self) -> u64;
+    /// Forgets what was recorded after a mark. Returns the mark when some of that has been taken.
+    fn undo_to(&mut self, mark: u64) -> Option<u64>;
+    /// Bytes that wait to be taken.
+    fn waiting(&self) -> usize;
+    /// Adds what waits to `out`.
+    fn take(&mut self, out: &mut Vec<u8>);
+    /// The last statement of the transaction has been recorded.
+    fn finish(&mut self);
+    /// The transaction has ended.
+    fn reset(&mut self);
+}
+
+/// A file of the binary log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BinaryLogFile {
+    /// Its name.
+    pub name: String,
+    /// Bytes that readers may see.
+    pub size_bytes: u64,
+}
+
+/// Where the log is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BinaryLogStatus {
+    /// The newest file.
+    pub file: String,
+    /// The end of it.
+    pub position: u64,
+    /// All transactions executed.
+    pub executed: String,
+    /// Those of them that are no longer in the log.
+    pub purged: String,
+}
+
+/// An event, as SHOW BINLOG EVENTS describes it.
+#[derive(Clone, Debug)]
+pub struct BinaryLogEvent {
+    /// Where it begins.
+    pub position: u64,
+    /// What it is.
+    pub kind: String,
+    /// Who wrote it.
+    pub server_id: u32,
+    /// Where it ends.
+    pub end: u64,
+    /// What it says.
+    pub info: String,
+}
+
+/// Which files go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PurgeLimit {
+    /// Those before this one.
+    To(String),
+    /// Those written last before this time, microseconds since 1970 UTC.
+    Before(i64),
+}
+
+/// What a reader asks for.
+#[derive(Clone, Debug, Default)]
+pub struct DumpRequest {
+    /// Its `server_id`.
+    pub server_id: u32,
+    /// Ends at the end of the log.
+    pub is_short: bool,
+    /// File and place to begin at; the first file when the name is empty.
+    pub file: String,
+    /// See `file`.
+    pub position: u64,
+    /// Transactions that it has, as COM_BINLOG_DUMP_GTID carries them.
+    pub gtids: Option<Vec<u8>>,
+    /// Whether it understands checksums.
+    pub takes_checksums: bool,
+    /// Time between heartbeats; none wanted when zero.
+    pub heartbeat: Duration,
+    /// The connection.
+    pub connection_id: u64,
+}
+
+/// Sends events to a reader.
+pub trait DumpSink {
+    /// Sends an event.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    fn event(&mut self, event: &[u8]) -> Result<()>;
+    /// Sends what was buffered: more events come later.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    fn flush(&mut self) -> Result<()>;
+}
+
+/// A reader that has announced itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegisteredReplica {
+    /// Its `server_id`.
+    pub server_id: u32,
+    /// What it calls its host.
+    pub host: String,
+    /// What it calls its user.
+    pub user: String,
+    /// Its port.
+    pub port: u16,
+    /// Its `server_uuid`.
+    pub uuid: String,
+    /// Its connection.
+    pub connection_id: u64,
+}
+
+/// The binary log. At most one plugin fills the slot.
+pub trait BinaryLog: Send + Sync {
+    /// Whether changes are logged.
+    fn is_active(&self) -> bool;
+    /// A recorder for a session.
+    fn recorder(&self) -> Box<dyn Recorder>;
+    /// The files, oldest first.
+    fn files(&self) -> Vec<BinaryLogFile>;
+    /// Where the log is, with everything that has committed.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    fn status(&self) -> Result<BinaryLogStatus>;
+    /// The events of a file from a place on; of the first file when it has no name.
+    ///
+    /// # Errors
+    /// 1220 for a wrong file or place; what `each` returns.
+    fn events(
+        &self,
+        file: Option<&str>,
+        from: Option<u64>,
+        each: &mut dyn FnMut(&str, BinaryLogEvent) -> Result<bool>,
+    ) -> Result<()>;
+    /// Begins a new file.
+    ///
+    /// # Errors
+    /// I/O.
+    fn rotate(&self) -> Result<()>;
+    /// Removes old files, but none that a reader is at.
+    ///
+    /// # Errors
+    /// 1373 for an unknown file; I/O.
+    fn purge(&self, limit: &PurgeLimit) -> Result<()>;
+    /// Begins anew with a file of this number, with no transaction executed.
+    ///
+    /// # Errors
+    /// I/O.
+    fn reset(&self, first: u64) -> Result<()>;
+    /// Adds transactions to those executed and purged.
+    ///
+    /// # Errors
+    /// 3546, 3787 and the like; I/O.
+    fn add_purged(&self, gtids: &str) -> Result<()>;
+    /// Waits until all of these transactions are executed; false when the time is over.
+    ///
+    /// # Errors
+    /// 1772 for a malformed set; interrupted.
+    fn wait_for_executed(
+        &self,
+        gtids: &str,
+        limit: Option<Duration>,
+        cancel: &CancelToken,
+    ) -> Result<bool>;
+    /// A reader announces itself.
+    fn register(&self, replica: RegisteredReplica);
+    /// A connection has ended.
+    fn unregister(&self, connection_id: u64);
+    /// The readers that have announced themselves.
+    fn replicas(&self) -> Vec<RegisteredReplica>;
+    /// Sends events until the reader goes or `cancel` fires.
+    ///
+    /// # Errors
+    /// 1236 and the reader's.
+    fn dump(
+        &self,
+        request: &DumpRequest,
+        sink: &mut dyn DumpSink,
+        cancel: &CancelToken,
+    ) -> Result<()>;
+}

@@ -1,0 +1,402 @@
+//! Turns the changes of a session's transactions into events: an attachment, as `docs/format/binary-log.md` describes it.
+//!
+//! An attachment holds what the log's files will hold, but for identifiers, commits, positions and checksums, which the follower adds. Rows
+//! of a transaction follow a BEGIN; a statement that changes definitions stands alone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use binlog::query::{QueryContext, QueryEvent, flags2};
+use binlog::{
+    Column, EventKind, Image, KeyPart, Layout, RowMetadata, RowsKind, RowsWriter, rows, write_event,
+    write_table_map,
+};
+use errors::{Result, err};
+use plugin_api::{LoggedTable, Recorder, RowImage, StatementContext};
+use types::Value;
+
+use crate::core::Settings;
+use crate::dependencies::{Dependencies, DEPENDENCIES};
+
+/// Rows of an event, unless one row is longer (`binlog_row_event_max_size`).
+const EVENT_BYTES_MAX: usize = 8192;
+/// Descriptions of tables that a session keeps.
+const TABLES_MAX: usize = 64;
+/// The name of the catalog that statements run in.
+const CATALOG: &[u8] = b"std";
+
+/// A table, ready for its rows to be written.
+struct Shaped {
+    table: Arc<LoggedTable>,
+    layout: Layout,
+    /// Where each column is in a record; none when all are at their own place.
+    places: Option<Vec<Option<usize>>>,
+    /// Columns of rows that have all that is stored.
+    whole: Image,
+    /// Its table map event, without timestamp.
+    map: Vec<u8>,
+}
+
+impl Shaped {
+    fn new(table: &Arc<LoggedTable>) -> Shaped {
+        let columns: Vec<Column<'_>> = table
+            .columns
+            .iter()
+            .map(|column| Column { name: &column.name, ty: &column.ty, visible: column.is_visible })
+            .collect();
+        let key: Vec<KeyPart> = table
+            .primary_key
+            .iter()
+            .map(|(column, prefix)| KeyPart { column: *column, prefix: prefix.unwrap_or(0) })
+            .collect();
+        let mut map = Vec::new();
+        write_event(&mut map, EventKind::TABLE_MAP, 0, 0, 0, |out| {
+            let (schema, name) = (&table.schema, &table.name);
+            write_table_map(out, table.id, schema, name, &columns, &key, RowMetadata::Full);
+        });
+        let is_stored: Vec<bool> =
+            table.columns.iter().map(|column| column.place.is_some()).collect();
+        let present = (!is_stored.iter().all(|stored| *stored)).then(|| is_stored.into_boxed_slice());
+        let places: Vec<Option<usize>> = table.columns.iter().map(|column| column.place).collect();
+        let in_place = places.iter().enumerate().all(|(at, place)| *place == Some(at));
+        Shaped {
+            layout: Layout::new(table.columns.iter().map(|column| &column.ty)),
+            table: table.clone(),
+            places: (!in_place).then_some(places),
+            whole: Image { before: present.clone(), after: present },
+            map,
+        }
+    }
+
+    /// The values of a record in the order of the columns.
+    fn values<'v>(&self, record: &'v [Value], own: &'v mut Vec<Value>) -> &'v [Value] {
+        let Some(places) = &self.places else { return record };
+        own.clear();
+        own.extend(places.iter().map(|place| {
+            place.and_then(|place| record.get(place)).cloned().unwrap_or(Value::Null)
+        }));
+        own
+    }
+
+    /// The columns that a changed row is logged with.
+    fn image(&self, wanted: RowImage, old: &[Value], new: &[Value]) -> Image {
+        let key = &self.table.primary_key;
+        if wanted == RowImage::Full || key.is_empty() {
+            return self.whole.clone();
+        }
+        let is_stored = |at: usize| self.table.columns[at].place.is_some();
+        let is_key = |at: usize| key.iter().any(|(column, _)| *column == at);
+        let changes = |at: usize| old.get(at) != new.get(at);
+        let is_large = |at: usize| {
+            let ty = &self.table.columns[at].ty;
+            ty.is_blob_or_text() || matches!(ty.kind, types::TypeKind::Json | types::TypeKind::Geometry)
+        };
+        let all = 0..self.table.columns.len();
+        let before = all.clone().map(|at| match wanted {
+            RowImage::Minimal => is_key(at),
+            _ => is_stored(at) && (is_key(at) || !is_large(at)),
+        });
+        let after = all.map(|at| match wanted {
+            _ if old.is_empty() => is_stored(at),
+            RowImage::Minimal => is_stored(at) && changes(at),
+            _ => is_stored(at) && (!is_large(at) || changes(at)),
+        });
+        Image { before: Some(before.collect()), after: Some(after.collect()) }
+    }
+}
+
+/// What is kept of a statement's context.
+#[derive(Default)]
+struct Context {
+    thread_id: u32,
+    seconds: u32,
+    micros: u32,
+    schema: Vec<u8>,
+    sql_mode: u64,
+    charset: [u16; 3],
+    time_zone: Vec<u8>,
+    foreign_key_checks: bool,
+    auto_increment: (u16, u16),
+    row_image: RowImage,
+    text: Option<Vec<u8>>,
+}
+
+impl Context {
+    fn set(&mut self, from: &StatementContext<'_>) {
+        let micros = u64::try_from(from.started_micros).unwrap_or(0);
+        self.thread_id = from.connection_id as u32;
+        self.seconds = (micros / 1_000_000) as u32;
+        self.micros = (micros % 1_000_000) as u32;
+        self.schema.clear();
+        self.schema.extend_from_slice(from.schema.unwrap_or_default().as_bytes());
+        self.sql_mode = from.sql_mode;
+        self.charset = [from.client_collation, from.connection_collation, from.server_collation];
+        self.time_zone.clear();
+        self.time_zone.extend_from_slice(from.time_zone.name().as_bytes());
+        self.foreign_key_checks = from.foreign_key_checks;
+        let narrow = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
+        self.auto_increment = (narrow(from.auto_increment.0), narrow(from.auto_increment.1));
+        self.row_image = from.row_image;
+        self.text = from.text.map(<[u8]>::to_vec);
+    }
+
+    /// Appends a statement as an event.
+    fn put_query(&self, text: &[u8], server_id: u32, out: &mut Vec<u8>) {
+        let relaxed = if self.foreign_key_checks { 0 } else { flags2::NO_FOREIGN_KEY_CHECKS };
+        let is_begin = text == b"BEGIN";
+        let event = QueryEvent {
+            thread_id: self.thread_id,
+            schema: &self.schema,
+            text,
+            context: QueryContext {
+                flags2: Some(relaxed),
+                sql_mode: Some(self.sql_mode),
+                catalog: Some(CATALOG),
+                auto_increment: Some(self.auto_increment).filter(|pair| *pair != (1, 1)),
+                charset: Some(self.charset),
+                time_zone: Some(&self.time_zone[..]).filter(|_| !is_begin),
+                schemas: if is_begin { Vec::new() } else { vec![&self.schema] },
+                microseconds: Some(self.micros).filter(|_| !is_begin),
+                default_collation_for_utf8mb4: Some(255),
+                ..QueryContext::default()
+            },
+            ..QueryEvent::default()
+        };
+        let kind = EventKind::QUERY;
+        write_event(out, kind, self.seconds, server_id, 0, |out| event.write(out));
+    }
+}
+
+/// The rows event that is being filled.
+struct Open {
+    table: u64,
+    kind: RowsKind,
+    start: usize,
+    image: Image,
+}
+
+/// See `plugin_api::Recorder`.
+pub(crate) struct SessionRecorder {
+    settings: Arc<Settings>,
+    context: Context,
+    /// What was recorded and not taken.
+    waiting: Vec<u8>,
+    /// Bytes taken since the transaction began.
+    taken: u64,
+    /// The transaction's BEGIN was recorded.
+    has_begun: bool,
+    open: Option<Open>,
+    /// Rows were recorded, and no event says that their statement ends.
+    needs_end: bool,
+    /// Where the last event with rows is.
+    last_rows: Option<u64>,
+    /// Tables that the statement's events have described.
+    mapped: Vec<u64>,
+    tables: HashMap<u64, Shaped>,
+    dependencies: Dependencies,
+    row: (Vec<Value>, Vec<Value>),
+}
+
+impl SessionRecorder {
+    pub(crate) fn new(settings: Arc<Settings>) -> SessionRecorder {
+        SessionRecorder {
+            settings,
+            context: Context::default(),
+            waiting: Vec::new(),
+            taken: 0,
+            has_begun: false,
+            open: None,
+            needs_end: false,
+            last_rows: None,
+            mapped: Vec::new(),
+            tables: HashMap::new(),
+            dependencies: Dependencies::default(),
+            row: Default::default(),
+        }
+    }
+
+    fn place(&self) -> u64 {
+        self.taken + self.waiting.len() as u64
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.last_rows = Some(self.taken + open.start as u64);
+        }
+    }
+
+    /// The rows that follow are of another statement.
+    fn end_statement(&mut self) {
+        self.close();
+        self.mapped.clear();
+        if !std::mem::take(&mut self.needs_end) {
+            return;
+        }
+        let last = self.last_rows.take().and_then(|place| place.checked_sub(self.taken));
+        match last.and_then(|at| self.waiting.get_mut(at as usize + rows::FLAGS_OFFSET)) {
+            Some(flags) => *flags |= rows::flags::STATEMENT_ENDS as u8,
+            None => {
+                // The event is gone: one without rows says it.
+                let (seconds, id) = (self.context.seconds, self.settings.server_id());
+                rows::write_statement_end(&mut self.waiting, seconds, id);
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let server_id = self.settings.server_id();
+            self.context.put_query(b"BEGIN", server_id, &mut self.waiting);
+        }
+        if let Some(text) = self.context.text.take() {
+            let (seconds, id) = (self.context.seconds, self.settings.server_id());
+            let kind = EventKind::ROWS_QUERY;
+            let flags = binlog::event::flags::IGNORABLE;
+            write_event(&mut self.waiting, kind, seconds, id, flags, |out| {
+                binlog::envelope::write_rows_query(&text, out);
+            });
+        }
+    }
+
+    fn shape(&mut self, table: &Arc<LoggedTable>) {
+        if self.tables.get(&table.id).is_some_and(|known| Arc::ptr_eq(&known.table, table)) {
+            return;
+        }
+        if self.tables.len() >= TABLES_MAX {
+            self.tables.clear();
+        }
+        self.mapped.retain(|mapped| *mapped != table.id);
+        self.tables.insert(table.id, Shaped::new(table));
+    }
+
+    fn put_row(&mut self, table: u64, kind: RowsKind, old: &[Value], new: &[Value]) -> Result<()> {
+        let Some(shaped) = self.tables.get(&table) else { return Ok(()) };
+        let (seconds, server_id) = (self.context.seconds, self.settings.server_id());
+        let before = shaped.values(old, &mut self.row.0);
+        let after = shaped.values(new, &mut self.row.1);
+        let image = match self.context.row_image {
+            RowImage::Full => shaped.whole.clone(),
+            wanted => shaped.image(wanted, before, after),
+        };
+        let fits = self.open.as_ref().is_some_and(|open| {
+            (open.table, open.kind) == (table, kind) && open.image == image
+        });
+        if !fits && let Some(open) = self.open.take() {
+            self.last_rows = Some(self.taken + open.start as u64);
+        }
+        if !self.mapped.contains(&table) {
+            let start = self.waiting.len();
+            self.waiting.extend_from_slice(&shaped.map);
+            self.waiting[start..start + 4].copy_from_slice(&seconds.to_le_bytes());
+            self.waiting[start + 5..start + 9].copy_from_slice(&server_id.to_le_bytes());
+            self.mapped.push(table);
+        }
+        let mut flags = rows::flags::SQL_FOREIGN_KEYS;
+        if !self.context.foreign_key_checks {
+            flags |= rows::flags::NO_FOREIGN_KEY_CHECKS;
+        }
+        let stamp = (seconds, server_id);
+        let mut writer =
+            RowsWriter::new(&shaped.layout, kind, &image, table, flags, stamp, EVENT_BYTES_MAX)
+                .resumed(self.open.as_ref().map(|open| open.start));
+        let start = self.waiting.len();
+        writer.push(before, after, &mut self.waiting);
+        if self.waiting.len() - start > MAX_ROW_BYTES {
+            return Err(err!(TOO_BIG_FOR_BINLOG));
+        }
+        self.dependencies.add(&shaped.table, before);
+        self.dependencies.add(&shaped.table, after);
+        let start = writer.open_event().unwrap_or(start);
+        self.open = Some(Open { table, kind, start, image });
+        self.needs_end = true;
+        Ok(())
+    }
+}
+
+/// An event's length has four bytes, and readers have limits of their own.
+const MAX_ROW_BYTES: usize = 1 << 30;
+
+impl Recorder for SessionRecorder {
+    fn begin_statement(&mut self, context: &StatementContext<'_>) {
+        self.end_statement();
+        self.context.set(context);
+    }
+
+    fn row(
+        &mut self,
+        table: &Arc<LoggedTable>,
+        old: Option<&[Value]>,
+        new: Option<&[Value]>,
+    ) -> Result<()> {
+        self.begin();
+        self.shape(table);
+        let kind = match (old, new) {
+            (None, _) => RowsKind::Insert,
+            (Some(_), Some(_)) => RowsKind::Update,
+            (Some(_), None) => RowsKind::Delete,
+        };
+        self.put_row(table.id, kind, old.unwrap_or_default(), new.unwrap_or_default())
+    }
+
+    fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]) {
+        self.finish();
+        self.context.set(context);
+        self.context.put_query(text, self.settings.server_id(), &mut self.waiting);
+        self.has_begun = false;
+    }
+
+    fn mark(&mut self) -> u64 {
+        self.close();
+        self.place()
+    }
+
+    fn undo_to(&mut self, mark: u64) -> Option<u64> {
+        self.open = None;
+        self.last_rows = self.last_rows.filter(|place| *place < mark);
+        // What described tables may be gone.
+        self.mapped.clear();
+        if mark == 0 {
+            self.has_begun = false;
+            self.needs_end = false;
+            self.dependencies.clear();
+        }
+        match mark.checked_sub(self.taken) {
+            Some(kept) => {
+                self.waiting.truncate(kept as usize);
+                None
+            }
+            None => {
+                self.waiting.clear();
+                self.taken = mark;
+                Some(mark)
+            }
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn take(&mut self, out: &mut Vec<u8>) {
+        self.close();
+        self.taken += self.waiting.len() as u64;
+        out.append(&mut self.waiting);
+    }
+
+    fn finish(&mut self) {
+        self.end_statement();
+        if self.has_begun {
+            let dependencies = &mut self.dependencies;
+            write_event(&mut self.waiting, DEPENDENCIES, 0, 0, 0, |out| dependencies.put(out));
+        }
+        self.dependencies.clear();
+        self.has_begun = false;
+    }
+
+    fn reset(&mut self) {
+        self.undo_to(0);
+        self.taken = 0;
+        self.waiting.clear();
+        self.mapped.clear();
+    }
+}

@@ -6,11 +6,83 @@ use std::fmt;
 /// Characters that a tag may have.
 const TAG_LENGTH_MAX: usize = 32;
 
+/// The identifier of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Uuid(pub [u8; 16]);
+
+/// One identifier: a source, a tag that may be empty, and a number above 0.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Gtid {
+    /// The server that the transaction began on.
+    pub uuid: Uuid,
+    /// Lower case; empty for none.
+    pub tag: Box<str>,
+    /// Its number.
+    pub number: i64,
+}
+
+type Ranges = Vec<(i64, i64)>;
+
 /// Transaction numbers of sources. Printed as the reference prints it: lower case, sorted, ranges merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GtidSet {
-    /// Ranges of numbers, ends included, in order and apart, by UUID and tag; the tag may be empty, no list is.
-    ranges: BTreeMap<(String, String), Vec<(i64, i64)>>,
+    /// Ranges of numbers, ends included, in order and apart, by source and tag; neither a map nor a list is empty.
+    sources: BTreeMap<Uuid, BTreeMap<Box<str>, Ranges>>,
+}
+
+impl Uuid {
+    /// Reads 32 hexadecimal digits with four dashes.
+    pub fn parse(text: &str) -> Option<Uuid> {
+        let bytes = text.as_bytes();
+        if bytes.len() != 36 || [8, 13, 18, 23].iter().any(|dash| bytes[*dash] != b'-') {
+            return None;
+        }
+        let mut uuid = [0; 16];
+        let mut digits = bytes.iter().filter(|byte| **byte != b'-');
+        for byte in &mut uuid {
+            let high = char::from(*digits.next()?).to_digit(16)?;
+            let low = char::from(*digits.next()?).to_digit(16)?;
+            *byte = (high << 4 | low) as u8;
+        }
+        digits.next().is_none().then_some(Uuid(uuid))
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Gtid {
+    /// Reads `uuid:number` or `uuid:tag:number`.
+    pub fn parse(text: &str) -> Option<Gtid> {
+        let (uuid, rest) = text.trim().split_once(':')?;
+        let (tag, last) = rest.rsplit_once(':').unwrap_or(("", rest));
+        if !tag.is_empty() && !is_tag(tag) {
+            return None;
+        }
+        let number = number(last).filter(|number| *number > 0)?;
+        let tag = tag.to_ascii_lowercase().into();
+        Some(Gtid { uuid: Uuid::parse(uuid.trim())?, tag, number })
+    }
+}
+
+impl fmt::Display for Gtid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.tag.is_empty() { "" } else { ":" };
+        write!(f, "{}{colon}{}:{}", self.uuid, self.tag, self.number)
+    }
 }
 
 impl GtidSet {
@@ -20,14 +92,14 @@ impl GtidSet {
         for group in text.split(',').map(str::trim).filter(|group| !group.is_empty()) {
             set.parse_group(group)?;
         }
-        set.ranges.values_mut().for_each(merge);
+        set.sources.values_mut().flat_map(BTreeMap::values_mut).for_each(merge);
         Some(set)
     }
 
     /// Adds `uuid:tag:range:range`, not merged.
     fn parse_group(&mut self, group: &str) -> Option<()> {
         let mut parts = group.split(':').map(str::trim);
-        let uuid = parts.next().filter(|uuid| is_uuid(uuid))?.to_ascii_lowercase();
+        let uuid = Uuid::parse(parts.next()?)?;
         let mut tag = String::new();
         for part in parts {
             if is_tag(part) {
@@ -37,16 +109,71 @@ impl GtidSet {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last) = (number(first).filter(|first| *first > 0)?, number(last)?);
             if first <= last {
-                let key = (uuid.clone(), tag.clone());
-                self.ranges.entry(key).or_default().push((first, last));
+                self.ranges_mut(uuid, &tag).push((first, last));
             }
         }
         Some(())
     }
 
+    fn ranges_mut(&mut self, uuid: Uuid, tag: &str) -> &mut Ranges {
+        let tags = self.sources.entry(uuid).or_default();
+        if !tags.contains_key(tag) {
+            tags.insert(tag.into(), Ranges::new());
+        }
+        tags.get_mut(tag).expect("it was just inserted")
+    }
+
+    fn ranges_of(&self, uuid: Uuid, tag: &str) -> &[(i64, i64)] {
+        self.sources.get(&uuid).and_then(|tags| tags.get(tag)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The ranges of numbers, ends included, by source and tag, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Uuid, &str, &[(i64, i64)])> {
+        let tags = self.sources.iter().flat_map(|(uuid, tags)| tags.iter().map(|tag| (*uuid, tag)));
+        tags.map(|(uuid, (tag, ranges))| (uuid, &**tag, ranges.as_slice()))
+    }
+
     /// Whether it has no transactions.
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.sources.is_empty()
+    }
+
+    /// Whether the transaction is in it.
+    pub fn contains(&self, uuid: Uuid, tag: &str, number: i64) -> bool {
+        let ranges = self.ranges_of(uuid, tag);
+        let at = ranges.partition_point(|range| range.1 < number);
+        ranges.get(at).is_some_and(|range| range.0 <= number)
+    }
+
+    /// Adds a transaction; nothing for a number below 1. The next one of a source costs no allocation.
+    pub fn add(&mut self, uuid: Uuid, tag: &str, number: i64) {
+        self.add_range(uuid, tag, number, number);
+    }
+
+    /// Adds the transactions `first` to `last`.
+    pub fn add_range(&mut self, uuid: Uuid, tag: &str, first: i64, last: i64) {
+        if first < 1 || first > last {
+            return;
+        }
+        let ranges = self.ranges_mut(uuid, tag);
+        match ranges.last_mut() {
+            Some(open) if first >= open.0 && first <= open.1.saturating_add(1) => {
+                open.1 = open.1.max(last);
+            }
+            Some(open) if first < open.0 => {
+                ranges.push((first, last));
+                merge(ranges);
+            }
+            Some(_) | None => ranges.push((first, last)),
+        }
+    }
+
+    /// The least number of a source that is not in the set.
+    pub fn next_free(&self, uuid: Uuid, tag: &str) -> i64 {
+        match self.ranges_of(uuid, tag).first() {
+            Some((1, last)) => last.saturating_add(1),
+            Some(_) | None => 1,
+        }
     }
 
     /// Whether all its transactions are in `other`.
@@ -54,15 +181,20 @@ impl GtidSet {
         self.subtract(other).is_empty()
     }
 
+    /// Adds all transactions of another set.
+    pub fn add_all(&mut self, other: &GtidSet) {
+        for (uuid, tag, ranges) in other.iter() {
+            let all = self.ranges_mut(uuid, tag);
+            all.extend_from_slice(ranges);
+            merge(all);
+        }
+    }
+
     /// The transactions of either set.
     #[must_use]
     pub fn union(&self, other: &GtidSet) -> GtidSet {
         let mut union = self.clone();
-        for (key, ranges) in &other.ranges {
-            let all = union.ranges.entry(key.clone()).or_default();
-            all.extend_from_slice(ranges);
-            merge(all);
-        }
+        union.add_all(other);
         union
     }
 
@@ -70,8 +202,8 @@ impl GtidSet {
     #[must_use]
     pub fn subtract(&self, other: &GtidSet) -> GtidSet {
         let mut rest = GtidSet::default();
-        for (key, ranges) in &self.ranges {
-            let removed = other.ranges.get(key).map_or(&[][..], Vec::as_slice);
+        for (uuid, tag, ranges) in self.iter() {
+            let removed = other.ranges_of(uuid, tag);
             let mut kept = Vec::new();
             for &(mut first, last) in ranges {
                 for &(start, end) in removed {
@@ -88,7 +220,7 @@ impl GtidSet {
                 }
             }
             if !kept.is_empty() {
-                rest.ranges.insert(key.clone(), kept);
+                *rest.ranges_mut(uuid, tag) = kept;
             }
         }
         rest
@@ -97,34 +229,23 @@ impl GtidSet {
 
 impl fmt::Display for GtidSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut last_uuid = "";
-        for ((uuid, tag), ranges) in &self.ranges {
-            if uuid != last_uuid {
-                let separator = if last_uuid.is_empty() { "" } else { ",\n" };
-                write!(f, "{separator}{uuid}")?;
-                last_uuid = uuid;
-            }
-            if !tag.is_empty() {
-                write!(f, ":{tag}")?;
-            }
-            for (first, last) in ranges {
-                write!(f, ":{first}")?;
-                if first != last {
-                    write!(f, "-{last}")?;
+        for (index, (uuid, tags)) in self.sources.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ",\n" };
+            write!(f, "{separator}{uuid}")?;
+            for (tag, ranges) in tags {
+                if !tag.is_empty() {
+                    write!(f, ":{tag}")?;
+                }
+                for (first, last) in ranges {
+                    write!(f, ":{first}")?;
+                    if first != last {
+                        write!(f, "-{last}")?;
+                    }
                 }
             }
         }
         Ok(())
     }
-}
-
-fn is_uuid(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() == 36
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => *byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
 }
 
 fn is_tag(text: &str) -> bool {

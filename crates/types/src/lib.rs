@@ -38,7 +38,7 @@ pub use function::{
     AggregateRef, AggregateRole, DatetimeText, FunctionRef, FunctionRole, FunctionTraits, Growth,
     OperatorCall, PartitionQuestion, PartitionUse, RunsStatements, TextSource, Threads, Volatility,
 };
-pub use gtid::GtidSet;
+pub use gtid::{Gtid, GtidSet, Uuid};
 pub use json::{JsonPath, JsonRef, JsonValue};
 pub use record::RecordLayout;
 pub use sql_mode::SqlMode;

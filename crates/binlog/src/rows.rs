@@ -22,6 +22,9 @@ pub mod flags {
     pub const SQL_FOREIGN_KEYS: u16 = 0x10;
 }
 
+/// Place of the flags in an event with its header; they have two bytes.
+pub const FLAGS_OFFSET: usize = 19 + 6;
+
 /// Bytes of an event's header and of what comes before the number of columns.
 const HEADER_BYTES: usize = 19 + 10;
 
@@ -48,7 +51,7 @@ impl RowsKind {
 }
 
 /// Columns that images have, by position; `None` for all.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     /// Of rows before the change.
     pub before: Option<Box<[bool]>>,
@@ -97,6 +100,12 @@ impl<'a> RowsWriter<'a> {
         }
     }
 
+    /// Goes on with an event that another writer for the same rows left open.
+    #[must_use]
+    pub fn resumed(self, open: Option<usize>) -> RowsWriter<'a> {
+        RowsWriter { open, ..self }
+    }
+
     /// Appends a row: its values in order of the columns, before and after the change; what the kind has not is not read. All rows of
     /// an open event are in the same buffer.
     pub fn push(&mut self, before: &[Value], after: &[Value], out: &mut Vec<u8>) {
@@ -122,7 +131,7 @@ impl<'a> RowsWriter<'a> {
     /// Ends the open event; the next row begins another one. `ends_statement` marks it as the statement's last.
     pub fn finish(&mut self, ends_statement: bool, out: &mut [u8]) {
         let Some(start) = self.open.take() else { return };
-        if ends_statement && let Some(low) = out.get_mut(start + 19 + 6) {
+        if ends_statement && let Some(low) = out.get_mut(start + FLAGS_OFFSET) {
             *low |= flags::STATEMENT_ENDS as u8;
         }
     }
@@ -158,6 +167,19 @@ impl<'a> RowsWriter<'a> {
             put_image(self.layout, self.image.after.as_deref(), after, out);
         }
     }
+}
+
+/// The table of an event that has no rows and only ends a statement.
+const NO_TABLE: u64 = 0x00ff_ffff;
+
+/// Appends an event without rows that ends a statement.
+pub fn write_statement_end(out: &mut Vec<u8>, timestamp: u32, server_id: u32) {
+    crate::event::write_event(out, EventKind::WRITE_ROWS, timestamp, server_id, 0, |out| {
+        put_uint(NO_TABLE, 6, out);
+        out.extend_from_slice(&flags::STATEMENT_ENDS.to_le_bytes());
+        out.extend_from_slice(&2u16.to_le_bytes());
+        put_lenenc(0, out);
+    });
 }
 
 /// A bit for each column; the bits after the last one are set when all are.

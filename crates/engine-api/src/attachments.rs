@@ -42,6 +42,9 @@ pub trait AttachmentReader: Send {
     /// I/O.
     fn confirm(&mut self) -> EngineResult<()>;
 
+    /// Ends a `wait` from another thread.
+    fn waker(&self) -> Box<dyn Fn() + Send + Sync>;
+
     /// Waits until there may be another commit with an attachment, or for so long.
     fn wait(&mut self, at_most: Duration);
 }

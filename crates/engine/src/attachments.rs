@@ -31,7 +31,7 @@ pub(crate) struct Attachments {
     /// Keeps the log for the reader.
     pin: Mutex<Option<LogPin>>,
     /// The segment from which the reader goes on; none if there is none yet.
-    segment: Option<u64>,
+    segment: Mutex<Option<u64>>,
     has_reader: AtomicBool,
     bed: Arc<Bed>,
 }
@@ -55,7 +55,11 @@ impl Bed {
 impl Attachments {
     /// For a log that is pinned from `segment` on.
     pub fn new(pin: Option<LogPin>, segment: Option<u64>) -> Attachments {
-        Attachments { pin: Mutex::new(pin), segment, ..Attachments::default() }
+        Attachments {
+            pin: Mutex::new(pin),
+            segment: Mutex::new(segment),
+            ..Attachments::default()
+        }
     }
 }
 
@@ -181,7 +185,7 @@ pub(crate) fn reader(
         let (log, disk) = (log.clone(), shared.disk.clone());
         txn::AttachmentReader::new(log, disk, shared.config.log.block_bytes, start)
     };
-    let kept = own.segment.zip(after).map(open);
+    let kept = own.segment.lock().zip(after).map(open);
     let (reader, has_gap) = match kept {
         Some(Ok(reader)) => (reader, false),
         Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(error)),
@@ -232,9 +236,15 @@ impl AttachmentReader for Reader {
                 Some(pin) => pin.advance(segment),
                 None => *pin = Some(self.shared.system.log.pin(segment)),
             }
+            *self.shared.attachments.segment.lock() = Some(segment);
             self.confirmed = segment;
         }
         Ok(())
+    }
+
+    fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
+        let bed = self.shared.attachments.bed.clone();
+        Box::new(move || bed.wake())
     }
 
     fn wait(&mut self, at_most: Duration) {

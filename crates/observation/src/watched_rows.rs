@@ -38,7 +38,7 @@ const LOGGED_TABLES_MAX: usize = 64;
 const RECORDED_BYTES_MAX: usize = 1 << 20;
 
 /// What the binary log says of a table.
-fn describe(table: &Table) -> LoggedTable {
+fn describe(table: &Table, snapshot: &CatalogSnapshot) -> LoggedTable {
     let is_shown = |column: &&catalog::Column| {
         !column.generated.as_ref().is_some_and(|generated| generated.hidden)
     };
@@ -55,7 +55,17 @@ fn describe(table: &Table) -> LoggedTable {
         let place = shown.iter().position(|(column, _)| *column == part.column)?;
         Some((place, part.prefix_length))
     });
+    let has_one_unique_key = table.indexes.iter().filter(|index| index.unique).count() == 1;
+    let is_plain = |part: &catalog::IndexPart| {
+        part.prefix_length.is_none() && !table.columns[part.column].ty.is_text()
+    };
+    let is_independent = !parts.is_empty()
+        && has_one_unique_key
+        && parts.iter().all(is_plain)
+        && table.foreign_keys.is_empty()
+        && snapshot.children_of(&table.schema, &table.name).next().is_none();
     LoggedTable {
+        is_independent,
         id: table.id.0,
         schema: table.schema.clone(),
         name: table.name.clone(),
@@ -127,7 +137,7 @@ impl RowWatcher {
         if self.logged.len() >= LOGGED_TABLES_MAX {
             self.logged.clear();
         }
-        let made = Arc::new(describe(table));
+        let made = Arc::new(describe(table, &self.snapshot));
         self.logged.insert(table.id, (table.clone(), made.clone()));
         made
     }

@@ -37,6 +37,9 @@ pub struct LoggedTable {
     pub columns: Vec<LoggedColumn>,
     /// Columns of the primary key, by place among these, with the length of a prefix.
     pub primary_key: Vec<(usize, Option<u32>)>,
+    /// Changes of rows with different primary keys can be repeated in any order: there is no other unique key, no foreign key from or to the
+    /// table, and no key that a collation calls equal to another.
+    pub is_independent: bool,
 }
 
 /// What a reader must know of the session to repeat a statement.
@@ -110,15 +113,6 @@ pub trait Recorder: Send {
     fn reset(&mut self);
 }
 
-/// A file of the binary log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BinaryLogFile {
-    /// Its name.
-    pub name: String,
-    /// Bytes that readers may see.
-    pub size_bytes: u64,
-}
-
 /// Where the log is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BinaryLogStatus {
@@ -130,21 +124,6 @@ pub struct BinaryLogStatus {
     pub executed: String,
     /// Those of them that are no longer in the log.
     pub purged: String,
-}
-
-/// An event, as SHOW BINLOG EVENTS describes it.
-#[derive(Clone, Debug)]
-pub struct BinaryLogEvent {
-    /// Where it begins.
-    pub position: u64,
-    /// What it is.
-    pub kind: String,
-    /// Who wrote it.
-    pub server_id: u32,
-    /// Where it ends.
-    pub end: u64,
-    /// What it says.
-    pub info: String,
 }
 
 /// Which files go.
@@ -214,23 +193,11 @@ pub trait BinaryLog: Send + Sync {
     fn is_active(&self) -> bool;
     /// A recorder for a session.
     fn recorder(&self) -> Box<dyn Recorder>;
-    /// The files, oldest first.
-    fn files(&self) -> Vec<BinaryLogFile>;
     /// Where the log is, with everything that has committed.
     ///
     /// # Errors
     /// The log cannot be read.
     fn status(&self) -> Result<BinaryLogStatus>;
-    /// The events of a file from a place on; of the first file when it has no name.
-    ///
-    /// # Errors
-    /// 1220 for a wrong file or place; what `each` returns.
-    fn events(
-        &self,
-        file: Option<&str>,
-        from: Option<u64>,
-        each: &mut dyn FnMut(&str, BinaryLogEvent) -> Result<bool>,
-    ) -> Result<()>;
     /// Begins a new file.
     ///
     /// # Errors
@@ -265,8 +232,6 @@ pub trait BinaryLog: Send + Sync {
     fn register(&self, replica: RegisteredReplica);
     /// A connection has ended.
     fn unregister(&self, connection_id: u64);
-    /// The readers that have announced themselves.
-    fn replicas(&self) -> Vec<RegisteredReplica>;
     /// Sends events until the reader goes or `cancel` fires.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use errors::{Error, Result, bail};
 use types::Value;
 
 use crate::authentication::{AccountSecret, Authenticator};
+use crate::binary_log::{DumpRequest, DumpSink, RegisteredReplica};
 use crate::http::{ConsolePage, HttpRoutes};
 use crate::information::{InfoColumn, ProcessView};
 use crate::result::{ColumnMeta, OkInfo, ResultSink};
@@ -282,6 +283,20 @@ pub trait SessionHandle: Send {
     /// something is open in it, one of its variables has changed, or so has an account, a definition or a global variable.
     fn renew(&mut self) -> bool {
         false
+    }
+    /// COM_REGISTER_REPLICA.
+    ///
+    /// # Errors
+    /// 1227.
+    fn register_replica(&mut self, _replica: RegisteredReplica) -> Result<OkInfo> {
+        bail!(UNKNOWN_COM_ERROR)
+    }
+    /// COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID: sends the binary log until the reader goes.
+    ///
+    /// # Errors
+    /// 1227, 1236; to be sent to the reader.
+    fn dump_binary_log(&mut self, _request: DumpRequest, _sink: &mut dyn DumpSink) -> Result<()> {
+        bail!(UNKNOWN_COM_ERROR)
     }
     /// COM_SET_OPTION: multi statements on or off.
     fn set_multi_statements(&mut self, on: bool);

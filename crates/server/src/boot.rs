@@ -194,6 +194,7 @@ fn open_engines(
         },
         open_up_to_log_damage: options.open_up_to_log_damage,
         doublewrite: options.doublewrite,
+        log_bin: options.log_bin,
         io_uring: options.io_uring,
         io_times: directory.io_times.clone(),
     };
@@ -311,6 +312,14 @@ fn open_server(
     ];
     for (name, value) in facts {
         server.set_fact(name, &value)?;
+    }
+    if engines.default.keeps_attachments() {
+        let base = directory.path.join(binary_log::DIRECTORY).join(binary_log::BASE);
+        let base = base.display().to_string();
+        server.set_fact("log_bin_basename", &base)?;
+        server.set_fact("log_bin_index", &format!("{base}.index"))?;
+        server.set_fact("gtid_mode", "ON")?;
+        server.set_fact("enforce_gtid_consistency", "ON")?;
     }
     Ok(server)
 }

@@ -40,6 +40,8 @@ pub(crate) struct StorageOptions {
     pub(crate) open_up_to_log_damage: bool,
     /// Pages are written twice, so that torn ones can be restored.
     pub(crate) doublewrite: bool,
+    /// The engine's log is kept for the binary log.
+    pub(crate) log_bin: bool,
     /// Writes many pages in one call.
     pub(crate) io_uring: bool,
     pub(crate) io_times: Arc<IoTimes>,
@@ -77,6 +79,7 @@ impl Engines {
             archive,
             open_up_to_log_damage,
             doublewrite: options.doublewrite,
+            keeps_attachments: options.log_bin,
             ..EngineConfig::default()
         };
         let way = DiskOptions { sync: policy, uses_io_uring: options.io_uring };

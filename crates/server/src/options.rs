@@ -41,6 +41,7 @@ Usage: squalld [--NAME=VALUE]...
   --plugin-add=NAME        load a plugin that is off unless asked for; may be given several times
   --plugin-remove=NAME     do not load a plugin
   --skip-ssl               no TLS
+  --log-bin                write the binary log, for replicas (off)
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
   --restore-from=DIR       create the data directory from a backup, then exit
   --restore-archive=DIR    with the log that --log-archive-directory collected
@@ -88,6 +89,8 @@ pub(crate) struct Options {
     /// Writes many pages in one call.
     pub(crate) io_uring: bool,
     pub(crate) tls_disabled: bool,
+    /// Changes go to the binary log.
+    pub(crate) log_bin: bool,
     /// Where the log is archived.
     pub(crate) log_archive: Option<PathBuf>,
     /// Creates the data directory from a backup.
@@ -269,6 +272,13 @@ impl Options {
             let shown = if doublewrite { "ON" } else { "OFF" };
             variables.push(("innodb_doublewrite".to_owned(), shown.to_owned()));
         }
+        // A base name turns the log on too; the name is always the same.
+        let log_bin = last("log_bin").is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false"))
+            && !is_on(last("skip_log_bin"))
+            && !is_on(last("disable_log_bin"));
+        if log_bin {
+            variables.push(("log_bin".to_owned(), "ON".to_owned()));
+        }
         let verbosity = last("log_error_verbosity")
             .and_then(|text| text.parse().ok())
             .unwrap_or(VERBOSITY_DEFAULT);
@@ -292,6 +302,7 @@ impl Options {
             pool_bytes,
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
             tls_files,
+            log_bin,
             log_archive: last("log_archive_directory")
                 .filter(|path| !path.is_empty())
                 .map(PathBuf::from),
@@ -336,7 +347,10 @@ fn plugin_choices(given: &[(String, String)]) -> Vec<PluginChoice> {
 }
 
 /// Options that are not system variables.
-const OWN: [&str; 17] = [
+const OWN: [&str; 20] = [
+    "log_bin",
+    "skip_log_bin",
+    "disable_log_bin",
     PLUGIN_ADD,
     PLUGIN_REMOVE,
     "restore_from",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use binary_log::BinaryLogPlugin;
 use error_log::{ErrorLog, ErrorLogPlugin};
 use plugin_api::Plugin;
 use sys::io_times::IoTimes;
@@ -35,6 +36,7 @@ pub(crate) fn known(
         Box::new(profile::Profile),
         Box::new(audit::Audit),
         Box::new(syslog::Syslog),
+        Box::new(BinaryLogPlugin::new(engines.default.clone(), io_times.clone())),
         Box::new(change_log::ChangeLogPlugin),
         Box::new(user_locks::UserLocks),
         Box::new(sys_schema::SysSchema),

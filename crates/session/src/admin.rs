@@ -10,6 +10,7 @@ use syntax::Statement;
 use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
 use types::{CollationId, DataType, Value};
 
+use crate::binary_log;
 use crate::program_host::ProgramSession;
 use crate::rewritten::{information, plan_rewritten};
 use crate::session::Session;
@@ -88,10 +89,13 @@ pub(crate) fn run_flush(
             }
             FlushItem::ErrorLogs
             | FlushItem::GeneralLogs
-            | FlushItem::Logs
             | FlushItem::SlowLogs => session.server.reopen_logs()?,
-            FlushItem::BinaryLogs
-            | FlushItem::EngineLogs
+            FlushItem::Logs => {
+                session.server.reopen_logs()?;
+                binary_log::rotate(session)?;
+            }
+            FlushItem::BinaryLogs => binary_log::rotate(session)?,
+            FlushItem::EngineLogs
             | FlushItem::OptimizerCosts
             | FlushItem::RelayLogs { .. } => {}
             FlushItem::UserResources => session.server.logins.usages.reset(),

@@ -7,6 +7,7 @@ mod account_statements;
 mod admin;
 mod analyze;
 mod backup;
+mod binary_log;
 mod cached;
 mod data_files;
 mod ddl;

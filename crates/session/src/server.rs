@@ -279,7 +279,24 @@ impl Server {
 
     /// A global value, those that are facts of the running server included.
     pub(crate) fn global_value(&self, id: VariableId) -> Value {
+        if self.hooks.logs_commits()
+            && let Some(value) = self.value_of_binary_log(id)
+        {
+            return value;
+        }
         self.globals.get(id)
+    }
+
+    /// A global value that the binary log knows.
+    #[cold]
+    fn value_of_binary_log(&self, id: VariableId) -> Option<Value> {
+        let name = self.globals.definitions.get(id).name;
+        if !matches!(name, "gtid_executed" | "gtid_purged") {
+            return None;
+        }
+        let status = self.registry().binary_log()?.status().ok()?;
+        let set = if name == "gtid_executed" { status.executed } else { status.purged };
+        Some(Value::text(&set))
     }
 
     /// The known plugins, and what those contribute that are loaded now.

@@ -499,6 +499,10 @@ impl Session {
                 }
                 CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
             },
+            Statement::PurgeBinaryLogs { to, before } => {
+                binary_log::purge(self, to.as_deref(), before.as_deref(), running, sink)
+            }
+            Statement::Reset(items) => binary_log::reset(self, items, sink),
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),

@@ -166,12 +166,12 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::Flush(_) => commits(Counter::FLUSH),
         Statement::ResetPersist { .. } => counted(Counter::RESET),
         Statement::Plugin(plugin) => commits(counter_of_plugin(plugin)),
+        Statement::Reset(_) => commits(Counter::RESET),
         Statement::Shutdown => counted(Counter::SHUTDOWN),
-        Statement::Backup { .. } | Statement::Clone(_) | Statement::KeyCache(_) => PLAIN,
+        Statement::PurgeBinaryLogs { .. }
+        | Statement::Backup { .. }
+        | Statement::Clone(_) | Statement::KeyCache(_) => PLAIN,
         // Statements that are not supported.
-        Statement::Reset(_) => {
-            StatementKind { counter: Some(Counter::RESET), ..unsupported("RESET") }
-        }
         Statement::Handler(_) => unsupported("HANDLER"),
         Statement::ImportTable(_) => unsupported("IMPORT TABLE"),
         Statement::CreateSequence(_) => unsupported("CREATE SEQUENCE"),
@@ -187,7 +187,6 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::ResourceGroup(_) | Statement::SetResourceGroup { .. } => {
             unsupported("RESOURCE GROUP")
         }
-        Statement::PurgeBinaryLogs { .. } => unsupported("PURGE BINARY LOGS"),
         Statement::Binlog(_) => unsupported("BINLOG"),
         Statement::Restart => unsupported("RESTART"),
         Statement::AlterInstance(_) => unsupported("ALTER INSTANCE"),

@@ -41,6 +41,12 @@ pub enum Command<'a> {
     StmtFetch { statement_id: u32, rows: u32 },
     /// COM_RESET_CONNECTION.
     ResetConnection,
+    /// COM_BINLOG_DUMP.
+    BinlogDump { position: u64, flags: u16, server_id: u32, file: &'a [u8] },
+    /// COM_BINLOG_DUMP_GTID.
+    BinlogDumpGtid { position: u64, flags: u16, server_id: u32, file: &'a [u8], gtids: &'a [u8] },
+    /// COM_REGISTER_REPLICA.
+    RegisterReplica { server_id: u32, host: &'a [u8], user: &'a [u8], port: u16 },
     /// Anything else: answered with 1047.
     Unknown(u8),
 }
@@ -92,6 +98,30 @@ impl<'a> Command<'a> {
                 Command::StmtFetch { statement_id: reader.u32()?, rows: reader.u32()? }
             }
             CommandCode::ResetConnection => Command::ResetConnection,
+            CommandCode::BinlogDump => {
+                let position = u64::from(reader.u32()?);
+                let (flags, server_id) = (reader.u16()?, reader.u32()?);
+                let file = trim_nul(reader.rest());
+                Command::BinlogDump { position, flags, server_id, file }
+            }
+            CommandCode::BinlogDumpGtid => {
+                let (flags, server_id) = (reader.u16()?, reader.u32()?);
+                let length = reader.u32()? as usize;
+                let file = trim_nul(reader.bytes(length)?);
+                let position = reader.u64()?;
+                let length = reader.u32()? as usize;
+                let gtids = reader.bytes(length)?;
+                Command::BinlogDumpGtid { position, flags, server_id, file, gtids }
+            }
+            CommandCode::RegisterReplica => {
+                let server_id = reader.u32()?;
+                let mut text = || {
+                    let length = usize::from(reader.u8()?);
+                    reader.bytes(length)
+                };
+                let (host, user, _password) = (text()?, text()?, text()?);
+                Command::RegisterReplica { server_id, host, user, port: reader.u16()? }
+            }
             CommandCode::Sleep
             | CommandCode::CreateDb
             | CommandCode::DropDb
@@ -101,12 +131,9 @@ impl<'a> Command<'a> {
             | CommandCode::Connect
             | CommandCode::Time
             | CommandCode::DelayedInsert
-            | CommandCode::BinlogDump
             | CommandCode::TableDump
             | CommandCode::ConnectOut
-            | CommandCode::RegisterReplica
             | CommandCode::Daemon
-            | CommandCode::BinlogDumpGtid
             | CommandCode::Clone => Command::Unknown(number),
         })
     }

@@ -35,8 +35,11 @@ impl Dependencies {
         let mut number = stdx::hash_bytes(table.id, b"");
         for (column, _) in &table.primary_key {
             // Texts that a collation calls equal differ here: their tables are not independent.
-            let text = row.get(*column).map(|value| format!("{value:?}")).unwrap_or_default();
-            number = stdx::hash_bytes(number, text.as_bytes());
+            number = match row.get(*column) {
+                Some(Value::Int(value)) => stdx::mix(number ^ *value as u64),
+                Some(Value::UInt(value)) => stdx::mix(number ^ *value),
+                other => stdx::hash_bytes(number, format!("{other:?}").as_bytes()),
+            };
         }
         if self.keys.last() != Some(&number) {
             self.keys.push(number);

@@ -13,7 +13,7 @@ use binlog::{
 };
 use errors::{Result, err};
 use plugin_api::{LoggedTable, Recorder, RowImage, StatementContext};
-use types::Value;
+use types::{TypeKind, Value};
 
 use crate::core::Settings;
 use crate::dependencies::{Dependencies, DEPENDENCIES};
@@ -89,7 +89,7 @@ impl Shaped {
         let changes = |at: usize| old.get(at) != new.get(at);
         let is_large = |at: usize| {
             let ty = &self.table.columns[at].ty;
-            ty.is_blob_or_text() || matches!(ty.kind, types::TypeKind::Json | types::TypeKind::Geometry)
+            ty.is_blob() || matches!(ty.kind, TypeKind::Json | TypeKind::Geometry)
         };
         let all = 0..self.table.columns.len();
         let before = all.clone().map(|at| match wanted {
@@ -302,7 +302,7 @@ impl SessionRecorder {
         let start = self.waiting.len();
         writer.push(before, after, &mut self.waiting);
         if self.waiting.len() - start > MAX_ROW_BYTES {
-            return Err(err!(TOO_BIG_FOR_BINLOG));
+            return Err(err!(BINLOG_LOGGING_IMPOSSIBLE, "the row is too large"));
         }
         self.dependencies.add(&shaped.table, before);
         self.dependencies.add(&shaped.table, after);

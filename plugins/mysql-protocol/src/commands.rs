@@ -14,6 +14,8 @@ use crate::sink::{RowFormat, Sink, TextEncoding, encode_column, put_end, put_ok,
 
 /// A client may send long data for statements that do not exist; at most this many are remembered.
 const BOUND_STATEMENTS_MAX: usize = 1 << 16;
+/// Flag of COM_BINLOG_DUMP: end where the log ends.
+const DUMP_NON_BLOCKING: u16 = 1;
 /// COM_SET_OPTION: multi statements on.
 const OPTION_MULTI_STATEMENTS_ON: u16 = 0;
 /// COM_SET_OPTION: multi statements off.
@@ -55,6 +57,12 @@ impl Connection {
             }
             Command::StmtExecute(body) => self.execute(body, scratch),
             Command::StmtFetch { statement_id, rows } => self.fetch(statement_id, rows, scratch),
+            Command::BinlogDump { position, flags, server_id, file } => {
+                self.dump((position, flags, server_id, file), None, scratch);
+            }
+            Command::BinlogDumpGtid { position, flags, server_id, file, gtids } => {
+                self.dump((position, flags, server_id, file), Some(gtids), scratch);
+            }
             other => self.answer(&other, scratch),
         }
     }
@@ -193,6 +201,31 @@ impl Connection {
         Ok((id, head.flags, attributes.collect(), count))
     }
 
+    /// Sends the binary log: it ends when the reader goes, or has it all and wanted no more.
+    fn dump(
+        &mut self,
+        (position, flags, server_id, file): (u64, u16, u32, &[u8]),
+        gtids: Option<&[u8]>,
+        scratch: &mut Scratch,
+    ) {
+        let request = DumpRequest {
+            server_id,
+            is_short: flags & DUMP_NON_BLOCKING != 0,
+            file: String::from_utf8_lossy(file).into_owned(),
+            position,
+            gtids: gtids.map(<[u8]>::to_vec),
+            connection_id: self.id,
+            ..DumpRequest::default()
+        };
+        self.stream(RowFormat::Text, false, scratch, |session, sink, _| {
+            match session.dump_binary_log(request, sink) {
+                Ok(()) => sink.end_of_events(),
+                Err(error) => sink.error(&error)?,
+            }
+            Ok(CommandOutcome::Continue)
+        });
+    }
+
     fn fetch(&mut self, statement_id: u32, rows: u32, scratch: &mut Scratch) {
         let cursor = self.statements.get(&statement_id).map(|bound| bound.cursor.clone());
         scratch.types = cursor.unwrap_or_default();
@@ -280,11 +313,25 @@ impl Connection {
                 }
                 return Ok(End::Silent);
             }
+            Command::RegisterReplica { server_id, host, user, port } => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let replica = RegisteredReplica {
+                    server_id: *server_id,
+                    host: text(host),
+                    user: text(user),
+                    port: *port,
+                    connection_id: self.id,
+                    ..RegisteredReplica::default()
+                };
+                put_ok(out, &session.register_replica(replica)?, caps, sequence);
+            }
             Command::Unknown(_) => return Err(err!(UNKNOWN_COM_ERROR)),
             // Handled before.
             Command::Quit
             | Command::Query(_)
             | Command::ChangeUser(_)
+            | Command::BinlogDump { .. }
+            | Command::BinlogDumpGtid { .. }
             | Command::StmtExecute(_)
             | Command::StmtFetch { .. } => return Ok(End::Silent),
         }

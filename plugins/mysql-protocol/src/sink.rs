@@ -11,7 +11,7 @@ use charset::{Charset, CollationId};
 use engine_api::CommitHandle;
 use errors::{Error, ErrorCode, Result, err};
 use plugin_api::{
-    ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState, StateChange,
+    ColumnMeta, Computed, DumpSink, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState, StateChange,
 };
 use sys::blocking::blocking;
 use types::{DataType, TypeKind};
@@ -230,6 +230,30 @@ impl Sink<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Sink<'_> {
+    /// The reader of the binary log has all of it.
+    pub(crate) fn end_of_events(&mut self) {
+        let start = begin_packet(self.out);
+        Eof { warnings: 0, status: StatusFlags::default() }.encode(self.out);
+        finish_packet(self.out, start, self.sequence);
+    }
+}
+
+impl DumpSink for Sink<'_> {
+    fn event(&mut self, event: &[u8]) -> Result<()> {
+        const EVENT_FOLLOWS: u8 = 0;
+        let start = begin_packet(self.out);
+        self.out.push(EVENT_FOLLOWS);
+        self.out.extend_from_slice(event);
+        finish_packet(self.out, start, self.sequence);
+        self.flush_if_large()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Sink::flush(self)
     }
 }
 

@@ -158,10 +158,13 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::Profiles => server::profiles(),
         ShowKind::Profile { types, query, limit } => server::profile(types, *query, limit.as_ref()),
         ShowKind::BinaryLogStatus => server::binary_log_status(),
-        ShowKind::BinaryLogs => return Err(err!(NO_BINARY_LOGGING)),
+        ShowKind::BinaryLogs if !logs_changes(scope) => return Err(err!(NO_BINARY_LOGGING)),
+        ShowKind::BinaryLogs => server::binary_logs(),
         ShowKind::Replicas => server::replicas(),
         ShowKind::ReplicaStatus { .. } => server::replica_status(),
-        ShowKind::BinlogEvents { .. } => server::binlog_events(),
+        ShowKind::BinlogEvents { log, from, limit, .. } => {
+            server::binlog_events(log.as_deref(), *from, limit.as_ref())
+        }
         // These need more than a SELECT, or show objects that do not exist yet: the session answers.
         ShowKind::CreateFunction(_)
         | ShowKind::CreateLibrary(_)

@@ -186,37 +186,52 @@ pub fn profile(types: &[Box<str>], query: Option<u64>, limit: Option<&Limit>) ->
         .limited(limit)
 }
 
-/// SHOW BINARY LOG STATUS: empty, because the server has no binary log.
+/// SHOW BINARY LOG STATUS: empty without a binary log.
 pub fn binary_log_status() -> Select {
-    Select::empty(&[
-        ("File", "''"),
-        ("Position", "0"),
-        ("Binlog_Do_DB", "''"),
-        ("Binlog_Ignore_DB", "''"),
-        ("Executed_Gtid_Set", "''"),
+    Select::from("data_dictionary.BINARY_LOG_STATUS").items(&[
+        ("LOG_NAME", "File"),
+        ("POSITION", "Position"),
+        ("''", "Binlog_Do_DB"),
+        ("''", "Binlog_Ignore_DB"),
+        ("EXECUTED_GTID_SET", "Executed_Gtid_Set"),
     ])
 }
 
-/// SHOW BINLOG EVENTS.
-pub fn binlog_events() -> Select {
-    Select::empty(&[
-        ("Log_name", "''"),
-        ("Pos", "0"),
-        ("Event_type", "''"),
-        ("Server_id", "0"),
-        ("End_log_pos", "0"),
-        ("Info", "''"),
+/// SHOW BINARY LOGS.
+pub fn binary_logs() -> Select {
+    Select::from("data_dictionary.BINARY_LOGS").items(&[
+        ("LOG_NAME", "Log_name"),
+        ("FILE_SIZE", "File_size"),
+        ("ENCRYPTED", "Encrypted"),
     ])
+}
+
+/// SHOW BINLOG EVENTS: of the first file when none is named.
+pub fn binlog_events(log: Option<&str>, from: Option<u64>, limit: Option<&Limit>) -> Select {
+    let first = "(SELECT MIN(LOG_NAME) FROM data_dictionary.BINARY_LOGS)";
+    let file = log.map_or_else(|| first.to_owned(), literal);
+    let from = from.map_or_else(String::new, |from| format!(" AND POS >= {from}"));
+    Select::from("data_dictionary.BINARY_LOG_EVENTS")
+        .items(&[
+            ("LOG_NAME", "Log_name"),
+            ("POS", "Pos"),
+            ("EVENT_TYPE", "Event_type"),
+            ("SERVER_ID", "Server_id"),
+            ("END_LOG_POS", "End_log_pos"),
+            ("INFO", "Info"),
+        ])
+        .only(format!("LOG_NAME = {file}{from}"))
+        .limited(limit)
 }
 
 /// SHOW REPLICAS.
 pub fn replicas() -> Select {
-    Select::empty(&[
-        ("Server_Id", "0"),
-        ("Host", "''"),
-        ("Port", "0"),
-        ("Source_Id", "0"),
-        ("Replica_UUID", "''"),
+    Select::from("data_dictionary.BINARY_LOG_READERS").items(&[
+        ("SERVER_ID", "Server_Id"),
+        ("HOST", "Host"),
+        ("PORT", "Port"),
+        ("SOURCE_ID", "Source_Id"),
+        ("REPLICA_UUID", "Replica_UUID"),
     ])
 }
 

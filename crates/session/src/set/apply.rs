@@ -214,6 +214,12 @@ fn take_effect(server: &Server, id: VariableId, value: &Value) {
             let tables = as_u64(value) as usize;
             server.catalog.with(|snapshot| snapshot.set_read_limit(tables));
         }
+        "gtid_purged" => {
+            if let Some(log) = server.registry().binary_log().filter(|log| log.is_active()) {
+                // A log that cannot be written says so itself.
+                let _ = log.add_purged(&as_text(value));
+            }
+        }
         "offline_mode" if as_u64(value) == 1 => crate::offline::disconnect_users(server),
         "lock_stats" => sys::lock_stats::set(as_u64(value) == 1),
         "plan_cache_size" => server.plan_cache.set_limit(as_u64(value) as usize),

@@ -1,0 +1,120 @@
+//! Statements and commands about the binary log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::PrivilegeSet;
+use errors::{Error, Result, bail, err};
+use plugin_api::variable::{as_text, as_u64};
+use plugin_api::{
+    BinaryLog, DumpRequest, DumpSink, OkInfo, PurgeLimit, RegisteredReplica, ResultSink,
+    SessionServices as _,
+};
+use programs::Running;
+use syntax::ast::{Expr, ResetItem};
+use types::Value;
+
+use crate::session::Session;
+
+/// The binary log, if it is on.
+fn active(session: &Session) -> Option<Arc<dyn BinaryLog>> {
+    let registry = session.server.registry();
+    registry.binary_log().filter(|log| log.is_active()).cloned()
+}
+
+/// FLUSH BINARY LOGS.
+pub(crate) fn rotate(session: &Session) -> Result<()> {
+    active(session).map_or(Ok(()), |log| log.rotate())
+}
+
+/// PURGE BINARY LOGS.
+pub(crate) fn purge(
+    session: &mut Session,
+    to: Option<&str>,
+    before: Option<&Expr>,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.require_dynamic("BINLOG_ADMIN")?;
+    let Some(log) = active(session) else { bail!(NO_BINARY_LOGGING) };
+    let limit = match (to, before) {
+        (Some(name), _) => PurgeLimit::To(name.to_owned()),
+        (None, Some(before)) => {
+            let (value, _) = session.evaluate(before, running)?;
+            let Some(local) = types::convert::to_datetime(&value) else {
+                bail!(WRONG_ARGUMENTS, "PURGE LOGS BEFORE");
+            };
+            let micros = session.settings.time_zone.local_to_utc(local);
+            PurgeLimit::Before(micros.ok_or_else(|| err!(WRONG_ARGUMENTS, "PURGE LOGS BEFORE"))?)
+        }
+        (None, None) => bail!(WRONG_ARGUMENTS, "PURGE LOGS"),
+    };
+    log.purge(&limit)?;
+    session.send_ok(sink, OkInfo::default())
+}
+
+/// RESET BINARY LOGS AND GTIDS.
+pub(crate) fn reset(
+    session: &mut Session,
+    items: &[ResetItem],
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.require_global(PrivilegeSet::RELOAD)?;
+    for item in items {
+        match item {
+            ResetItem::BinaryLogsAndGtids { to } => {
+                let Some(log) = active(session) else { bail!(FLUSH_SOURCE_BINLOG_CLOSED) };
+                let first = to.unwrap_or(1);
+                if !(1..=2_000_000_000).contains(&first) {
+                    let most = "2000000000";
+                    bail!(RESET_SOURCE_TO_VALUE_OUT_OF_RANGE, first, most);
+                }
+                log.reset(first)?;
+            }
+            ResetItem::Replica { .. } => return Err(Error::not_supported("RESET REPLICA")),
+        }
+    }
+    session.send_ok(sink, OkInfo::default())
+}
+
+impl Session {
+    /// COM_REGISTER_REPLICA.
+    pub(crate) fn register_replica(&mut self, replica: RegisteredReplica) -> Result<OkInfo> {
+        self.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
+        let Some(log) = active(self) else { bail!(NO_BINARY_LOGGING) };
+        log.register(RegisteredReplica { uuid: self.said(&["replica_uuid", "slave_uuid"]), ..replica });
+        Ok(self.flags())
+    }
+
+    /// COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
+    pub(crate) fn dump_binary_log(
+        &mut self,
+        request: DumpRequest,
+        sink: &mut dyn DumpSink,
+    ) -> Result<()> {
+        self.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
+        let Some(log) = active(self) else {
+            bail!(SOURCE_FATAL_ERROR_READING_BINLOG, 1236, "Binary log is not open");
+        };
+        let checksum = self.said(&["source_binlog_checksum", "master_binlog_checksum"]);
+        let heartbeat = self.said(&["source_heartbeat_period", "master_heartbeat_period"]);
+        let request = DumpRequest {
+            takes_checksums: checksum.eq_ignore_ascii_case("CRC32"),
+            heartbeat: Duration::from_nanos(heartbeat.parse().unwrap_or(0)),
+            ..request
+        };
+        let connection = request.connection_id;
+        let outcome = log.dump(&request, sink, &self.shared.cancel);
+        log.unregister(connection);
+        outcome
+    }
+
+    /// What a reader has said of itself in a user variable of one of these names.
+    fn said(&self, names: &[&str]) -> String {
+        let value = names.iter().find_map(|name| self.services.user_variable(name));
+        value.map_or_else(String::new, |(value, _)| match value {
+            Value::Int(_) | Value::UInt(_) => as_u64(&value).to_string(),
+            other => as_text(&other),
+        })
+    }
+}

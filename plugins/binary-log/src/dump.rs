@@ -1,0 +1,272 @@
+//! Sends the log to a reader: COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
+
+use std::time::Duration;
+
+use binlog::event::{CHECKSUM_BYTES, HEADER_BYTES, MAGIC, flags, open};
+use binlog::{Event, EventKind, Header, decode, envelope, seal, write_event};
+use engine_api::CancelToken;
+use errors::{Error, Result, err};
+use plugin_api::{DumpRequest, DumpSink};
+use types::GtidSet;
+
+use crate::core::{Core, Home, file_name, file_number};
+use crate::files::FileEvents;
+
+/// The longest wait before the connection is looked at again.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+fn fatal(text: &str) -> Error {
+    err!(SOURCE_FATAL_ERROR_READING_BINLOG, 1236, text)
+}
+
+/// A connection that reads the log.
+struct Reader<'a> {
+    core: &'a Core,
+    home: &'a Home,
+    request: &'a DumpRequest,
+    sink: &'a mut dyn DumpSink,
+    cancel: &'a CancelToken,
+    events: FileEvents,
+    /// Transactions that it has.
+    known: Option<GtidSet>,
+    /// The present transaction is one of them.
+    skips: bool,
+}
+
+/// Takes the reader off the list.
+struct Listed<'a>(&'a Core, u64);
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().readers.retain(|(connection, _)| *connection != self.1);
+    }
+}
+
+/// Sends events until the reader goes, or until the end of the log if it asked for that.
+///
+/// # Errors
+/// 1236; the reader is gone.
+pub(crate) fn dump(
+    core: &Core,
+    request: &DumpRequest,
+    sink: &mut dyn DumpSink,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let home = core.home()?;
+    sys::blocking::blocking(|| core.catch_up())?;
+    let known = request.gtids.as_deref().map(binlog::gtid::read_set).transpose();
+    let known = known.map_err(|_| err!(MALFORMED_GTID_SET_ENCODING))?;
+    let (number, position) = start(core, request, known.as_ref())?;
+    let _listed = Listed(core, request.connection_id);
+    core.state.lock().readers.push((request.connection_id, number));
+    let events = FileEvents::open(&*home.disk, number, position)?;
+    let home = &*home;
+    let mut reader =
+        Reader { core, home, request, sink, cancel, events, known, skips: false };
+    reader.run()
+}
+
+/// The file and place to begin at.
+fn start(core: &Core, request: &DumpRequest, known: Option<&GtidSet>) -> Result<(u64, u64)> {
+    let state = core.state.lock();
+    let first = MAGIC.len() as u64;
+    if let Some(known) = known {
+        if !state.purged.is_subset(known) {
+            let missing = state.purged.subtract(known);
+            return Err(fatal(&format!(
+                "Cannot replicate because the source purged required binary logs. The missing transactions are '{missing}'"
+            )));
+        }
+        let found = state.files.iter().rev().find(|file| file.before.is_subset(known));
+        return Ok((found.map_or(1, |file| file.number), first));
+    }
+    let found = match request.file.is_empty() {
+        true => state.files.first(),
+        false => file_number(&request.file).and_then(|number| state.file(number)),
+    };
+    let file =
+        found.ok_or_else(|| fatal("Could not find first log file name in binary log index file"))?;
+    if request.position < first {
+        return Err(fatal("Client requested source to start replication from position < 4"));
+    }
+    if request.position > file.size {
+        return Err(fatal(
+            "Client requested source to start replication from position > file size",
+        ));
+    }
+    Ok((file.number, request.position))
+}
+
+impl Reader<'_> {
+    fn run(&mut self) -> Result<()> {
+        self.begin_file()?;
+        loop {
+            let number = self.events.number();
+            let (end, next) = {
+                let state = self.core.state.lock();
+                let file = state.file(number).ok_or_else(|| fatal("a file was removed"))?;
+                let next = state.files.iter().map(|file| file.number).find(|at| *at > number);
+                (file.size, next)
+            };
+            self.send_up_to(end)?;
+            match next {
+                Some(next) => self.go_to(next)?,
+                None if self.request.is_short => return self.sink.flush(),
+                None => self.wait_beyond(number, end)?,
+            }
+        }
+    }
+
+    fn go_to(&mut self, next: u64) -> Result<()> {
+        let connection = self.request.connection_id;
+        {
+            let mut state = self.core.state.lock();
+            let own = state.readers.iter_mut().filter(|(reader, _)| *reader == connection);
+            own.for_each(|(_, file)| *file = next);
+        }
+        self.events = FileEvents::open(&*self.home.disk, next, MAGIC.len() as u64)?;
+        self.begin_file()
+    }
+
+    /// Tells of the file and its format.
+    fn begin_file(&mut self) -> Result<()> {
+        let position = self.events.position;
+        let name = file_name(self.events.number());
+        self.send_artificial(EventKind::ROTATE, 0, |out| {
+            envelope::write_rotate(position, &name, out);
+        })?;
+        self.events.seek(MAGIC.len() as u64);
+        let end = self.core.state.lock().file(self.events.number()).map_or(0, |file| file.size);
+        let Some((header, event)) = self.events.next(end)? else {
+            return Err(fatal("a file without events"));
+        };
+        if header.kind != EventKind::FORMAT_DESCRIPTION {
+            return Err(fatal("a file without a format"));
+        }
+        let mut format = event.to_vec();
+        let after = self.events.position;
+        if position > after {
+            // The reader has the file's beginning: it must not forget temporary tables.
+            let plain = &mut format[..event_length(header)];
+            plain[13..17].fill(0);
+            let start = HEADER_BYTES + 2 + 50;
+            plain[start..start + 4].fill(0);
+            reseal(&mut format);
+            self.events.seek(position);
+        }
+        if !self.request.takes_checksums {
+            // The kind of checksums is the last byte before the event's own.
+            let at = event_length(header) - 1;
+            format[at] = 0;
+            reseal(&mut format);
+        }
+        self.sink.event(&format)
+    }
+
+    fn send_up_to(&mut self, end: u64) -> Result<()> {
+        loop {
+            let Some((header, event)) = self.events.next(end)? else { return Ok(()) };
+            let starts = matches!(
+                header.kind,
+                EventKind::GTID | EventKind::GTID_TAGGED | EventKind::ANONYMOUS_GTID
+            );
+            if let (true, Some(known)) = (starts, &self.known) {
+                let body = open(event).map_err(|_| fatal("a damaged event"))?.1;
+                let gtid = match decode(header.kind, body) {
+                    Ok(Event::Gtid(event)) => event.gtid,
+                    _ => None,
+                };
+                self.skips =
+                    gtid.is_some_and(|gtid| known.contains(gtid.uuid, &gtid.tag, gtid.number));
+            }
+            let is_outside = matches!(
+                header.kind,
+                EventKind::ROTATE | EventKind::STOP | EventKind::PREVIOUS_GTIDS | EventKind::INCIDENT
+            );
+            if self.skips && !is_outside {
+                continue;
+            }
+            if header.kind == EventKind::ROTATE || header.kind == EventKind::STOP {
+                // The next file announces itself.
+                if header.kind == EventKind::STOP {
+                    continue;
+                }
+            }
+            match self.request.takes_checksums {
+                true => self.sink.event(event)?,
+                false => {
+                    let mut plain = event[..event_length(header)].to_vec();
+                    let size = plain.len() as u32;
+                    plain[9..13].copy_from_slice(&size.to_le_bytes());
+                    self.sink.event(&plain)?;
+                }
+            }
+        }
+    }
+
+    /// Waits until there are events after `end`; tells the reader now and then that the connection lives.
+    fn wait_beyond(&mut self, number: u64, end: u64) -> Result<()> {
+        self.sink.flush()?;
+        let heartbeat = Some(self.request.heartbeat).filter(|beat| !beat.is_zero());
+        let mut quiet_since = sys::clock::monotonic();
+        loop {
+            self.cancel.check()?;
+            let is_changed = sys::blocking::blocking(|| {
+                let state = self.core.state.lock();
+                let moved = |state: &crate::core::State| {
+                    state.file(number).is_none_or(|file| file.size > end)
+                        || state.last().is_some_and(|last| last.number > number)
+                };
+                if moved(&state) {
+                    return true;
+                }
+                let limit = heartbeat.map_or(LOOK_EVERY, |beat| beat.min(LOOK_EVERY));
+                moved(&self.core.wait(state, limit))
+            });
+            if is_changed {
+                return Ok(());
+            }
+            let now = sys::clock::monotonic();
+            if heartbeat.is_some_and(|beat| now.saturating_sub(quiet_since) >= beat) {
+                quiet_since = now;
+                let name = file_name(number);
+                self.send_artificial(EventKind::HEARTBEAT, end as u32, |out| {
+                    envelope::write_heartbeat(&name, out);
+                })?;
+                self.sink.flush()?;
+            }
+        }
+    }
+
+    /// Sends an event that is in no file.
+    fn send_artificial(
+        &mut self,
+        kind: EventKind,
+        position: u32,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        let mut event = Vec::new();
+        let server_id = self.core.settings.server_id();
+        let flags = if kind == EventKind::ROTATE { flags::ARTIFICIAL } else { 0 };
+        write_event(&mut event, kind, 0, server_id, flags, body);
+        if !self.request.takes_checksums {
+            event[13..17].copy_from_slice(&position.to_le_bytes());
+            return self.sink.event(&event);
+        }
+        let mut sealed = Vec::new();
+        seal(&event, position, &mut sealed);
+        self.sink.event(&sealed)
+    }
+}
+
+/// Bytes of a sealed event without its checksum.
+fn event_length(header: Header) -> usize {
+    (header.size as usize).saturating_sub(CHECKSUM_BYTES)
+}
+
+/// Computes the checksum of a sealed event that was changed.
+fn reseal(event: &mut [u8]) {
+    let end = event.len() - CHECKSUM_BYTES;
+    let sum = binlog::event::checksum(&event[..end]);
+    event[end..].copy_from_slice(&sum.to_le_bytes());
+}

@@ -1,0 +1,107 @@
+//! The binary log: what transactions changed, as MySQL's replicas and tools read it.
+//!
+//! A session's recorder turns changes into events, which are committed as a part of the transaction, in the engine's own log: one log,
+//! one sync. A single thread follows that log and writes the files that readers see (`docs/format/binary-log.md`); they can be written
+//! again after a crash, so nothing waits for them.
+
+mod core;
+mod dependencies;
+mod dump;
+mod files;
+mod follower;
+mod recorder;
+mod state_file;
+mod tables;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine_api::Engine;
+use errors::{Error, Result};
+use plugin_api::{BackgroundJob, Plugin, PluginInfo, Registrar, RunningJob, SessionFactory};
+use sys::disk::{DiskOptions, SyncPolicy};
+use sys::io_times::IoTimes;
+use sys::sync::atomic::Ordering;
+use sys::threads::{Thread, spawn};
+use types::Uuid;
+
+use crate::core::{Core, Home};
+
+/// The directory of the log's files, in the data directory.
+pub const DIRECTORY: &str = "binary-log";
+/// Their base name.
+pub const BASE: &str = core::BASE;
+
+/// The plugin.
+pub struct BinaryLogPlugin {
+    core: Arc<Core>,
+    io_times: Arc<IoTimes>,
+}
+
+impl BinaryLogPlugin {
+    /// For the engine whose transactions carry attachments.
+    pub fn new(engine: Arc<dyn Engine>, io_times: Arc<IoTimes>) -> BinaryLogPlugin {
+        BinaryLogPlugin { core: Arc::new(Core::new(engine)), io_times }
+    }
+}
+
+impl Plugin for BinaryLogPlugin {
+    fn info(&self) -> PluginInfo {
+        PluginInfo::new("binary_log", "The log of changes for replicas and other readers.")
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        registrar.binary_log(self.core.clone());
+        for table in tables::all(&self.core) {
+            registrar.information_table(Arc::new(table));
+        }
+        if self.core.is_on() {
+            let (core, io_times) = (self.core.clone(), self.io_times.clone());
+            registrar.job(Arc::new(Job { core, io_times }));
+        }
+    }
+}
+
+struct Job {
+    core: Arc<Core>,
+    io_times: Arc<IoTimes>,
+}
+
+impl BackgroundJob for Job {
+    fn name(&self) -> &'static str {
+        "binary_log"
+    }
+
+    fn start(&self, sessions: Arc<dyn SessionFactory>) -> Result<Box<dyn RunningJob>> {
+        let root = PathBuf::from(sessions.global_text("datadir")).join(DIRECTORY);
+        let way = DiskOptions { sync: SyncPolicy::Device, uses_io_uring: false };
+        let disk = sys::disk::open(&root, way, self.io_times.clone())
+            .map_err(|error| Error::internal(format!("{}: {error}", root.display())))?;
+        let uuid = Uuid::parse(&sessions.global_text("server_uuid"))
+            .ok_or_else(|| Error::internal("the server has no UUID"))?;
+        let server_version = sessions.server_version();
+        let home = Arc::new(Home { disk, uuid, server_version });
+        *self.core.home.lock() = Some(home.clone());
+        self.core.is_stopping.store(false, Ordering::Release);
+        self.core.state.lock().is_running = true;
+        let core = self.core.clone();
+        let thread = spawn("binlog", move || follower::serve(&core, &home, &sessions));
+        let thread = thread.map_err(|error| Error::internal(error.to_string()))?;
+        Ok(Box::new(Running { core: self.core.clone(), thread: Some(thread) }))
+    }
+}
+
+struct Running {
+    core: Arc<Core>,
+    thread: Option<Thread>,
+}
+
+impl RunningJob for Running {
+    fn stop(mut self: Box<Self>) {
+        self.core.is_stopping.store(true, Ordering::Release);
+        if let Some(wake) = &*self.core.waker.lock() {
+            wake();
+        }
+        self.thread.take().into_iter().for_each(Thread::join);
+    }
+}

@@ -1,0 +1,125 @@
+//! The file `state`: what of the log's files is durable, and where in the engine's log the rest follows.
+
+use std::fmt::Write as _;
+use std::io;
+
+use sys::disk::{Disk, OpenMode};
+use types::GtidSet;
+
+const NAME: &str = "state";
+const NEW_NAME: &str = "state-new";
+const FIRST_LINE: &str = "squall-binary-log 1";
+
+/// What is durable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Durable {
+    /// Number of the newest file.
+    pub file: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// Number of its last transaction.
+    pub sequence: i64,
+    /// Position of the last commit in it.
+    pub position: u64,
+    /// All transactions executed.
+    pub executed: GtidSet,
+    /// Those no longer in the log.
+    pub purged: GtidSet,
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the file `state` of the binary log is damaged")
+}
+
+impl Durable {
+    fn text(&self) -> String {
+        let Durable { file, size, sequence, position, executed, purged } = self;
+        let mut text = format!("{FIRST_LINE}\nfile {file}\nsize {size}\nsequence {sequence}\n");
+        // Sets are shown with line breaks.
+        let (executed, purged) = (executed.to_string(), purged.to_string());
+        let [executed, purged] = [executed, purged].map(|set| set.replace('\n', ""));
+        // Writing to a string does not fail.
+        let _ = write!(text, "position {position}\nexecuted {executed}\npurged {purged}\n");
+        let sum = binlog::event::checksum(text.as_bytes());
+        let _ = writeln!(text, "checksum {sum:08x}");
+        text
+    }
+
+    fn parse(text: &str) -> Option<Durable> {
+        let (content, sum) = text.trim_end_matches('\n').rsplit_once('\n')?;
+        let sum = u32::from_str_radix(sum.strip_prefix("checksum ")?, 16).ok()?;
+        if binlog::event::checksum(format!("{content}\n").as_bytes()) != sum {
+            return None;
+        }
+        let mut lines = content.lines();
+        if lines.next()? != FIRST_LINE {
+            return None;
+        }
+        let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        Some(Durable {
+            file: field("file")?.parse().ok()?,
+            size: field("size")?.parse().ok()?,
+            sequence: field("sequence")?.parse().ok()?,
+            position: field("position")?.parse().ok()?,
+            executed: GtidSet::parse(field("executed")?)?,
+            purged: GtidSet::parse(field("purged")?)?,
+        })
+    }
+
+    /// Reads the file; `None` when there is none.
+    ///
+    /// # Errors
+    /// I/O; `InvalidData`.
+    pub fn read(disk: &dyn Disk) -> io::Result<Option<Durable>> {
+        let file = match disk.open(NAME, OpenMode::Existing) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let mut bytes = vec![0; file.size_bytes()? as usize];
+        let count = file.read_at(&mut bytes, 0)?;
+        bytes.truncate(count);
+        let text = String::from_utf8(bytes).map_err(|_| damaged())?;
+        Durable::parse(&text).map(Some).ok_or_else(damaged)
+    }
+
+    /// Writes the file anew, durably.
+    ///
+    /// # Errors
+    /// I/O; the old one stays.
+    pub fn write(&self, disk: &dyn Disk) -> io::Result<()> {
+        let file = disk.open(NEW_NAME, OpenMode::OrCreate)?;
+        file.set_size(0)?;
+        file.write_at(self.text().as_bytes(), 0)?;
+        file.sync()?;
+        disk.rename(NEW_NAME, NAME)?;
+        disk.sync_dir()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    #[test]
+    fn a_state_is_read_as_it_was_written_or_not_at_all() {
+        let set = |text: &str| GtidSet::parse(text).expect("a set");
+        let durable = Durable {
+            file: 3,
+            size: 77,
+            sequence: 5,
+            position: 1234,
+            executed: set(&format!("{UUID}:1-7")),
+            purged: GtidSet::default(),
+        };
+        let text = durable.text();
+        assert_eq!(Durable::parse(&text), Some(durable));
+        for at in 0..text.len() - 1 {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            let changed = String::from_utf8_lossy(&bytes).into_owned();
+            assert_eq!(Durable::parse(&changed), None, "byte {at}");
+        }
+    }
+}

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::{
-    AttachmentReader, BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, EngineResult, IndexDef,
-    IndexId, LockReport, RowBatch, RowBuf, SnapshotReader, TableDef, TableId,
+    AttachmentReader, BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView,
+    EngineResult, IndexDef, IndexId, LockReport, RowBatch, RowBuf, SnapshotReader, TableDef,
+    TableId,
 };
 
 /// The isolation levels of the reference.

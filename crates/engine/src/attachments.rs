@@ -55,11 +55,7 @@ impl Bed {
 impl Attachments {
     /// For a log that is pinned from `segment` on.
     pub fn new(pin: Option<LogPin>, segment: Option<u64>) -> Attachments {
-        Attachments {
-            pin: Mutex::new(pin),
-            segment: Mutex::new(segment),
-            ..Attachments::default()
-        }
+        Attachments { pin: Mutex::new(pin), segment: Mutex::new(segment), ..Attachments::default() }
     }
 }
 
@@ -88,7 +84,8 @@ fn read(disk: &dyn Disk) -> io::Result<Option<u64>> {
     match is_whole {
         true => Ok(Some(u64::from_le_bytes(number))),
         false => {
-            let text = format!("the file {FILE_NAME} is damaged: remove it to give up what it keeps");
+            let text =
+                format!("the file {FILE_NAME} is damaged: remove it to give up what it keeps");
             Err(io::Error::new(io::ErrorKind::InvalidData, text))
         }
     }

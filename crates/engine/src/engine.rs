@@ -5,9 +5,9 @@ use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bufpool::PoolConfig;
 use engine_api::{
-    AttachmentReader, BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, Engine, EngineError,
-    EngineResult, EngineStat, IndexId, KeyRange, LockReport, PreparedTransaction, RangeEstimate,
-    TableId, TableStats, Transaction,
+    AttachmentReader, BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, Engine,
+    EngineError, EngineResult, EngineStat, IndexId, KeyRange, LockReport, PreparedTransaction,
+    RangeEstimate, TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
 use sys::disk::Disk;

@@ -380,6 +380,7 @@ catalog! {
     SRS_NOT_CARTESIAN = 3520, "22S00", "Function {} is only defined for Cartesian spatial reference systems, but one of its arguments is in SRID {}, which is not Cartesian.";
     SRS_NOT_CARTESIAN_UNDEFINED = 3521, "SR001", "Function {} is only defined for Cartesian spatial reference systems, but one of its arguments is in SRID {}, which has not been defined.";
     RENAME_ROLE = 3532, "HY000", "Renaming of a role identifier is forbidden";
+    RESET_SOURCE_TO_VALUE_OUT_OF_RANGE = 3567, "HY000", "The requested value '{}' for the next binary log index is out of range. Please use a value between '1' and '{}'.";
     NO_ACCESS_TO_NATIVE_FCT = 3566, "HY000", "Access to native function '{}' is rejected.";
     NO_SYSTEM_SCHEMA_ACCESS = 3552, "HY000", "Access to system schema '{}' is rejected.";
     INVALID_NO_OF_ARGS = 3601, "HY000", "Too many arguments for function {}: {}; maximum allowed is {}.";

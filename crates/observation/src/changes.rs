@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use exec::RowMark;
-use plugin_api::{ChangeSink, CommittedTransaction, LoggedTable, Observer, RowChange, RowColumn, SessionFacts};
+use plugin_api::{
+    ChangeSink, CommittedTransaction, LoggedTable, Observer, RowChange, RowColumn, SessionFacts,
+};
 use types::Value;
 
 use crate::change_order::ChangeOrder;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use engine_api::CancelToken;
 use errors::Result;
-use types::{DataType, Value, ZoneRules};
+use types::{DataType, Value};
 
 /// A column of a table whose rows are logged.
 #[derive(Clone, Debug)]
@@ -59,8 +59,8 @@ pub struct StatementContext<'a> {
     pub connection_collation: u16,
     /// Collation of the server.
     pub server_collation: u16,
-    /// `time_zone`.
-    pub time_zone: &'a dyn ZoneRules,
+    /// `time_zone`; only for definitions.
+    pub time_zone: &'a str,
     /// `foreign_key_checks`.
     pub foreign_key_checks: bool,
     /// `auto_increment_increment` and `auto_increment_offset`.

@@ -273,8 +273,9 @@ impl Options {
             variables.push(("innodb_doublewrite".to_owned(), shown.to_owned()));
         }
         // A base name turns the log on too; the name is always the same.
-        let log_bin = last("log_bin").is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false"))
-            && !is_on(last("skip_log_bin"))
+        let log_bin = last("log_bin").is_some_and(|value| {
+            !matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false")
+        }) && !is_on(last("skip_log_bin"))
             && !is_on(last("disable_log_bin"));
         if log_bin {
             variables.push(("log_bin".to_owned(), "ON".to_owned()));

@@ -36,6 +36,7 @@ pub(crate) fn run(
         sync: SyncPolicy::Device,
         open_up_to_log_damage: false,
         doublewrite: options.doublewrite,
+        log_bin: false,
         io_uring: options.io_uring,
         io_times: directory.io_times.clone(),
     };

@@ -87,17 +87,15 @@ pub(crate) fn run_flush(
                     .working
                     .warn(ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT, &[&"FLUSH PRIVILEGES"]);
             }
-            FlushItem::ErrorLogs
-            | FlushItem::GeneralLogs
-            | FlushItem::SlowLogs => session.server.reopen_logs()?,
+            FlushItem::ErrorLogs | FlushItem::GeneralLogs | FlushItem::SlowLogs => {
+                session.server.reopen_logs()?
+            }
             FlushItem::Logs => {
                 session.server.reopen_logs()?;
                 binary_log::rotate(session)?;
             }
             FlushItem::BinaryLogs => binary_log::rotate(session)?,
-            FlushItem::EngineLogs
-            | FlushItem::OptimizerCosts
-            | FlushItem::RelayLogs { .. } => {}
+            FlushItem::EngineLogs | FlushItem::OptimizerCosts | FlushItem::RelayLogs { .. } => {}
             FlushItem::UserResources => session.server.logins.usages.reset(),
         }
     }

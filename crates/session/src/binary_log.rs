@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use accounts::PrivilegeChecks as _;
 use catalog::PrivilegeSet;
 use errors::{Error, Result, bail, err};
 use plugin_api::variable::{as_text, as_u64};
@@ -12,7 +13,7 @@ use plugin_api::{
 };
 use programs::Running;
 use syntax::ast::{Expr, ResetItem};
-use types::Value;
+use types::{CastContext, Value, to_datetime};
 
 use crate::session::Session;
 
@@ -36,20 +37,21 @@ pub(crate) fn purge(
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     session.require_dynamic("BINLOG_ADMIN")?;
-    let Some(log) = active(session) else { bail!(NO_BINARY_LOGGING) };
     let limit = match (to, before) {
         (Some(name), _) => PurgeLimit::To(name.to_owned()),
         (None, Some(before)) => {
-            let (value, _) = session.evaluate(before, running)?;
-            let Some(local) = types::convert::to_datetime(&value) else {
-                bail!(WRONG_ARGUMENTS, "PURGE LOGS BEFORE");
-            };
+            let (value, ty) = session.evaluate(before, running)?;
+            let wrong = || err!(WRONG_ARGUMENTS, "PURGE LOGS BEFORE");
+            let mut ctx = CastContext::new(session.settings.sql_mode, &mut session.working);
+            let mode = session.settings.sql_mode.temporal();
+            let local = to_datetime(&value, &ty, 6, mode, &mut ctx).ok_or_else(wrong)?;
             let micros = session.settings.time_zone.local_to_utc(local);
-            PurgeLimit::Before(micros.ok_or_else(|| err!(WRONG_ARGUMENTS, "PURGE LOGS BEFORE"))?)
+            PurgeLimit::Before(micros.ok_or_else(wrong)?)
         }
         (None, None) => bail!(WRONG_ARGUMENTS, "PURGE LOGS"),
     };
-    log.purge(&limit)?;
+    // Without a log there is nothing to remove.
+    active(session).map_or(Ok(()), |log| log.purge(&limit))?;
     session.send_ok(sink, OkInfo::default())
 }
 
@@ -63,13 +65,12 @@ pub(crate) fn reset(
     for item in items {
         match item {
             ResetItem::BinaryLogsAndGtids { to } => {
-                let Some(log) = active(session) else { bail!(FLUSH_SOURCE_BINLOG_CLOSED) };
                 let first = to.unwrap_or(1);
                 if !(1..=2_000_000_000).contains(&first) {
                     let most = "2000000000";
                     bail!(RESET_SOURCE_TO_VALUE_OUT_OF_RANGE, first, most);
                 }
-                log.reset(first)?;
+                active(session).map_or(Ok(()), |log| log.reset(first))?;
             }
             ResetItem::Replica { .. } => return Err(Error::not_supported("RESET REPLICA")),
         }
@@ -82,7 +83,10 @@ impl Session {
     pub(crate) fn register_replica(&mut self, replica: RegisteredReplica) -> Result<OkInfo> {
         self.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
         let Some(log) = active(self) else { bail!(NO_BINARY_LOGGING) };
-        log.register(RegisteredReplica { uuid: self.said(&["replica_uuid", "slave_uuid"]), ..replica });
+        log.register(RegisteredReplica {
+            uuid: self.said(&["replica_uuid", "slave_uuid"]),
+            ..replica
+        });
         Ok(self.flags())
     }
 

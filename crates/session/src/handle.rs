@@ -2,8 +2,8 @@
 
 use errors::Result;
 use plugin_api::{
-    AuthRequest, ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute,
-    ResultSink, SessionHandle,
+    AuthRequest, ColumnMeta, CommandOutcome, DumpRequest, DumpSink, ExecuteRequest, OkInfo,
+    PreparedInfo, QueryAttribute, RegisteredReplica, ResultSink, SessionHandle,
 };
 use variables::as_u64;
 
@@ -84,6 +84,14 @@ impl SessionHandle for Handle {
     fn close_statement(&mut self, statement_id: u32) {
         self.session.shared.counters.add(crate::status::Counter::STMT_CLOSE, 1);
         self.session.prepared.close(statement_id, &self.session.server);
+    }
+
+    fn register_replica(&mut self, replica: RegisteredReplica) -> Result<OkInfo> {
+        self.session.register_replica(replica)
+    }
+
+    fn dump_binary_log(&mut self, request: DumpRequest, sink: &mut dyn DumpSink) -> Result<()> {
+        self.session.dump_binary_log(request, sink)
     }
 
     fn init_db(&mut self, schema: &str) -> Result<OkInfo> {

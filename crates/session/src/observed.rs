@@ -7,11 +7,11 @@ use errors::{Error, Result};
 use observation::{
     Changes, CountingSink, Measuring, OwnedFacts, ResultCounts, RowWatcher, changes_of,
 };
+use plugin_api::variable::as_text;
 use plugin_api::{
-    StatementContext,
     AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
-    ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd, StatementEvent,
-    without_secrets,
+    ResultSink, SessionFacts, Severity, StatementContext, StatementCounts, StatementEnd,
+    StatementEvent, without_secrets,
 };
 use programs::Running;
 use syntax::ast::Statement;
@@ -379,7 +379,7 @@ impl Session {
         if let Some(watcher) = &mut watcher
             && let Some(recorder) = watcher.recorder()
         {
-            recorder.begin_statement(&self.statement_context(text));
+            recorder.begin_statement(&self.statement_context(text, ""));
         }
         self.transactions.watcher = watcher;
     }
@@ -395,7 +395,9 @@ impl Session {
             Box::new(RowWatcher::new(registry, snapshot, changes))
         });
         if let Some(recorder) = watcher.recorder() {
-            recorder.definition(&self.statement_context(None), &text);
+            let zone = self.services.variable("time_zone", false);
+            let zone = zone.map_or_else(String::new, |zone| as_text(&zone));
+            recorder.definition(&self.statement_context(None, &zone), &text);
         }
         self.transactions.watcher = Some(watcher);
     }
@@ -412,7 +414,11 @@ impl Session {
         self.statement.text = Some(source[..whole].trim_ascii_start().to_vec());
     }
 
-    fn statement_context<'a>(&'a self, text: Option<&'a [u8]>) -> StatementContext<'a> {
+    fn statement_context<'a>(
+        &'a self,
+        text: Option<&'a [u8]>,
+        time_zone: &'a str,
+    ) -> StatementContext<'a> {
         let settings = &self.settings;
         StatementContext {
             connection_id: self.shared.id,
@@ -422,7 +428,7 @@ impl Session {
             client_collation: settings.charset_client.default_collation.0,
             connection_collation: settings.collation_connection.id.0,
             server_collation: settings.collation_server.id.0,
-            time_zone: &*settings.time_zone,
+            time_zone,
             foreign_key_checks: settings.foreign_key_checks,
             auto_increment: (settings.auto_increment_increment, settings.auto_increment_offset),
             row_image: settings.row_image,

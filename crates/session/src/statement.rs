@@ -14,6 +14,7 @@ use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
 
 use crate::backup::Backup;
+use crate::binary_log;
 use crate::lock_tables::Names;
 use crate::placeholders::is_blank;
 use crate::program_host::ProgramSession;

@@ -170,7 +170,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::Shutdown => counted(Counter::SHUTDOWN),
         Statement::PurgeBinaryLogs { .. }
         | Statement::Backup { .. }
-        | Statement::Clone(_) | Statement::KeyCache(_) => PLAIN,
+        | Statement::Clone(_)
+        | Statement::KeyCache(_) => PLAIN,
         // Statements that are not supported.
         Statement::Handler(_) => unsupported("HANDLER"),
         Statement::ImportTable(_) => unsupported("IMPORT TABLE"),

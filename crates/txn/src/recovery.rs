@@ -12,8 +12,8 @@ use stdx::bytes::Reader;
 use sys::clock::{Clock as _, RealClock};
 use sys::disk::{Disk, OpenMode};
 use wal::{
-    Checkpoint, CheckpointFile, DamagePolicy, Log, LogConfig, LogDamage, LogPin, LogPosition, Record,
-    ReplayEnd,
+    Checkpoint, CheckpointFile, DamagePolicy, Log, LogConfig, LogDamage, LogPin, LogPosition,
+    Record, ReplayEnd,
 };
 
 use crate::checkpoint::{UnsettledTxn, read_unsettled, remove_unsettled_except, take_checkpoint};
@@ -272,16 +272,7 @@ fn create(
     let report = Recovery { is_new: true, ..Recovery::default() };
     let (losers, prepared) = (Vec::new(), Vec::new());
     let damage = None;
-    Ok(Recovered {
-        system,
-        checkpoints,
-        checkpoint,
-        losers,
-        prepared,
-        report,
-        damage,
-        kept_log,
-    })
+    Ok(Recovered { system, checkpoints, checkpoint, losers, prepared, report, damage, kept_log })
 }
 
 /// Resumes the log after the replayed part (W10): changed pages stay in memory, and the checkpoint still names the old part of the
@@ -341,16 +332,7 @@ fn restart(
     }
     let damage = end.damage;
     let checkpoint = taken;
-    Ok(Recovered {
-        system,
-        checkpoints,
-        checkpoint,
-        losers,
-        prepared,
-        report,
-        damage,
-        kept_log,
-    })
+    Ok(Recovered { system, checkpoints, checkpoint, losers, prepared, report, damage, kept_log })
 }
 
 /// Transaction ids are numbers of our own; they only need spreading.

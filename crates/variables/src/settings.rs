@@ -7,9 +7,9 @@ use std::time::Duration;
 use charset::{Charset, Collation};
 use engine_api::IsolationLevel;
 use plan::ExecutionMode;
+use plugin_api::RowImage;
 use sys::io_times::IoTimes;
 use sys::temporary::TemporaryFiles;
-use plugin_api::RowImage;
 use types::{SqlMode, Value, ZoneRules};
 
 use crate::{Globals, SessionValues, as_text, as_u64};

@@ -160,7 +160,8 @@ impl Core {
     /// # Errors
     /// The log cannot be written; the server stops.
     pub fn catch_up(&self) -> Result<()> {
-        let position = self.engine.durable_position().map_err(|e| e.into_error(&CancelToken::new()))?;
+        let position =
+            self.engine.durable_position().map_err(|e| e.into_error(&CancelToken::new()))?;
         self.wake();
         let mut state = self.state.lock();
         while state.passed < position {
@@ -187,7 +188,8 @@ impl Core {
             self.wake();
             let mut state = self.state.lock();
             loop {
-                if let Some(at) = state.answers.iter().position(|(answered, _)| *answered == number) {
+                if let Some(at) = state.answers.iter().position(|(answered, _)| *answered == number)
+                {
                     return state.answers.swap_remove(at).1;
                 }
                 if !state.is_running {
@@ -233,7 +235,8 @@ impl BinaryLog for Core {
     }
 
     fn add_purged(&self, gtids: &str) -> Result<()> {
-        let set = GtidSet::parse(gtids).ok_or_else(|| err!(MALFORMED_GTID_SET_SPECIFICATION, gtids))?;
+        let set =
+            GtidSet::parse(gtids).ok_or_else(|| err!(MALFORMED_GTID_SET_SPECIFICATION, gtids))?;
         self.order(Order::AddPurged(set))
     }
 

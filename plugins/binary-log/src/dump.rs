@@ -61,8 +61,7 @@ pub(crate) fn dump(
     core.state.lock().readers.push((request.connection_id, number));
     let events = FileEvents::open(&*home.disk, number, position)?;
     let home = &*home;
-    let mut reader =
-        Reader { core, home, request, sink, cancel, events, known, skips: false };
+    let mut reader = Reader { core, home, request, sink, cancel, events, known, skips: false };
     reader.run()
 }
 
@@ -84,8 +83,8 @@ fn start(core: &Core, request: &DumpRequest, known: Option<&GtidSet>) -> Result<
         true => state.files.first(),
         false => file_number(&request.file).and_then(|number| state.file(number)),
     };
-    let file =
-        found.ok_or_else(|| fatal("Could not find first log file name in binary log index file"))?;
+    let file = found
+        .ok_or_else(|| fatal("Could not find first log file name in binary log index file"))?;
     if request.position < first {
         return Err(fatal("Client requested source to start replication from position < 4"));
     }
@@ -181,7 +180,10 @@ impl Reader<'_> {
             }
             let is_outside = matches!(
                 header.kind,
-                EventKind::ROTATE | EventKind::STOP | EventKind::PREVIOUS_GTIDS | EventKind::INCIDENT
+                EventKind::ROTATE
+                    | EventKind::STOP
+                    | EventKind::PREVIOUS_GTIDS
+                    | EventKind::INCIDENT
             );
             if self.skips && !is_outside {
                 continue;

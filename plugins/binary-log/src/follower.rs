@@ -91,10 +91,12 @@ impl Follower {
         let word = |error: io::Error| io_error(&error);
         let durable = Durable::read(&*home.disk).map_err(word)?;
         let after = durable.as_ref().map(|durable| durable.position);
-        let reader = core.engine.attachments(after).map_err(|e| e.into_error(&CancelToken::new()))?;
+        let reader =
+            core.engine.attachments(after).map_err(|e| e.into_error(&CancelToken::new()))?;
         let is_new = durable.is_none();
         let durable = durable.unwrap_or_default();
-        let mut numbers: Vec<u64> = home.disk.list().map_err(word)?.iter().filter_map(|name| file_number(name)).collect();
+        let mut numbers: Vec<u64> =
+            home.disk.list().map_err(word)?.iter().filter_map(|name| file_number(name)).collect();
         numbers.sort_unstable();
         // Files after the durable one will be written again.
         for number in numbers.iter().filter(|number| **number > durable.file) {
@@ -207,7 +209,10 @@ impl Follower {
     fn first_bytes(&self) -> u64 {
         let mut event = Vec::new();
         write_event(&mut event, EventKind::PREVIOUS_GTIDS, 0, 0, 0, |out| {
-            envelope::write_previous_gtids(&self.files.last().map(|file| (*file.before).clone()).unwrap_or_default(), out);
+            envelope::write_previous_gtids(
+                &self.files.last().map(|file| (*file.before).clone()).unwrap_or_default(),
+                out,
+            );
         });
         let mut first = Vec::new();
         write_event(&mut first, EventKind::FORMAT_DESCRIPTION, 0, 0, 0, |out| {
@@ -498,7 +503,11 @@ impl Follower {
                 self.make_durable()
             }
             Order::AddPurged(set) => {
-                if !set.subtract(&self.executed).union(&self.purged).is_subset(&set.union(&self.purged)) {
+                if !set
+                    .subtract(&self.executed)
+                    .union(&self.purged)
+                    .is_subset(&set.union(&self.purged))
+                {
                     return Err(err!(BINLOG_PURGE_FATAL_ERR));
                 }
                 self.purged.add_all(set);

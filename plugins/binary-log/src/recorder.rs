@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use binlog::query::{QueryContext, QueryEvent, flags2};
 use binlog::{
-    Column, EventKind, Image, KeyPart, Layout, RowMetadata, RowsKind, RowsWriter, rows, write_event,
-    write_table_map,
+    Column, EventKind, Image, KeyPart, Layout, RowMetadata, RowsKind, RowsWriter, rows,
+    write_event, write_table_map,
 };
 use errors::{Result, err};
 use plugin_api::{LoggedTable, Recorder, RowImage, StatementContext};
 use types::{TypeKind, Value};
 
 use crate::core::Settings;
-use crate::dependencies::{Dependencies, DEPENDENCIES};
+use crate::dependencies::{DEPENDENCIES, Dependencies};
 
 /// Rows of an event, unless one row is longer (`binlog_row_event_max_size`).
 const EVENT_BYTES_MAX: usize = 8192;
@@ -56,7 +56,8 @@ impl Shaped {
         });
         let is_stored: Vec<bool> =
             table.columns.iter().map(|column| column.place.is_some()).collect();
-        let present = (!is_stored.iter().all(|stored| *stored)).then(|| is_stored.into_boxed_slice());
+        let present =
+            (!is_stored.iter().all(|stored| *stored)).then(|| is_stored.into_boxed_slice());
         let places: Vec<Option<usize>> = table.columns.iter().map(|column| column.place).collect();
         let in_place = places.iter().enumerate().all(|(at, place)| *place == Some(at));
         Shaped {
@@ -132,7 +133,7 @@ impl Context {
         self.sql_mode = from.sql_mode;
         self.charset = [from.client_collation, from.connection_collation, from.server_collation];
         self.time_zone.clear();
-        self.time_zone.extend_from_slice(from.time_zone.name().as_bytes());
+        self.time_zone.extend_from_slice(from.time_zone.as_bytes());
         self.foreign_key_checks = from.foreign_key_checks;
         let narrow = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
         self.auto_increment = (narrow(from.auto_increment.0), narrow(from.auto_increment.1));
@@ -278,9 +279,10 @@ impl SessionRecorder {
             RowImage::Full => shaped.whole.clone(),
             wanted => shaped.image(wanted, before, after),
         };
-        let fits = self.open.as_ref().is_some_and(|open| {
-            (open.table, open.kind) == (table, kind) && open.image == image
-        });
+        let fits = self
+            .open
+            .as_ref()
+            .is_some_and(|open| (open.table, open.kind) == (table, kind) && open.image == image);
         if !fits && let Some(open) = self.open.take() {
             self.last_rows = Some(self.taken + open.start as u64);
         }

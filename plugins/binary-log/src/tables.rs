@@ -113,7 +113,9 @@ impl InformationTable for LogTable {
         filter: &InfoFilter,
         emit: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<()> {
-        if !self.core.is_on() || !ctx.has_privilege("REPLICATION CLIENT") && !ctx.has_privilege("REPLICATION SLAVE") {
+        if !self.core.is_on()
+            || !ctx.has_privilege("REPLICATION CLIENT") && !ctx.has_privilege("REPLICATION SLAVE")
+        {
             return Ok(());
         }
         match self.kind {
@@ -176,7 +178,8 @@ impl LogTable {
         let home = self.core.home()?;
         let files = self.core.state.lock().files.clone();
         let wanted = filter.value("log_name").map(file_number);
-        let chosen = files.iter().filter(|file| wanted.is_none_or(|wanted| wanted == Some(file.number)));
+        let chosen =
+            files.iter().filter(|file| wanted.is_none_or(|wanted| wanted == Some(file.number)));
         for file in chosen {
             let name = Value::text(&file_name(file.number));
             let mut events = FileEvents::open(&*home.disk, file.number, MAGIC.len() as u64)?;
@@ -184,9 +187,10 @@ impl LogTable {
             loop {
                 let start = events.position;
                 let Some((header, event)) = events.next(file.size)? else { break };
-                let info = open(event).map_or_else(|_| String::new(), |(header, body)| {
-                    info(header.kind, body, &mut tables)
-                });
+                let info = open(event).map_or_else(
+                    |_| String::new(),
+                    |(header, body)| info(header.kind, body, &mut tables),
+                );
                 let size = u64::from(header.size);
                 emit(&[
                     name.clone(),
@@ -243,7 +247,11 @@ fn info(kind: EventKind, body: &[u8], tables: &mut Vec<(u64, String)>) -> String
             line
         }
         Ok(Event::Rows(rows)) => {
-            let end = if rows.flags & rows::flags::STATEMENT_ENDS != 0 { " flags: STMT_END_F" } else { "" };
+            let end = if rows.flags & rows::flags::STATEMENT_ENDS != 0 {
+                " flags: STMT_END_F"
+            } else {
+                ""
+            };
             format!("table_id: {}{end}", rows.table_id)
         }
         Ok(Event::Incident(number, message)) => format!("#{number} ({})", lossy(message)),

@@ -2,7 +2,8 @@
 
 use errors::{Error, Result, err};
 use plugin_api::{
-    ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute, SessionHandle,
+    ColumnMeta, CommandOutcome, DumpRequest, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute,
+    RegisteredReplica, ResultSink as _, SessionHandle,
 };
 use wire::{
     Capabilities, Command, CursorFlags, Eof, Parameter, PrepareOk, Reader, StatusFlags,

@@ -11,7 +11,8 @@ use charset::{Charset, CollationId};
 use engine_api::CommitHandle;
 use errors::{Error, ErrorCode, Result, err};
 use plugin_api::{
-    ColumnMeta, Computed, DumpSink, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState, StateChange,
+    ColumnMeta, Computed, DumpSink, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,
+    StateChange,
 };
 use sys::blocking::blocking;
 use types::{DataType, TypeKind};

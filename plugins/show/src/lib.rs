@@ -11,7 +11,7 @@ use std::sync::Arc;
 use errors::{Result, err};
 use plugin_api::{
     InformationContext, Plugin, PluginInfo, Registrar, RewriteContext, StatementRewriter,
-    TableDetail,
+    TableDetail, VariableView,
 };
 use syntax::ParseOptions;
 use syntax::ast::{Show, ShowKind, Statement};
@@ -61,6 +61,12 @@ impl StatementRewriter for ShowRewriter {
 struct Scope<'a> {
     ctx: &'a RewriteContext,
     facts: &'a dyn InformationContext,
+}
+
+/// Whether the server writes a binary log.
+fn logs_changes(scope: &Scope<'_>) -> bool {
+    let is_on = |variable: &VariableView| variable.name == "log_bin" && variable.session == "ON";
+    scope.facts.variables().iter().any(is_on)
 }
 
 impl Scope<'_> {

@@ -80,9 +80,9 @@ pub fn write_xid(xid: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&xid.to_le_bytes());
 }
 
-/// Appends the body of an event with the text of the statement that changed rows. Its length byte is of no use to readers.
+/// Appends the body of an event with the text of the statement that changed rows. The byte before it, once its length, is 0.
 pub fn write_rows_query(text: &[u8], out: &mut Vec<u8>) {
-    out.push(text.len().min(255) as u8);
+    out.push(0);
     out.extend_from_slice(text);
 }
 

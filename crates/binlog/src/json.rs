@@ -228,7 +228,7 @@ fn put_entries(
 fn inlined(value: JsonRef<'_>, width: Width) -> Option<(u8, u32)> {
     if let Some((kind, number)) = integer_kind(value) {
         return match kind {
-            INT16 | UINT16 => Some((kind, u32::from(number as u16))),
+            INT16 | UINT16 => Some((kind, number as u32)),
             INT32 | UINT32 if width == Width::Large => Some((kind, number as u32)),
             _ => None,
         };
@@ -439,16 +439,18 @@ const NO_PLACE: Malformed = Malformed("JSON change of a part that is not there")
 /// A new member, or a new cell before the one that has its number.
 fn insert(document: &mut JsonValue, path: &json::JsonPath, value: JsonValue) -> Result<()> {
     let (last, parents) = path.legs().split_last().ok_or(NO_PLACE)?;
-    match (last, document.get_path_mut(parents).ok_or(NO_PLACE)?) {
-        (json::PathLeg::Member(name), JsonValue::Object(object)) => {
-            object.insert(name.to_vec(), value);
-            Ok(())
-        }
-        (json::PathLeg::Cell(index), JsonValue::Array(cells)) if !index.from_end => {
-            let at = (index.index as usize).min(cells.len());
-            cells.insert(at, value);
-            Ok(())
-        }
-        _ => Err(NO_PLACE),
+    let parent = document.get_path_mut(parents).ok_or(NO_PLACE)?;
+    if let (json::PathLeg::Member(name), JsonValue::Object(object)) = (last, &mut *parent) {
+        object.insert(name.to_vec(), value);
+        return Ok(());
     }
+    let (json::PathLeg::Cell(index), JsonValue::Array(cells)) = (last, parent) else {
+        return Err(NO_PLACE);
+    };
+    if index.from_end {
+        return Err(NO_PLACE);
+    }
+    let at = (index.index as usize).min(cells.len());
+    cells.insert(at, value);
+    Ok(())
 }

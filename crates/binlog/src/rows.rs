@@ -169,19 +169,6 @@ impl<'a> RowsWriter<'a> {
     }
 }
 
-/// The table of an event that has no rows and only ends a statement.
-const NO_TABLE: u64 = 0x00ff_ffff;
-
-/// Appends an event without rows that ends a statement.
-pub fn write_statement_end(out: &mut Vec<u8>, timestamp: u32, server_id: u32) {
-    crate::event::write_event(out, EventKind::WRITE_ROWS, timestamp, server_id, 0, |out| {
-        put_uint(NO_TABLE, 6, out);
-        out.extend_from_slice(&flags::STATEMENT_ENDS.to_le_bytes());
-        out.extend_from_slice(&2u16.to_le_bytes());
-        put_lenenc(0, out);
-    });
-}
-
 /// A bit for each column; the bits after the last one are set when all are.
 fn put_present(present: &[bool], columns: usize, out: &mut Vec<u8>) {
     let start = out.len();

@@ -2,10 +2,11 @@
 
 use ::accounts::LIMITS;
 use catalog::{
-    Account, AccountName, Accounts, LockTime, PrivilegeSet, RoleGrant, RoutineGrantKey, TableGrant,
-    TlsRequirement,
+    Account, AccountName, Accounts, Edit, LockTime, PrivilegeSet, RoleGrant, RoutineGrantKey,
+    TableGrant, TlsRequirement,
 };
 use definitions::{literal, quote};
+use syntax::ast::Statement;
 
 /// An account with the privileges of its roles, and of their roles.
 pub fn with_roles(accounts: &Accounts, account: &Account, roles: &[AccountName]) -> Account {
@@ -145,6 +146,26 @@ fn role_grants(account: &Account, to: &str) -> Vec<String> {
         }
     }
     grants
+}
+
+/// A statement that sets passwords as other servers can repeat it: with the stored secrets; one text for each account. `None` for other
+/// statements, which can be repeated as they are.
+pub fn account_statements(statement: &Statement, edits: &[Edit]) -> Option<Vec<String>> {
+    let verb = match statement {
+        Statement::CreateUser(_) => "CREATE",
+        Statement::AlterUser(_) | Statement::SetPassword(_) => "ALTER",
+        _ => return None,
+    };
+    let text = |edit: &Edit| match edit {
+        Edit::PutAccount(account) if verb == "CREATE" => Some(create_user_statement(account)),
+        Edit::PutAccount(account) => {
+            // Default roles are set by a statement of their own.
+            let account = Account { default_roles: Vec::new(), ..Account::clone(account) };
+            Some(create_user_statement(&account).replacen("CREATE", verb, 1))
+        }
+        _ => None,
+    };
+    Some(edits.iter().filter_map(text).collect())
 }
 
 /// SHOW CREATE USER.

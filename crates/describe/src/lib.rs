@@ -25,7 +25,8 @@ mod views;
 
 pub use columns::key_of;
 pub use facts::{ConnectionFacts, Connections, ServerFacts};
-pub use grants::{create_user_statement, grant_statements, with_roles};
+pub use grants::{account_statements, create_user_statement, grant_statements, with_roles};
 pub use information::Information;
 pub use settings::{Level, PlannedSetting, check_explainable, setting_columns, setting_rows};
+pub use show_create::create_table_statement;
 pub use status::{global_status, statistics_line};

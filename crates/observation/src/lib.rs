@@ -4,6 +4,7 @@
 mod change_order;
 mod changes;
 mod hooks;
+mod logged_text;
 mod measuring;
 mod profiling;
 mod result_counts;
@@ -13,6 +14,7 @@ mod watched_rows;
 pub use change_order::ChangeOrder;
 pub use changes::{Changes, OwnedFacts};
 pub use hooks::Hooks;
+pub use logged_text::with_definer;
 pub use measuring::{Measuring, Phase, Phases};
 pub use profiling::{Profiling, ProgramProfile, waits_of};
 pub use result_counts::{CountingSink, ResultCounts};

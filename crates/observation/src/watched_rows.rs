@@ -26,6 +26,8 @@ pub struct RowWatcher {
     recorder: Option<Box<dyn Recorder>>,
     /// Whether the running statement is recorded.
     pub records: bool,
+    /// A table that the running statement makes.
+    pub new_table: Option<Arc<Table>>,
     /// How much of what the recorder gave stays.
     detach_to: Option<u64>,
     /// Descriptions of tables for it, with the definitions that they were made of.
@@ -88,6 +90,7 @@ impl RowWatcher {
             changes,
             recorder: None,
             records: false,
+            new_table: None,
             detach_to: None,
             logged: HashMap::new(),
         }
@@ -145,7 +148,8 @@ impl RowWatcher {
     /// What is to be known of a table; `None` when nobody wants its rows.
     fn find(&mut self, id: TableId) -> Option<Arc<WatchedTable>> {
         // Temporary tables are not in the snapshot: they are the session's own affair.
-        let table = self.snapshot.table_by_id(id)?;
+        let new = self.new_table.as_ref().filter(|table| table.id == id);
+        let table = new.cloned().or_else(|| self.snapshot.table_by_id(id))?;
         let (schema, name) = (&*table.schema, &*table.name);
         let is_asking = |observer: &&Arc<dyn Observer>| {
             observer.events().meets(EventSet::ROWS) && observer.wants_rows_of(schema, name)

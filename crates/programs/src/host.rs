@@ -79,6 +79,8 @@ pub trait ProgramHost: PrivilegeChecks {
 
     /// Call before a statement of a program: it gets its own conditions, counts and time.
     fn begin_part(&mut self);
+    /// The text of the statement that is about to run.
+    fn note_text(&mut self, text: &[u8]);
 
     /// Call after a statement of a program that succeeded.
     fn end_part(&mut self);

@@ -377,6 +377,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         };
         let running = Running { source, parameters: &values, origin: Origin::Program, kept };
         self.host.begin_part();
+        self.host.note_text(statement.span.of(&self.loaded.source));
         self.under_scope(|own| own.host.run_statement(&statement.statement, &running, own.sink))?;
         self.host.end_part();
         Ok(())

@@ -20,6 +20,9 @@ impl Session {
     ) -> Result<()> {
         let change = self.account_statement(|accounts| accounts.run(statement))?;
         let AccountChange { edits, passwords, own_password, .. } = &change;
+        if let Some(texts) = describe::account_statements(statement, edits) {
+            self.log_instead(texts.into_iter().map(String::into_bytes).collect());
+        }
         let commit = if edits.is_empty() { None } else { Some(self.commit_definitions(edits)?) };
         self.refresh_privileges();
         self.services.row_count = 0;

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use catalog::{AccountName, Table};
 use errors::{Error, Result};
 use observation::{
     Changes, CountingSink, Measuring, OwnedFacts, ResultCounts, RowWatcher, changes_of,
+    with_definer,
 };
 use plugin_api::variable::as_text;
 use plugin_api::{
@@ -13,7 +15,7 @@ use plugin_api::{
     ResultSink, SessionFacts, Severity, StatementContext, StatementCounts, StatementEnd,
     StatementEvent, without_secrets,
 };
-use programs::Running;
+use programs::{Origin, Running};
 use syntax::ast::Statement;
 use sys::waits::{self, Wait};
 
@@ -374,7 +376,8 @@ impl Session {
     }
 
     fn begin_recording(&mut self) {
-        let text = self.statement.text.as_deref().filter(|_| self.settings.logs_texts);
+        let text = self.statement.text.last().filter(|_| self.settings.logs_texts);
+        let text = text.map(Vec::as_slice);
         let mut watcher = self.transactions.watcher.take();
         if let Some(watcher) = &mut watcher
             && let Some(recorder) = watcher.recorder()
@@ -386,7 +389,10 @@ impl Session {
 
     /// Records the running statement, which changes definitions, if it is to be logged.
     pub(crate) fn record_definition(&mut self) {
-        let Some(text) = self.statement.text.take() else { return };
+        let texts = std::mem::take(&mut self.statement.text);
+        if texts.is_empty() {
+            return;
+        }
         let (registry, snapshot) = (self.server.registry(), self.snapshot());
         let order = self.transactions.home.changes.clone();
         let mut watcher = self.transactions.watcher.take().unwrap_or_else(|| {
@@ -397,21 +403,50 @@ impl Session {
         if let Some(recorder) = watcher.recorder() {
             let zone = self.services.variable("time_zone", false);
             let zone = zone.map_or_else(String::new, |zone| as_text(&zone));
-            recorder.definition(&self.statement_context(None, &zone), &text);
+            for text in &texts {
+                recorder.definition(&self.statement_context(None, &zone), text);
+            }
         }
         self.transactions.watcher = Some(watcher);
     }
 
+    /// Logs other texts than that of the running statement, if it is to be logged.
+    pub(crate) fn log_instead(&mut self, texts: Vec<Vec<u8>>) {
+        if !self.statement.text.is_empty() {
+            self.statement.text = texts;
+        }
+    }
+
+    /// Records the running statement, which makes a table, before the table's rows.
+    pub(crate) fn record_definition_of(&mut self, table: &Arc<Table>) {
+        if !self.statement.text.is_empty() {
+            self.record_definition();
+            self.transactions.set_new_table(Some(table.clone()));
+        }
+    }
+
     /// Notes the text of a statement for the binary log.
-    pub(crate) fn note_text(&mut self, running: &Running<'_>, is_definition: bool) {
-        self.statement.text = None;
+    pub(crate) fn note_text(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        is_definition: bool,
+    ) {
+        self.statement.text.clear();
+        let of_program = self.statement.program_text.take();
         if !self.records() || !is_definition && !self.settings.logs_texts {
             return;
         }
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
-        let source = running.source;
+        let source = match (running.origin, &of_program) {
+            (Origin::Program, Some(text)) => text,
+            _ => running.source,
+        };
         let whole = source.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
-        self.statement.text = Some(source[..whole].trim_ascii_start().to_vec());
+        let text = source[..whole].trim_ascii_start();
+        let AccountName { user, host } = &self.account;
+        let quoted = [user, host].map(|part| definitions::quote(part));
+        self.statement.text.push(with_definer(statement, text, &quoted.join("@")));
     }
 
     fn statement_context<'a>(

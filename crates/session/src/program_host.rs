@@ -157,6 +157,12 @@ impl ProgramHost for ProgramSession<'_> {
         self.session.services.last_insert_id_set = false;
     }
 
+    fn note_text(&mut self, text: &[u8]) {
+        if self.session.server.hooks.logs_commits() {
+            self.session.statement.program_text = Some(text.to_vec());
+        }
+    }
+
     fn end_part(&mut self) {
         self.session.end_statement();
     }

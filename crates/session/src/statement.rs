@@ -315,7 +315,7 @@ impl Session {
         let kind = kind_of(statement);
         let definitions = self.before_dispatch(statement, &kind)?;
         if self.server.hooks.logs_commits() {
-            self.note_text(running, definitions.is_some());
+            self.note_text(statement, running, definitions.is_some());
         }
         let result = self.dispatch_started(statement, kind.unsupported, running, sink);
         if definitions.is_some() {

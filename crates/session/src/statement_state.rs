@@ -23,8 +23,10 @@ pub(crate) struct StatementState {
     pub(crate) rows_examined: u64,
     /// It reads the conditions of the previous statement and keeps them.
     pub(crate) keeps_diagnostics: bool,
-    /// Its text for the binary log, when it is to be logged.
-    pub(crate) text: Option<Vec<u8>>,
+    /// Its text for the binary log, when it is to be logged; several if it is logged as several statements.
+    pub(crate) text: Vec<Vec<u8>>,
+    /// The text of the statement of a program that is about to run, while there is a binary log.
+    pub(crate) program_text: Option<Vec<u8>>,
 }
 
 impl StatementState {
@@ -39,7 +41,8 @@ impl StatementState {
             runs_prepared: false,
             rows_examined: 0,
             keeps_diagnostics: false,
-            text: None,
+            text: Vec::new(),
+            program_text: None,
         }
     }
 

@@ -340,6 +340,13 @@ impl Transactions {
         transaction.attach(bytes).map_err(|error| error.into_error(&self.cancel))
     }
 
+    /// A table that the running statement makes: its rows are recorded too.
+    pub(crate) fn set_new_table(&mut self, table: Option<Arc<catalog::Table>>) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.new_table = table;
+        }
+    }
+
     /// Takes the changes that sinks want.
     pub(crate) fn take_changes(&mut self) -> Option<Changes> {
         self.watcher.as_mut()?.changes.take()

@@ -189,7 +189,9 @@ pub(crate) struct SessionRecorder {
     open: Option<Open>,
     /// Rows were recorded, and no event says that their statement ends.
     needs_end: bool,
-    /// Where the last event with rows is.
+    /// Where the running statement began.
+    statement_at: u64,
+    /// Where its last event with rows is. It is not taken before it can say whether the statement ends.
     last_rows: Option<u64>,
     /// Tables that the statement's events have described.
     mapped: Vec<u64>,
@@ -208,6 +210,7 @@ impl SessionRecorder {
             has_begun: false,
             open: None,
             needs_end: false,
+            statement_at: 0,
             last_rows: None,
             mapped: Vec::new(),
             tables: HashMap::new(),
@@ -234,13 +237,9 @@ impl SessionRecorder {
             return;
         }
         let last = self.last_rows.take().and_then(|place| place.checked_sub(self.taken));
-        match last.and_then(|at| self.waiting.get_mut(at as usize + rows::FLAGS_OFFSET)) {
-            Some(flags) => *flags |= rows::flags::STATEMENT_ENDS as u8,
-            None => {
-                // The event is gone: one without rows says it.
-                let (seconds, id) = (self.context.seconds, self.settings.server_id());
-                rows::write_statement_end(&mut self.waiting, seconds, id);
-            }
+        let flags = last.and_then(|at| self.waiting.get_mut(at as usize + rows::FLAGS_OFFSET));
+        if let Some(flags) = flags {
+            *flags |= rows::flags::STATEMENT_ENDS as u8;
         }
     }
 
@@ -293,10 +292,8 @@ impl SessionRecorder {
             self.waiting[start + 5..start + 9].copy_from_slice(&server_id.to_le_bytes());
             self.mapped.push(table);
         }
-        let mut flags = rows::flags::SQL_FOREIGN_KEYS;
-        if !self.context.foreign_key_checks {
-            flags |= rows::flags::NO_FOREIGN_KEY_CHECKS;
-        }
+        // Foreign keys were checked here, and rows that cascades changed are logged, before the row that led to them.
+        let flags = rows::flags::SQL_FOREIGN_KEYS | rows::flags::NO_FOREIGN_KEY_CHECKS;
         let stamp = (seconds, server_id);
         let mut writer =
             RowsWriter::new(&shaped.layout, kind, &image, table, flags, stamp, EVENT_BYTES_MAX)
@@ -321,6 +318,7 @@ const MAX_ROW_BYTES: usize = 1 << 30;
 impl Recorder for SessionRecorder {
     fn begin_statement(&mut self, context: &StatementContext<'_>) {
         self.end_statement();
+        self.statement_at = self.place();
         self.context.set(context);
     }
 
@@ -332,6 +330,10 @@ impl Recorder for SessionRecorder {
     ) -> Result<()> {
         self.begin();
         self.shape(table);
+        if !self.mapped.contains(&table.id) {
+            // Readers want all tables of a statement described before its first rows.
+            self.end_statement();
+        }
         let kind = match (old, new) {
             (None, _) => RowsKind::Insert,
             (Some(_), Some(_)) => RowsKind::Update,
@@ -357,9 +359,11 @@ impl Recorder for SessionRecorder {
         self.last_rows = self.last_rows.filter(|place| *place < mark);
         // What described tables may be gone.
         self.mapped.clear();
+        if mark <= self.statement_at {
+            self.needs_end = false;
+        }
         if mark == 0 {
             self.has_begun = false;
-            self.needs_end = false;
             self.dependencies.clear();
         }
         match mark.checked_sub(self.taken) {
@@ -381,8 +385,10 @@ impl Recorder for SessionRecorder {
 
     fn take(&mut self, out: &mut Vec<u8>) {
         self.close();
-        self.taken += self.waiting.len() as u64;
-        out.append(&mut self.waiting);
+        let kept_from = self.last_rows.filter(|_| self.needs_end).map_or(self.place(), |at| at);
+        let count = (kept_from - self.taken) as usize;
+        out.extend(self.waiting.drain(..count));
+        self.taken = kept_from;
     }
 
     fn finish(&mut self) {
@@ -398,6 +404,7 @@ impl Recorder for SessionRecorder {
     fn reset(&mut self) {
         self.undo_to(0);
         self.taken = 0;
+        self.statement_at = 0;
         self.waiting.clear();
         self.mapped.clear();
     }

@@ -158,7 +158,16 @@ fn create_stored(
         let created = txn.create_table(&definition);
         created.map_err(|error| error.into_error(&session.shared.cancel))?;
     }
+    if query.is_some() || create.like.is_some() || create.flags.or_replace {
+        let zone = &*session.settings.time_zone;
+        let text = describe::create_table_statement(table, zone);
+        session.log_instead(vec![text.into_bytes()]);
+    }
+    if query.is_some() {
+        session.record_definition_of(table);
+    }
     let filled = fill(session, table, create, query, running);
+    session.transactions.set_new_table(None);
     let (affected_rows, info) = match filled {
         Ok(filled) => filled,
         Err(error) => {

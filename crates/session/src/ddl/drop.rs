@@ -4,7 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{CatalogSnapshot, Edit, PrivilegeSet, Relation, Table, View};
-use definitions::{check_table_name, foreign_key_reference};
+use definitions::{check_table_name, foreign_key_reference, quote};
 use engine_api::TableId;
 use errors::{ErrorCode, Result, bail, err};
 use exec::TransactionSource;
@@ -101,6 +101,10 @@ fn drop_stored(session: &mut Session, tables: &[Arc<Table>]) -> Result<()> {
         }
         edits.push(Edit::DropTable(table.id));
     }
+    // Temporary tables of the statement, and those that do not exist, are nothing to others.
+    let quote = |table: &Arc<Table>| format!("{}.{}", quote(&table.schema), quote(&table.name));
+    let names: Vec<String> = tables.iter().map(quote).collect();
+    session.log_instead(vec![format!("DROP TABLE {}", names.join(",")).into_bytes()]);
     session.commit_definitions(&edits)?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Facts about the server and the connection that descriptions need.
 
+use observation::process::SessionShared;
 use std::sync::Arc;
 
 use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView};
@@ -95,4 +96,22 @@ pub trait ConnectionFacts {
     /// # Errors
     /// 1317.
     fn check_cancelled(&self) -> Result<()>;
+}
+
+impl ConnectionFacts for SessionShared {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.counts().counters
+    }
+
+    fn traffic(&self) -> (u64, u64) {
+        self.traffic.counts()
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        self.cancel.check()
+    }
 }

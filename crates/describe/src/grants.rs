@@ -151,19 +151,18 @@ fn role_grants(account: &Account, to: &str) -> Vec<String> {
 /// A statement that sets passwords as other servers can repeat it: with the stored secrets; one text for each account. `None` for other
 /// statements, which can be repeated as they are.
 pub fn account_statements(statement: &Statement, edits: &[Edit]) -> Option<Vec<String>> {
-    let verb = match statement {
-        Statement::CreateUser(_) => "CREATE",
-        Statement::AlterUser(_) | Statement::SetPassword(_) => "ALTER",
-        _ => return None,
-    };
-    let text = |edit: &Edit| match edit {
-        Edit::PutAccount(account) if verb == "CREATE" => Some(create_user_statement(account)),
-        Edit::PutAccount(account) => {
-            // Default roles are set by a statement of their own.
-            let account = Account { default_roles: Vec::new(), ..Account::clone(account) };
-            Some(create_user_statement(&account).replacen("CREATE", verb, 1))
+    let is_new = matches!(statement, Statement::CreateUser(_));
+    if !is_new && !matches!(statement, Statement::AlterUser(_) | Statement::SetPassword(_)) {
+        return None;
+    }
+    let text = |edit: &Edit| {
+        let Edit::PutAccount(account) = edit else { return None };
+        if is_new {
+            return Some(create_user_statement(account));
         }
-        _ => None,
+        // Default roles are set by a statement of their own.
+        let account = Account { default_roles: Vec::new(), ..Account::clone(account) };
+        Some(create_user_statement(&account).replacen("CREATE", "ALTER", 1))
     };
     Some(edits.iter().filter_map(text).collect())
 }

@@ -361,7 +361,7 @@ impl Engine for DurableEngine {
     }
 
     fn attachments(&self, after: Option<u64>) -> EngineResult<Box<dyn AttachmentReader>> {
-        crate::attachments::reader(&self.shared, after)
+        crate::attachment_reader::reader(&self.shared, after)
     }
 
     fn durable_position(&self) -> EngineResult<u64> {

@@ -4,6 +4,7 @@
 //! the meta page. No latch is held while waiting for a lock. The README says how rows, entries and undo fit together (E1..E23).
 
 mod archive;
+mod attachment_reader;
 mod attachments;
 mod background;
 mod backup;

@@ -16,6 +16,7 @@ use sys::blocking::blocking;
 use txn::{Snapshot, TxnState};
 use wal::Log;
 
+use crate::attachments::Attaching;
 use crate::bulk::Expected;
 use crate::cursor::Cursor;
 use crate::deferred_entries::DeferredEntries;
@@ -91,9 +92,8 @@ pub(crate) struct Txn {
     /// Scratch: a row's value before a change, and an undo entry.
     pub(crate) before: Vec<u8>,
     pub(crate) payload: Vec<u8>,
-    /// What is attached to the commit and not yet in the log, and the bytes before it that are.
-    pub(crate) attached: Vec<u8>,
-    pub(crate) attached_logged: u64,
+    /// What is attached to the commit.
+    pub(crate) attaching: Attaching,
     /// Scratch: parts of an undo entry.
     pub(crate) difference: Vec<u8>,
     pub(crate) gone: Vec<u8>,
@@ -182,8 +182,7 @@ impl Txn {
             name: Vec::new(),
             before: Vec::new(),
             payload: Vec::new(),
-            attached: Vec::new(),
-            attached_logged: 0,
+            attaching: Attaching::default(),
             difference: Vec::new(),
             gone: Vec::new(),
         }
@@ -314,8 +313,7 @@ impl Txn {
         self.building = None;
         self.made_public = false;
         self.statement_locks = 0;
-        self.attached.clear();
-        self.attached_logged = 0;
+        self.attaching.clear();
     }
 
     #[inline]
@@ -623,15 +621,23 @@ impl Transaction for Txn {
         if !self.shared.config.keeps_attachments {
             return Err(Error::not_supported("attachments of commits").into());
         }
-        self.attach_bytes(bytes)
+        if self.attaching.push(bytes, &self.shared.config.log) {
+            let core = self.core();
+            self.attaching.log(&self.shared.system, &core, &self.shared.config.log)?;
+            self.shared.brake();
+        }
+        Ok(())
     }
 
     fn attached(&self) -> u64 {
-        self.attached_bytes()
+        self.attaching.len()
     }
 
     fn detach_to(&mut self, length: u64) {
-        self.detach_bytes_to(length);
+        if self.attaching.truncate(length) {
+            let core = self.core();
+            self.shared.system.detach(&core, length);
+        }
     }
 
     fn commit(&mut self) -> EngineResult<CommitHandle> {
@@ -640,7 +646,7 @@ impl Transaction for Txn {
             return Err(error);
         }
         self.stop_builds()?;
-        if !self.attached.is_empty() {
+        if !self.attaching.rest().is_empty() {
             self.core();
         }
         let Some(core) = self.core.take() else {
@@ -648,9 +654,9 @@ impl Transaction for Txn {
             self.end();
             return Ok(commit_handle(&self.shared, seen));
         };
-        let ticket = self.shared.system.commit(&core, &self.attached);
-        if self.attached_bytes() > 0 {
-            self.shared.wake_attachment_reader(ticket);
+        let ticket = self.shared.system.commit(&core, self.attaching.rest());
+        if self.attaching.len() > 0 {
+            self.shared.attachments.committed(&self.shared.system.log, ticket);
         }
         if std::mem::take(&mut self.made_public) {
             // Otherwise snapshots taken now could be too old for the index.

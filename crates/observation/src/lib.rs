@@ -6,9 +6,11 @@ mod changes;
 mod hooks;
 mod logged_text;
 mod measuring;
+pub mod process;
 mod profiling;
 mod result_counts;
 mod schema_changes;
+pub mod user_locks;
 mod watched_rows;
 
 pub use change_order::ChangeOrder;

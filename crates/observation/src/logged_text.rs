@@ -8,13 +8,19 @@ const BEFORE_KIND: [&str; 9] =
 
 /// Whether a statement makes an object that has a definer, and names none.
 fn lacks_definer(statement: &Statement) -> bool {
-    match statement {
-        Statement::CreateView(create) => create.definer.is_none(),
-        Statement::CreateRoutine(create) => create.definer.is_none(),
-        Statement::CreateTrigger(create) => create.definer.is_none(),
-        Statement::CreateEvent(create) => create.definer.is_none(),
-        _ => false,
+    if let Statement::CreateView(create) = statement {
+        return create.definer.is_none();
     }
+    if let Statement::CreateRoutine(create) = statement {
+        return create.definer.is_none();
+    }
+    if let Statement::CreateTrigger(create) = statement {
+        return create.definer.is_none();
+    }
+    if let Statement::CreateEvent(create) = statement {
+        return create.definer.is_none();
+    }
+    false
 }
 
 /// Length of the white space or comment that `text` starts with.

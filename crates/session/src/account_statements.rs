@@ -21,7 +21,10 @@ impl Session {
         let change = self.account_statement(|accounts| accounts.run(statement))?;
         let AccountChange { edits, passwords, own_password, .. } = &change;
         if let Some(texts) = describe::account_statements(statement, edits) {
-            self.log_instead(texts.into_iter().map(String::into_bytes).collect());
+            crate::recording::log_instead(
+                self,
+                texts.into_iter().map(String::into_bytes).collect(),
+            );
         }
         let commit = if edits.is_empty() { None } else { Some(self.commit_definitions(edits)?) };
         self.refresh_privileges();

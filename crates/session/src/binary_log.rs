@@ -12,7 +12,7 @@ use plugin_api::{
     SessionServices as _,
 };
 use programs::Running;
-use syntax::ast::{Expr, ResetItem};
+use syntax::ast::{Expr, ResetItem, Statement};
 use types::{CastContext, Value, to_datetime};
 
 use crate::session::Session;
@@ -28,8 +28,24 @@ pub(crate) fn rotate(session: &Session) -> Result<()> {
     active(session).map_or(Ok(()), |log| log.rotate())
 }
 
+/// PURGE BINARY LOGS and RESET.
+pub(crate) fn run(
+    session: &mut Session,
+    statement: &Statement,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    if let Statement::PurgeBinaryLogs { to, before } = statement {
+        return purge(session, to.as_deref(), before.as_deref(), running, sink);
+    }
+    if let Statement::Reset(items) = statement {
+        return reset(session, items, sink);
+    }
+    Err(Error::internal("not a statement about the binary log"))
+}
+
 /// PURGE BINARY LOGS.
-pub(crate) fn purge(
+fn purge(
     session: &mut Session,
     to: Option<&str>,
     before: Option<&Expr>,
@@ -56,11 +72,7 @@ pub(crate) fn purge(
 }
 
 /// RESET BINARY LOGS AND GTIDS.
-pub(crate) fn reset(
-    session: &mut Session,
-    items: &[ResetItem],
-    sink: &mut dyn ResultSink,
-) -> Result<()> {
+fn reset(session: &mut Session, items: &[ResetItem], sink: &mut dyn ResultSink) -> Result<()> {
     session.require_global(PrivilegeSet::RELOAD)?;
     for item in items {
         match item {
@@ -78,47 +90,45 @@ pub(crate) fn reset(
     session.send_ok(sink, OkInfo::default())
 }
 
-impl Session {
-    /// COM_REGISTER_REPLICA.
-    pub(crate) fn register_replica(&mut self, replica: RegisteredReplica) -> Result<OkInfo> {
-        self.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
-        let Some(log) = active(self) else { bail!(NO_BINARY_LOGGING) };
-        log.register(RegisteredReplica {
-            uuid: self.said(&["replica_uuid", "slave_uuid"]),
-            ..replica
-        });
-        Ok(self.flags())
-    }
+/// COM_REGISTER_REPLICA.
+pub(crate) fn register(session: &mut Session, replica: RegisteredReplica) -> Result<OkInfo> {
+    session.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
+    let Some(log) = active(session) else { bail!(NO_BINARY_LOGGING) };
+    log.register(RegisteredReplica {
+        uuid: said(session, &["replica_uuid", "slave_uuid"]),
+        ..replica
+    });
+    Ok(session.flags())
+}
 
-    /// COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
-    pub(crate) fn dump_binary_log(
-        &mut self,
-        request: DumpRequest,
-        sink: &mut dyn DumpSink,
-    ) -> Result<()> {
-        self.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
-        let Some(log) = active(self) else {
-            bail!(SOURCE_FATAL_ERROR_READING_BINLOG, 1236, "Binary log is not open");
-        };
-        let checksum = self.said(&["source_binlog_checksum", "master_binlog_checksum"]);
-        let heartbeat = self.said(&["source_heartbeat_period", "master_heartbeat_period"]);
-        let request = DumpRequest {
-            takes_checksums: checksum.eq_ignore_ascii_case("CRC32"),
-            heartbeat: Duration::from_nanos(heartbeat.parse().unwrap_or(0)),
-            ..request
-        };
-        let connection = request.connection_id;
-        let outcome = log.dump(&request, sink, &self.shared.cancel);
-        log.unregister(connection);
-        outcome
-    }
+/// COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
+pub(crate) fn dump(
+    session: &mut Session,
+    request: DumpRequest,
+    sink: &mut dyn DumpSink,
+) -> Result<()> {
+    session.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
+    let Some(log) = active(session) else {
+        bail!(SOURCE_FATAL_ERROR_READING_BINLOG, 1236, "Binary log is not open");
+    };
+    let checksum = said(session, &["source_binlog_checksum", "master_binlog_checksum"]);
+    let heartbeat = said(session, &["source_heartbeat_period", "master_heartbeat_period"]);
+    let request = DumpRequest {
+        takes_checksums: checksum.eq_ignore_ascii_case("CRC32"),
+        heartbeat: Duration::from_nanos(heartbeat.parse().unwrap_or(0)),
+        ..request
+    };
+    let connection = request.connection_id;
+    let outcome = log.dump(&request, sink, &session.shared.cancel);
+    log.unregister(connection);
+    outcome
+}
 
-    /// What a reader has said of itself in a user variable of one of these names.
-    fn said(&self, names: &[&str]) -> String {
-        let value = names.iter().find_map(|name| self.services.user_variable(name));
-        value.map_or_else(String::new, |(value, _)| match value {
-            Value::Int(_) | Value::UInt(_) => as_u64(&value).to_string(),
-            other => as_text(&other),
-        })
-    }
+/// What a reader has said of itself in a user variable of one of these names.
+fn said(session: &Session, names: &[&str]) -> String {
+    let value = names.iter().find_map(|name| session.services.user_variable(name));
+    value.map_or_else(String::new, |(value, _)| match value {
+        Value::Int(_) | Value::UInt(_) => as_u64(&value).to_string(),
+        other => as_text(&other),
+    })
 }

@@ -9,10 +9,10 @@ use errors::{Result, bail};
 use plugin_api::{AuthRequest, ConnectInfo, ConnectionKind, Traffic};
 use types::Value;
 
-use crate::process::EVENT_USER;
 use crate::program_host::ProgramSession;
 use crate::server::Server;
 use crate::session::Session;
+use observation::process::EVENT_USER;
 
 impl Session {
     /// A session in which an event runs, as its definer.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView};
-use describe::{ConnectionFacts, Connections, ServerFacts};
+use describe::{Connections, ServerFacts};
 use engine_api::Engine;
-use errors::Result;
 use plugin_api::{
     FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry, SessionCounts,
     UserLockView,
@@ -16,7 +15,6 @@ use sys::sync::atomic::Ordering;
 use types::ZoneRules;
 use variables::Globals;
 
-use crate::process::SessionShared;
 use crate::server::Server;
 use crate::status::NAMES;
 
@@ -148,25 +146,5 @@ impl ServerFacts for Server {
 
     fn event_zone(&self, event: &Event) -> Arc<dyn ZoneRules> {
         EventHost::event_zone(self, event)
-    }
-}
-
-impl ConnectionFacts for SessionShared {
-    fn id(&self) -> u64 {
-        self.id
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        let mut counts = vec![0; NAMES.len()];
-        self.counters.add_to(&mut counts);
-        NAMES.iter().copied().zip(counts).collect()
-    }
-
-    fn traffic(&self) -> (u64, u64) {
-        self.traffic.counts()
-    }
-
-    fn check_cancelled(&self) -> Result<()> {
-        self.cancel.check()
     }
 }

@@ -87,11 +87,11 @@ impl SessionHandle for Handle {
     }
 
     fn register_replica(&mut self, replica: RegisteredReplica) -> Result<OkInfo> {
-        self.session.register_replica(replica)
+        crate::binary_log::register(&mut self.session, replica)
     }
 
     fn dump_binary_log(&mut self, request: DumpRequest, sink: &mut dyn DumpSink) -> Result<()> {
-        self.session.dump_binary_log(request, sink)
+        crate::binary_log::dump(&mut self.session, request, sink)
     }
 
     fn init_db(&mut self, schema: &str) -> Result<OkInfo> {

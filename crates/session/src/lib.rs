@@ -38,12 +38,13 @@ mod planner;
 mod plugin_statements;
 mod plugins;
 mod prepared;
-mod process;
+
 mod profile;
 mod profiled;
 mod program_host;
 mod query;
 mod reading;
+mod recording;
 mod renew;
 mod restricted;
 mod rewritten;
@@ -60,7 +61,7 @@ mod transaction_scope;
 #[cfg(test)]
 mod transaction_scope_tests;
 mod transaction_statements;
-mod user_locks;
+
 mod with_programs;
 mod xa;
 mod xa_statement;

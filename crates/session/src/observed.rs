@@ -3,23 +3,21 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use catalog::{AccountName, Table};
 use errors::{Error, Result};
 use observation::{
     Changes, CountingSink, Measuring, OwnedFacts, ResultCounts, RowWatcher, changes_of,
-    with_definer,
 };
-use plugin_api::variable::as_text;
 use plugin_api::{
     AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
-    ResultSink, SessionFacts, Severity, StatementContext, StatementCounts, StatementEnd,
-    StatementEvent, without_secrets,
+    ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd, StatementEvent,
+    without_secrets,
 };
-use programs::{Origin, Running};
+use programs::Running;
 use syntax::ast::Statement;
 use sys::waits::{self, Wait};
 
 use crate::measured::now_nanos;
+use crate::recording;
 use crate::server::Server;
 use crate::session::Session;
 use crate::status::Counter;
@@ -357,7 +355,7 @@ impl Session {
             true => Some(OwnedFacts::of(&self.session_facts(self.services.database.as_deref()))),
             false => None,
         };
-        let records = self.records();
+        let records = recording::is_on(self);
         let watcher = self.transactions.watcher.get_or_insert_with(|| {
             let changes = Changes::new(session.clone().unwrap_or_default(), order);
             Box::new(RowWatcher::new(registry.clone(), snapshot.clone(), changes))
@@ -366,108 +364,7 @@ impl Session {
         watcher.renew(registry.clone(), snapshot);
         watcher.records = records;
         if records {
-            self.begin_recording();
-        }
-    }
-
-    /// Whether changes go to the binary log.
-    fn records(&self) -> bool {
-        self.server.hooks.logs_commits() && self.settings.logs_changes
-    }
-
-    fn begin_recording(&mut self) {
-        let text = self.statement.text.last().filter(|_| self.settings.logs_texts);
-        let text = text.map(Vec::as_slice);
-        let mut watcher = self.transactions.watcher.take();
-        if let Some(watcher) = &mut watcher
-            && let Some(recorder) = watcher.recorder()
-        {
-            recorder.begin_statement(&self.statement_context(text, ""));
-        }
-        self.transactions.watcher = watcher;
-    }
-
-    /// Records the running statement, which changes definitions, if it is to be logged.
-    pub(crate) fn record_definition(&mut self) {
-        let texts = std::mem::take(&mut self.statement.text);
-        if texts.is_empty() {
-            return;
-        }
-        let (registry, snapshot) = (self.server.registry(), self.snapshot());
-        let order = self.transactions.home.changes.clone();
-        let mut watcher = self.transactions.watcher.take().unwrap_or_else(|| {
-            let facts = self.session_facts(self.services.database.as_deref());
-            let changes = Changes::new(OwnedFacts::of(&facts), order);
-            Box::new(RowWatcher::new(registry, snapshot, changes))
-        });
-        if let Some(recorder) = watcher.recorder() {
-            let zone = self.services.variable("time_zone", false);
-            let zone = zone.map_or_else(String::new, |zone| as_text(&zone));
-            for text in &texts {
-                recorder.definition(&self.statement_context(None, &zone), text);
-            }
-        }
-        self.transactions.watcher = Some(watcher);
-    }
-
-    /// Logs other texts than that of the running statement, if it is to be logged.
-    pub(crate) fn log_instead(&mut self, texts: Vec<Vec<u8>>) {
-        if !self.statement.text.is_empty() {
-            self.statement.text = texts;
-        }
-    }
-
-    /// Records the running statement, which makes a table, before the table's rows.
-    pub(crate) fn record_definition_of(&mut self, table: &Arc<Table>) {
-        if !self.statement.text.is_empty() {
-            self.record_definition();
-            self.transactions.set_new_table(Some(table.clone()));
-        }
-    }
-
-    /// Notes the text of a statement for the binary log.
-    pub(crate) fn note_text(
-        &mut self,
-        statement: &Statement,
-        running: &Running<'_>,
-        is_definition: bool,
-    ) {
-        self.statement.text.clear();
-        let of_program = self.statement.program_text.take();
-        if !self.records() || !is_definition && !self.settings.logs_texts {
-            return;
-        }
-        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
-        let source = match (running.origin, &of_program) {
-            (Origin::Program, Some(text)) => text,
-            _ => running.source,
-        };
-        let whole = source.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
-        let text = source[..whole].trim_ascii_start();
-        let AccountName { user, host } = &self.account;
-        let quoted = [user, host].map(|part| definitions::quote(part));
-        self.statement.text.push(with_definer(statement, text, &quoted.join("@")));
-    }
-
-    fn statement_context<'a>(
-        &'a self,
-        text: Option<&'a [u8]>,
-        time_zone: &'a str,
-    ) -> StatementContext<'a> {
-        let settings = &self.settings;
-        StatementContext {
-            connection_id: self.shared.id,
-            started_micros: self.services.fixed_now_micros.unwrap_or(self.statement.started_micros),
-            schema: self.services.database.as_deref(),
-            sql_mode: settings.sql_mode.bits(),
-            client_collation: settings.charset_client.default_collation.0,
-            connection_collation: settings.collation_connection.id.0,
-            server_collation: settings.collation_server.id.0,
-            time_zone,
-            foreign_key_checks: settings.foreign_key_checks,
-            auto_increment: (settings.auto_increment_increment, settings.auto_increment_offset),
-            row_image: settings.row_image,
-            text,
+            recording::begin_statement(self);
         }
     }
 }

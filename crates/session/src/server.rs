@@ -18,10 +18,10 @@ use crate::deadline::Deadlines;
 use crate::plan_cache::PlanCache;
 use crate::plugins::{LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables};
 use crate::prepared_texts::PreparedTexts;
-use crate::process::Sessions;
 use crate::status::ServerCounters;
-use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
+use observation::process::Sessions;
+use observation::user_locks::UserLocks;
 use observation::{ChangeOrder, Hooks};
 use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId, shown};
 

@@ -13,8 +13,8 @@ use types::{CollationId, DataType, TypeKind, Value, ZoneRules};
 
 use crate::data_files::allowed_path;
 use crate::planned::PlannedKind;
-use crate::process::SessionShared;
 use crate::server::Server;
+use observation::process::SessionShared;
 use variables::{SessionValues, Source};
 
 /// How often a sleeping statement checks whether it was cancelled.

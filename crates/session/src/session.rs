@@ -20,7 +20,6 @@ use crate::lock_tables::LockedTables;
 use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
 use crate::prepared::PreparedStatements;
-use crate::process::{Activity, SessionShared, kept_attributes};
 use crate::profiled::Profiled;
 use crate::server::Server;
 use crate::services::Services;
@@ -28,6 +27,7 @@ use crate::statement_state::{LocalClock, StatementState};
 use crate::status::SessionCounters;
 use crate::transaction::{TransactionHome, Transactions};
 use observation::Phases;
+use observation::process::{Activity, SessionShared, kept_attributes};
 use variables::{SessionValues, Settings};
 
 /// Temporary tables by schema and name.

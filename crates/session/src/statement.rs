@@ -315,7 +315,7 @@ impl Session {
         let kind = kind_of(statement);
         let definitions = self.before_dispatch(statement, &kind)?;
         if self.server.hooks.logs_commits() {
-            self.note_text(statement, running, definitions.is_some());
+            crate::recording::note_text(self, statement, running, definitions.is_some());
         }
         let result = self.dispatch_started(statement, kind.unsupported, running, sink);
         if definitions.is_some() {
@@ -352,6 +352,9 @@ impl Session {
             }
             Statement::Profile(profile) => profile::run_profile(self, profile, running, sink),
             Statement::LoadData(load) => load_data::run_load_data(self, load, running, sink),
+            Statement::PurgeBinaryLogs { .. } | Statement::Reset(_) => {
+                binary_log::run(self, statement, running, sink)
+            }
             // Definitions.
             Statement::CreateDatabase(create) => ddl::create_database(self, create, sink),
             Statement::AlterDatabase(alter) => ddl::alter_database(self, alter, sink),
@@ -500,10 +503,6 @@ impl Session {
                 }
                 CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
             },
-            Statement::PurgeBinaryLogs { to, before } => {
-                binary_log::purge(self, to.as_deref(), before.as_deref(), running, sink)
-            }
-            Statement::Reset(items) => binary_log::reset(self, items, sink),
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),

@@ -15,8 +15,8 @@ use errors::{Error, Result, err};
 use exec::{Host, RowMark, RowWatch, TransactionSource};
 use plugin_api::Registry;
 
-use crate::process::SessionShared;
 use crate::xa::{Branch, XaBranches};
+use observation::process::SessionShared;
 use observation::{ChangeOrder, Changes, RowWatcher};
 
 /// One engine's transaction.

@@ -161,6 +161,7 @@ impl AttachmentReader {
             self.held.clear();
             self.epoch = batches.epoch;
         }
+        assert!(self.low <= batches.low, "`low` never goes back (W3)");
         self.low = batches.low;
         for (place, record) in batches.records(self.block_bytes) {
             if let Some((transaction, said)) = said(place, &record)? {
@@ -188,6 +189,7 @@ impl AttachmentReader {
                     if length == 0 || ticket <= self.after {
                         continue;
                     }
+                    debug_assert!(ticket < self.low, "every earlier commit has been read");
                     let segment = pieces.front().map_or(segment, |piece| piece.place.segment);
                     let commit = AttachedCommit { ticket, micros, length, pieces, tail, segment };
                     self.ready.push_back(commit);
@@ -203,6 +205,7 @@ fn cut(pieces: &mut VecDeque<Piece>, length: u64) {
     let mut left = usize::try_from(length).unwrap_or(usize::MAX);
     for piece in pieces.iter_mut() {
         piece.length = piece.length.min(left);
+        debug_assert!(piece.length <= left, "only bytes that are left stay");
         left -= piece.length;
     }
     pieces.retain(|piece| piece.length > 0);

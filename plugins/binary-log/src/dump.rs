@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use binlog::event::{CHECKSUM_BYTES, HEADER_BYTES, MAGIC, flags, open};
+use binlog::gtid::GtidEvent;
 use binlog::{Event, EventKind, Header, decode, envelope, seal, write_event};
 use engine_api::CancelToken;
 use errors::{Error, Result, err};
@@ -171,12 +172,12 @@ impl Reader<'_> {
             );
             if let (true, Some(known)) = (starts, &self.known) {
                 let body = open(event).map_err(|_| fatal("a damaged event"))?.1;
-                let gtid = match decode(header.kind, body) {
-                    Ok(Event::Gtid(event)) => event.gtid,
-                    _ => None,
-                };
-                self.skips =
-                    gtid.is_some_and(|gtid| known.contains(gtid.uuid, &gtid.tag, gtid.number));
+                self.skips = false;
+                if let Ok(Event::Gtid(GtidEvent { gtid: Some(gtid), .. })) =
+                    decode(header.kind, body)
+                {
+                    self.skips = known.contains(gtid.uuid, &gtid.tag, gtid.number);
+                }
             }
             let is_outside = matches!(
                 header.kind,
@@ -188,11 +189,9 @@ impl Reader<'_> {
             if self.skips && !is_outside {
                 continue;
             }
-            if header.kind == EventKind::ROTATE || header.kind == EventKind::STOP {
+            if header.kind == EventKind::STOP {
                 // The next file announces itself.
-                if header.kind == EventKind::STOP {
-                    continue;
-                }
+                continue;
             }
             match self.request.takes_checksums {
                 true => self.sink.event(event)?,

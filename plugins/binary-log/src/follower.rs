@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use binlog::envelope;
+use binlog::event::flags::IGNORABLE;
 use binlog::event::{CHECKSUM_BYTES, Events, HEADER_BYTES, MAGIC};
 use binlog::gtid::GtidEvent;
 use binlog::{Event, EventKind, Header, seal, write_event};
@@ -169,6 +170,7 @@ impl Follower {
                 self.make_durable_if_due()?;
                 continue;
             }
+            // Pairs with the store in `Running::stop`.
             if self.core.is_stopping.load(Ordering::Acquire) {
                 self.put(EventKind::STOP, 0, |_| {});
                 return self.publish().and_then(|()| self.make_durable());
@@ -235,7 +237,9 @@ impl Follower {
         });
         let before = Arc::new(self.executed.clone());
         let all = before.clone();
-        self.put(EventKind::PREVIOUS_GTIDS, 0, |out| envelope::write_previous_gtids(&all, out));
+        self.put(EventKind::PREVIOUS_GTIDS, IGNORABLE, |out| {
+            envelope::write_previous_gtids(&all, out);
+        });
         let last_micros = sys::clock::wall().as_micros() as i64;
         self.files.push(LogFile { number, size: self.end, last_micros, before });
         self.sequence = 0;
@@ -554,15 +558,14 @@ impl Follower {
 /// Whether a statement is BEGIN.
 fn is_begin(event: &[u8]) -> bool {
     let body = event.get(HEADER_BYTES..).unwrap_or_default();
-    match binlog::decode(EventKind::QUERY, body) {
-        Ok(Event::Query(query)) => query.text == b"BEGIN",
-        _ => false,
-    }
+    let Ok(Event::Query(query)) = binlog::decode(EventKind::QUERY, body) else { return false };
+    query.text == b"BEGIN"
 }
 
 /// Runs a follower, and another one after a failure, until the server stops.
 pub(crate) fn serve(core: &Arc<Core>, home: &Arc<Home>, sessions: &Arc<dyn SessionFactory>) {
     let mut is_first = true;
+    // Pairs with the store in `Running::stop`.
     while !core.is_stopping.load(Ordering::Acquire) {
         let outcome = follow(core, home, sessions, &mut is_first);
         let Err(failure) = outcome else { break };
@@ -574,6 +577,7 @@ pub(crate) fn serve(core: &Arc<Core>, home: &Arc<Home>, sessions: &Arc<dyn Sessi
         state.failure = Some(text);
         drop(state);
         core.changed.notify_all();
+        // Pairs with the store in `Running::stop`.
         if !core.is_stopping.load(Ordering::Acquire) {
             sys::threads::sleep(RETRY);
         }

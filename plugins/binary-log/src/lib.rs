@@ -82,6 +82,7 @@ impl BackgroundJob for Job {
         let server_version = sessions.server_version();
         let home = Arc::new(Home { disk, uuid, server_version });
         *self.core.home.lock() = Some(home.clone());
+        // Pairs with the loads in `follower`.
         self.core.is_stopping.store(false, Ordering::Release);
         self.core.state.lock().is_running = true;
         let core = self.core.clone();
@@ -98,6 +99,7 @@ struct Running {
 
 impl RunningJob for Running {
     fn stop(mut self: Box<Self>) {
+        // Pairs with the loads in `follower`.
         self.core.is_stopping.store(true, Ordering::Release);
         if let Some(wake) = &*self.core.waker.lock() {
             wake();

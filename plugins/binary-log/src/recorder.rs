@@ -95,12 +95,14 @@ impl Shaped {
         let all = 0..self.table.columns.len();
         let before = all.clone().map(|at| match wanted {
             RowImage::Minimal => is_key(at),
-            _ => is_stored(at) && (is_key(at) || !is_large(at)),
+            RowImage::Full | RowImage::NoBlob => is_stored(at) && (is_key(at) || !is_large(at)),
         });
+        let is_new = old.is_empty();
         let after = all.map(|at| match wanted {
-            _ if old.is_empty() => is_stored(at),
-            RowImage::Minimal => is_stored(at) && changes(at),
-            _ => is_stored(at) && (!is_large(at) || changes(at)),
+            RowImage::Minimal => is_stored(at) && (is_new || changes(at)),
+            RowImage::Full | RowImage::NoBlob => {
+                is_stored(at) && (is_new || !is_large(at) || changes(at))
+            }
         });
         Image { before: Some(before.collect()), after: Some(after.collect()) }
     }

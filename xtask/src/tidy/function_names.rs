@@ -60,6 +60,11 @@ const WORDS: &[(&[&str], &[&str], &str)] = &[
     (STATEMENT_CRATES, &["CURRENT_TIMESTAMP"], "how the default of a column is shown"),
     (STATEMENT_CRATES, &["SYSTEM_USER"], "a privilege"),
     (STATEMENT_CRATES, &["SLEEP"], "the state of a connection that waits for a command"),
+    (
+        &["crates/observation/"],
+        &["SLEEP", "REPLACE"],
+        "the state of a connection that waits for a command; a word of statements",
+    ),
     (STATEMENT_CRATES, &["USER"], "a column of an account table"),
     (
         STATEMENT_CRATES,

@@ -34,7 +34,7 @@ impl Txn {
         let Some(core) = self.core.take() else {
             return Err(Error::internal("a transaction lost its changes").into());
         };
-        self.log_attached(&core)?;
+        self.attaching.log(&self.shared.system, &core, &self.shared.config.log)?;
         core.owner.detach();
         let ticket = self.shared.system.prepare(&core, name);
         self.shared.prepared.0.lock().insert(name.into(), core);

@@ -161,10 +161,10 @@ fn create_stored(
     if query.is_some() || create.like.is_some() || create.flags.or_replace {
         let zone = &*session.settings.time_zone;
         let text = describe::create_table_statement(table, zone);
-        session.log_instead(vec![text.into_bytes()]);
+        crate::recording::log_instead(session, vec![text.into_bytes()]);
     }
     if query.is_some() {
-        session.record_definition_of(table);
+        crate::recording::definition_of(session, table);
     }
     let filled = fill(session, table, create, query, running);
     session.transactions.set_new_table(None);

@@ -104,7 +104,10 @@ fn drop_stored(session: &mut Session, tables: &[Arc<Table>]) -> Result<()> {
     // Temporary tables of the statement, and those that do not exist, are nothing to others.
     let quote = |table: &Arc<Table>| format!("{}.{}", quote(&table.schema), quote(&table.name));
     let names: Vec<String> = tables.iter().map(quote).collect();
-    session.log_instead(vec![format!("DROP TABLE {}", names.join(",")).into_bytes()]);
+    crate::recording::log_instead(
+        session,
+        vec![format!("DROP TABLE {}", names.join(",")).into_bytes()],
+    );
     session.commit_definitions(&edits)?;
     Ok(())
 }

@@ -18,8 +18,8 @@ use plugin_api::{CopyProgress, Registry};
 use super::copy::{RUNNING, as_copy};
 use super::create::plan_on_new_table;
 use crate::planned::Planned;
-use crate::process::SessionShared;
 use crate::session::Session;
+use observation::process::SessionShared;
 
 /// Noted rows that may be left for the time when the table is locked.
 const QUIET_ROWS: u64 = 200;

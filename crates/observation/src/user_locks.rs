@@ -28,7 +28,7 @@ struct State {
 
 /// The server's named locks.
 #[derive(Debug, Default)]
-pub(crate) struct UserLocks {
+pub struct UserLocks {
     state: Mutex<State>,
     released: Condvar,
 }
@@ -43,7 +43,7 @@ fn key(name: &str) -> Result<String> {
 
 impl UserLocks {
     /// The locks that are held, by name.
-    pub(crate) fn held(&self) -> Vec<UserLockView> {
+    pub fn held(&self) -> Vec<UserLockView> {
         let state = self.state.lock();
         let view = |(name, held): (&String, &Held)| UserLockView {
             name: name.clone(),
@@ -58,7 +58,7 @@ impl UserLocks {
     ///
     /// # Errors
     /// 3057, 3058, cancelled.
-    pub(crate) fn get(
+    pub fn get(
         &self,
         session: u64,
         name: &str,
@@ -114,7 +114,7 @@ impl UserLocks {
     }
 
     /// Releases a lock once: `None` when no session holds it, `Some(false)` when another does.
-    pub(crate) fn release(&self, session: u64, name: &str) -> Option<bool> {
+    pub fn release(&self, session: u64, name: &str) -> Option<bool> {
         let key = key(name).ok()?;
         let mut state = self.state.lock();
         let held = state.held.get_mut(&key)?;
@@ -130,7 +130,7 @@ impl UserLocks {
     }
 
     /// Releases all locks of a session; returns the number of releases.
-    pub(crate) fn release_all(&self, session: u64) -> u64 {
+    pub fn release_all(&self, session: u64) -> u64 {
         let mut state = self.state.lock();
         let mut count = 0;
         state.held.retain(|_, held| {
@@ -145,12 +145,12 @@ impl UserLocks {
     }
 
     /// Whether a session holds a lock.
-    pub(crate) fn holds_any(&self, session: u64) -> bool {
+    pub fn holds_any(&self, session: u64) -> bool {
         self.state.lock().held.values().any(|held| held.session == session)
     }
 
     /// The session that holds a lock.
-    pub(crate) fn holder(&self, name: &str) -> Option<u64> {
+    pub fn holder(&self, name: &str) -> Option<u64> {
         let key = key(name).ok()?;
         self.state.lock().held.get(&key).map(|held| held.session)
     }

@@ -9,7 +9,7 @@ use plugin_api::{CopyProgress, ProcessView, SessionCounts, Traffic};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
-use crate::status::{Counter, NAMES, SessionCounters};
+use statements::status::{Counter, NAMES, SessionCounters};
 
 /// Bytes of a running statement that the process list keeps.
 const INFO_BYTES_MAX: usize = 64 * 1024;
@@ -18,30 +18,30 @@ const INFO_BYTES_KEPT: usize = 1024;
 /// Bytes of connection attributes that are kept: names and values.
 const ATTRIBUTE_BYTES_MAX: usize = 512;
 /// The user that the process list shows for events.
-pub(crate) const EVENT_USER: &str = "event_scheduler";
+pub const EVENT_USER: &str = "event_scheduler";
 /// How often a stopping server looks whether sessions have closed.
 const STOP_POLL: Duration = Duration::from_millis(10);
 
 /// The current activity of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Activity {
-    pub(crate) database: Option<Arc<str>>,
-    pub(crate) user: String,
-    pub(crate) host: String,
+pub struct Activity {
+    pub database: Option<Arc<str>>,
+    pub user: String,
+    pub host: String,
     /// `user@host` of the account.
-    pub(crate) account: String,
+    pub account: String,
     /// Connection attributes, cut by `kept_attributes`.
-    pub(crate) attributes: Arc<[(String, String)]>,
-    pub(crate) command: &'static str,
-    pub(crate) state: &'static str,
+    pub attributes: Arc<[(String, String)]>,
+    pub command: &'static str,
+    pub state: &'static str,
     /// Text of the running statement; empty when idle.
-    pub(crate) info: Vec<u8>,
+    pub info: Vec<u8>,
     /// Since when, microseconds since 1970 UTC.
-    pub(crate) since_micros: i64,
+    pub since_micros: i64,
     /// Slot (`sys::waits::slot`) of the thread that runs the statement, or that ran the last one.
-    pub(crate) thread: u32,
+    pub thread: u32,
     /// The copy of rows under way.
-    pub(crate) copying: Option<CopyProgress>,
+    pub copying: Option<CopyProgress>,
 }
 
 impl Activity {
@@ -52,20 +52,31 @@ impl Activity {
 
 /// The part of a session that others see.
 #[derive(Debug)]
-pub(crate) struct SessionShared {
-    pub(crate) id: u64,
+pub struct SessionShared {
+    pub id: u64,
     /// When it began, microseconds since 1970 UTC.
-    pub(crate) opened_micros: i64,
-    pub(crate) cancel: CancelToken,
-    pub(crate) counters: SessionCounters,
-    pub(crate) traffic: Traffic,
+    pub opened_micros: i64,
+    pub cancel: CancelToken,
+    pub counters: SessionCounters,
+    pub traffic: Traffic,
     /// Contended only by SHOW PROCESSLIST.
-    pub(crate) activity: Mutex<Activity>,
+    pub activity: Mutex<Activity>,
+}
+
+impl SessionShared {
+    /// What the session has counted so far.
+    pub fn counts(&self) -> SessionCounts {
+        let (received, sent) = self.traffic.counts();
+        let mut counts = vec![0; NAMES.len()];
+        self.counters.add_to(&mut counts);
+        let counters = NAMES.iter().copied().zip(counts).collect();
+        SessionCounts { id: self.id, opened_micros: self.opened_micros, received, sent, counters }
+    }
 }
 
 impl SessionShared {
     /// Begins a command. Clears a stop request for the previous one first: a session that sees this one run may stop it.
-    pub(crate) fn begin(&self, command: &'static str, text: &[u8], now_micros: i64) {
+    pub fn begin(&self, command: &'static str, text: &[u8], now_micros: i64) {
         self.cancel.reset_statement();
         let mut activity = self.activity.lock();
         activity.command = command;
@@ -77,7 +88,7 @@ impl SessionShared {
     }
 
     /// Ends a command: the session waits for its client. `slow_micros`: how long a statement may take before it counts as slow.
-    pub(crate) fn idle(&self, now_micros: i64, slow_micros: i64) {
+    pub fn idle(&self, now_micros: i64, slow_micros: i64) {
         let mut activity = self.activity.lock();
         if now_micros.saturating_sub(activity.since_micros) > slow_micros {
             self.counters.add(Counter::SLOW_QUERIES, 1);
@@ -104,7 +115,7 @@ fn wait_name(wait: Wait) -> &'static str {
 }
 
 /// As many of a client's attributes as fit the limit; those that do not fit are counted in one more attribute, as in the reference.
-pub(crate) fn kept_attributes(attributes: &[(String, String)]) -> Arc<[(String, String)]> {
+pub fn kept_attributes(attributes: &[(String, String)]) -> Arc<[(String, String)]> {
     let bytes = |(name, value): &(String, String)| name.len() + value.len();
     let mut left = ATTRIBUTE_BYTES_MAX;
     let mut lost = 0;
@@ -125,7 +136,7 @@ pub(crate) fn kept_attributes(attributes: &[(String, String)]) -> Arc<[(String, 
 
 /// All sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions {
+pub struct Sessions {
     open: Mutex<HashMap<u64, Arc<SessionShared>>>,
     closed: SessionCounters,
     running: AtomicU64,
@@ -133,33 +144,33 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn add(&self, session: Arc<SessionShared>) {
+    pub fn add(&self, session: Arc<SessionShared>) {
         let mut open = self.open.lock();
         open.insert(session.id, session);
         self.most.fetch_max(open.len() as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn remove(&self, id: u64) {
+    pub fn remove(&self, id: u64) {
         if let Some(session) = self.open.lock().remove(&id) {
             self.closed.absorb(&session.counters);
         }
     }
 
-    pub(crate) fn get(&self, id: u64) -> Option<Arc<SessionShared>> {
+    pub fn get(&self, id: u64) -> Option<Arc<SessionShared>> {
         self.open.lock().get(&id).cloned()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.open.lock().len()
     }
 
     /// Maximum number of sessions that were open at once.
-    pub(crate) fn most(&self) -> u64 {
+    pub fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
     }
 
     /// Kills the sessions with numbers from `first` on, and waits until they are closed, but no longer than `grace`.
-    pub(crate) fn stop_from(&self, first: u64, grace: Duration) {
+    pub fn stop_from(&self, first: u64, grace: Duration) {
         let mut waited = Duration::ZERO;
         loop {
             let open = self.open.lock();
@@ -175,7 +186,7 @@ impl Sessions {
     }
 
     /// Kills the sessions of clients whose account (`user@host`) is one of these.
-    pub(crate) fn kill_accounts(&self, is_one: &dyn Fn(&str) -> bool) {
+    pub fn kill_accounts(&self, is_one: &dyn Fn(&str) -> bool) {
         for session in self.open.lock().values() {
             let is_event = session.activity.lock().user == EVENT_USER;
             let account = session.activity.lock().account.clone();
@@ -186,13 +197,13 @@ impl Sessions {
     }
 
     /// Connections of an account (`user@host`).
-    pub(crate) fn count_of(&self, account: &str) -> usize {
+    pub fn count_of(&self, account: &str) -> usize {
         let open = self.open.lock();
         open.values().filter(|session| session.activity.lock().account == account).count()
     }
 
     /// Sums of all sessions, closed ones included, in the order of `status::NAMES`.
-    pub(crate) fn sums(&self) -> Vec<u64> {
+    pub fn sums(&self) -> Vec<u64> {
         let mut sums = vec![0; NAMES.len()];
         self.closed.add_to(&mut sums);
         for session in self.open.lock().values() {
@@ -202,14 +213,14 @@ impl Sessions {
     }
 
     /// Bytes received and sent over the open connections.
-    pub(crate) fn traffic(&self) -> (u64, u64) {
+    pub fn traffic(&self) -> (u64, u64) {
         let open = self.open.lock();
         let counts = open.values().map(|session| session.traffic.counts());
         counts.fold((0, 0), |sums, (received, sent)| (sums.0 + received, sums.1 + sent))
     }
 
     /// FLUSH STATUS.
-    pub(crate) fn reset_sums(&self) {
+    pub fn reset_sums(&self) {
         self.closed.reset();
         for session in self.open.lock().values() {
             session.counters.reset();
@@ -217,14 +228,14 @@ impl Sessions {
     }
 
     /// Sessions that run a statement.
-    pub(crate) fn running(&self) -> u64 {
+    pub fn running(&self) -> u64 {
         let open = self.open.lock();
         let busy = open.values().filter(|session| session.activity.lock().command != "Sleep");
         self.running.load(Ordering::Relaxed).max(busy.count() as u64)
     }
 
     /// What each session has counted, in order of id.
-    pub(crate) fn counts(&self) -> Vec<SessionCounts> {
+    pub fn counts(&self) -> Vec<SessionCounts> {
         let sessions: Vec<Arc<SessionShared>> = self.open.lock().values().cloned().collect();
         let mut counts: Vec<SessionCounts> =
             sessions.iter().map(|session| session.counts()).collect();
@@ -233,17 +244,17 @@ impl Sessions {
     }
 
     /// One of the process list.
-    pub(crate) fn view(&self, id: u64, now_micros: i64) -> Option<ProcessView> {
+    pub fn view(&self, id: u64, now_micros: i64) -> Option<ProcessView> {
         views_of(vec![self.get(id)?], now_micros).pop()
     }
 
     /// The process list in order of id.
-    pub(crate) fn views(&self, now_micros: i64) -> Vec<ProcessView> {
+    pub fn views(&self, now_micros: i64) -> Vec<ProcessView> {
         views_of(self.open.lock().values().cloned().collect(), now_micros)
     }
 
     /// The part of the process list that runs something.
-    pub(crate) fn running_views(&self, now_micros: i64) -> Vec<ProcessView> {
+    pub fn running_views(&self, now_micros: i64) -> Vec<ProcessView> {
         let is_running = |session: &&Arc<SessionShared>| session.activity.lock().is_running();
         let open = self.open.lock();
         let running = open.values().filter(is_running).cloned().collect();

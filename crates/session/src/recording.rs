@@ -1,0 +1,115 @@
+//! Records what the session's statements change, for the binary log.
+
+use std::sync::Arc;
+
+use catalog::{AccountName, Table};
+use observation::{Changes, OwnedFacts, RowWatcher, with_definer};
+use plugin_api::StatementContext;
+use plugin_api::variable::as_text;
+use programs::{Origin, Running};
+use syntax::ast::Statement;
+
+use crate::session::Session;
+
+/// Whether changes go to the binary log.
+pub(crate) fn is_on(session: &Session) -> bool {
+    session.server.hooks.logs_commits() && session.settings.logs_changes
+}
+
+/// A statement begins that may write rows.
+pub(crate) fn begin_statement(session: &mut Session) {
+    let text = session.statement.text.last().filter(|_| session.settings.logs_texts);
+    let text = text.map(Vec::as_slice);
+    let mut watcher = session.transactions.watcher.take();
+    if let Some(watcher) = &mut watcher
+        && let Some(recorder) = watcher.recorder()
+    {
+        recorder.begin_statement(&context(session, text, ""));
+    }
+    session.transactions.watcher = watcher;
+}
+
+/// Records the running statement, which changes definitions, if it is to be logged.
+pub(crate) fn definition(session: &mut Session) {
+    let texts = std::mem::take(&mut session.statement.text);
+    if texts.is_empty() {
+        return;
+    }
+    let (registry, snapshot) = (session.server.registry(), session.snapshot());
+    let order = session.transactions.home.changes.clone();
+    let mut watcher = session.transactions.watcher.take().unwrap_or_else(|| {
+        let facts = session.session_facts(session.services.database.as_deref());
+        let changes = Changes::new(OwnedFacts::of(&facts), order);
+        Box::new(RowWatcher::new(registry, snapshot, changes))
+    });
+    if let Some(recorder) = watcher.recorder() {
+        let zone = session.services.variable("time_zone", false);
+        let zone = zone.map_or_else(String::new, |zone| as_text(&zone));
+        for text in &texts {
+            recorder.definition(&context(session, None, &zone), text);
+        }
+    }
+    session.transactions.watcher = Some(watcher);
+}
+
+/// Logs other texts than that of the running statement, if it is to be logged.
+pub(crate) fn log_instead(session: &mut Session, texts: Vec<Vec<u8>>) {
+    if !session.statement.text.is_empty() {
+        session.statement.text = texts;
+    }
+}
+
+/// Records the running statement, which makes a table, before the table's rows.
+pub(crate) fn definition_of(session: &mut Session, table: &Arc<Table>) {
+    if !session.statement.text.is_empty() {
+        definition(session);
+        session.transactions.set_new_table(Some(table.clone()));
+    }
+}
+
+/// Notes the text of a statement for the binary log.
+pub(crate) fn note_text(
+    session: &mut Session,
+    statement: &Statement,
+    running: &Running<'_>,
+    is_definition: bool,
+) {
+    session.statement.text.clear();
+    let of_program = session.statement.program_text.take();
+    if !is_on(session) || !is_definition && !session.settings.logs_texts {
+        return;
+    }
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+    let of_program = of_program.filter(|_| running.origin == Origin::Program);
+    let source = of_program.as_deref().unwrap_or(running.source);
+    let whole = source.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+    let text = source[..whole].trim_ascii_start();
+    let AccountName { user, host } = &session.account;
+    let quoted = [user, host].map(|part| definitions::quote(part));
+    session.statement.text.push(with_definer(statement, text, &quoted.join("@")));
+}
+
+fn context<'a>(
+    session: &'a Session,
+    text: Option<&'a [u8]>,
+    time_zone: &'a str,
+) -> StatementContext<'a> {
+    let settings = &session.settings;
+    StatementContext {
+        connection_id: session.shared.id,
+        started_micros: session
+            .services
+            .fixed_now_micros
+            .unwrap_or(session.statement.started_micros),
+        schema: session.services.database.as_deref(),
+        sql_mode: settings.sql_mode.bits(),
+        client_collation: settings.charset_client.default_collation.0,
+        connection_collation: settings.collation_connection.id.0,
+        server_collation: settings.collation_server.id.0,
+        time_zone,
+        foreign_key_checks: settings.foreign_key_checks,
+        auto_increment: (settings.auto_increment_increment, settings.auto_increment_offset),
+        row_image: settings.row_image,
+        text,
+    }
+}

@@ -27,6 +27,7 @@ mod rewrite;
 mod secrets;
 mod session;
 mod shared_state;
+mod stage;
 mod statements;
 #[doc(hidden)]
 pub mod test_support;
@@ -90,6 +91,7 @@ pub use session::{
     QueryAttribute, SessionFactory, SessionHandle, Traffic,
 };
 pub use shared_state::SharedState;
+pub use stage::Stage;
 pub use statements::{StatementResult, Statements};
 pub use text_runner::{StopsWith, TextPlace, TextRequest, TextResults, TextRunner, TextSession};
 pub use time_zone::TimeZones;

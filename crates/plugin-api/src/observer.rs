@@ -50,6 +50,8 @@ impl EventSet {
     pub const SESSION_VARIABLE: EventSet = EventSet(1 << 12);
     /// After a statement of a session whose `profiling` is ON, in addition to those that `AFTER_STATEMENT` tells of.
     pub const SESSION_STEPS: EventSet = EventSet(1 << 13);
+    /// No event by itself: the observer wants the steps of statements.
+    pub const STEPS: EventSet = EventSet(1 << 14);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
     /// Before and after changes of schemas and tables.
@@ -204,7 +206,7 @@ pub struct StatementEnd<'a> {
     pub counts: StatementCounts,
     /// What it cost, if an observer asked for `EventSet::COST` or its session has `statement_cost` ON.
     pub cost: Option<&'a StatementCost>,
-    /// Its steps in their order, if its session has `profiling` ON.
+    /// Its steps in their order, if its session has `profiling` ON or an observer asked for `EventSet::STEPS`.
     pub steps: &'a [StatementStep],
     /// Microseconds that it waited for locks.
     pub lock_micros: u64,

@@ -234,10 +234,14 @@ fn maintain_one(
         return Err(errors::err!(NO_SUCH_TABLE, schema, name));
     }
     let mut faults = Vec::new();
-    for part in table.engine_tables() {
+    session.begin_stage("checking table");
+    let checked: Result<()> = table.engine_tables().iter().try_for_each(|part| {
         let found = sys::blocking::blocking(|| engine.check_table(part.id));
         faults.extend(found.map_err(|error| error.into_error(&cancel))?);
-    }
+        Ok(())
+    });
+    session.end_stage(None);
+    checked?;
     if table.fulltext.is_empty() {
         return Ok(faults);
     }

@@ -1,5 +1,6 @@
 //! Measures what a statement costs, for those who ask; while nobody does, a statement tests one flag where its phases change.
 
+use engine_api::Progress;
 use observation::Phase;
 use plugin_api::SessionCounts;
 
@@ -18,6 +19,36 @@ impl Session {
     pub(crate) fn enter(&mut self, phase: Phase) {
         if self.phases.is_measured() || self.profile.is_some() {
             enter_measured(self, phase);
+        }
+    }
+}
+
+impl Session {
+    /// Long work begins that the process list and the statement's steps show by the reference's name for it.
+    pub(crate) fn begin_stage(&mut self, name: &'static str) {
+        let now_micros = self.server.now_micros();
+        let mut activity = self.shared.activity.lock();
+        activity.state = plugin_api::Stage::shown_state(name);
+        activity.stage = Some((name, now_micros));
+        drop(activity);
+        self.change_stage(Some(name));
+    }
+
+    /// The long work ended; it did so much of what was expected, where that is counted.
+    pub(crate) fn end_stage(&mut self, progress: Option<Progress>) {
+        let mut activity = self.shared.activity.lock();
+        (activity.state, activity.stage) = ("executing", None);
+        drop(activity);
+        if let Some(Progress { work_done, work_expected }) = progress {
+            self.phases.count_work(work_done, work_expected.max(work_done));
+        }
+        self.change_stage(None);
+    }
+
+    fn change_stage(&mut self, stage: Option<&'static str>) {
+        if self.phases.is_measured() {
+            let now = now_nanos(self);
+            self.phases.enter_stage(stage, now);
         }
     }
 }

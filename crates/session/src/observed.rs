@@ -131,7 +131,7 @@ impl Session {
         bytes_written: u64,
     ) -> Watch<'t> {
         let options = self.reading().options();
-        let keeps_steps = self.settings.profiling;
+        let keeps_steps = self.settings.profiling || self.server.hooks.wants(EventSet::STEPS);
         let is_measured =
             self.settings.statement_cost || keeps_steps || self.server.measures_next();
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';

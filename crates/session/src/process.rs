@@ -38,6 +38,8 @@ pub(crate) struct Activity {
     pub(crate) info: Vec<u8>,
     /// Since when, microseconds since 1970 UTC.
     pub(crate) since_micros: i64,
+    /// Long work within the statement, and when it began.
+    pub(crate) stage: Option<(&'static str, i64)>,
     /// Slot (`sys::waits::slot`) of the thread that runs the statement, or that ran the last one.
     pub(crate) thread: u32,
     /// The copy of rows under way.
@@ -84,6 +86,7 @@ impl SessionShared {
         }
         activity.command = "Sleep";
         activity.state = "";
+        activity.stage = None;
         activity.since_micros = now_micros;
         activity.info.clear();
         if activity.info.capacity() > INFO_BYTES_KEPT {
@@ -270,6 +273,10 @@ fn views_of(mut sessions: Vec<Arc<SessionShared>>, now_micros: i64) -> Vec<Proce
             database: activity.database.as_ref().map(|name| name.to_string()),
             command: activity.command,
             seconds: elapsed_micros as u64 / 1_000_000,
+            stage: match (session.cancel.waits_for(), activity.stage) {
+                (None, Some(stage)) => stage,
+                (wait, _) => (wait.map_or(activity.state, wait_name), activity.since_micros),
+            },
             state: session.cancel.waits_for().map_or(activity.state, wait_name),
             info,
             progress: session.cancel.progress(),

@@ -11,6 +11,7 @@ mod event_name;
 mod functions;
 mod recorder;
 mod samples;
+mod stages;
 mod statements;
 mod sums;
 mod tables;

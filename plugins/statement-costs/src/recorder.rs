@@ -18,6 +18,7 @@ use crate::consumers::{Consumer, Consumers};
 use crate::digests::{Digest, Digests, cut};
 use crate::event_name::command_name;
 use crate::samples::Samples;
+use crate::stages::Stages;
 use crate::sums::Sums;
 use crate::users::Users;
 
@@ -125,6 +126,7 @@ pub(crate) struct Recorder {
     /// Connections that have ended, by account.
     pub(crate) ended: EndedConnections,
     pub(crate) samples: Samples,
+    pub(crate) stages: Stages,
 }
 
 impl Recorder {
@@ -139,6 +141,7 @@ impl Recorder {
             history_long: Mutex::default(),
             users: Users::default(),
             ended: EndedConnections::default(),
+            stages: Stages::default(),
         }
     }
 
@@ -275,7 +278,8 @@ fn who(event: &StatementEvent<'_>) -> Who {
     }
 }
 
-fn push(ring: &mut VecDeque<Arc<Ended>>, ended: Arc<Ended>, length_max: u64) {
+/// Puts one at the end of a ring, whose oldest give way.
+pub(crate) fn push<T>(ring: &mut VecDeque<Arc<T>>, ended: Arc<T>, length_max: u64) {
     ring.push_back(ended);
     while ring.len() as u64 > length_max {
         ring.pop_front();
@@ -295,6 +299,9 @@ impl Observer for Recorder {
                 events = events | EventSet::COST;
             }
         }
+        if self.consumers.record_stages() {
+            events = events | EventSet::AFTER_STATEMENT | EventSet::STEPS;
+        }
         events
     }
 
@@ -303,21 +310,22 @@ impl Observer for Recorder {
     }
 
     fn after_statement(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) {
-        if !self.samples.is_on() {
-            return self.record(event, end);
+        if self.consumers.record_stages() {
+            self.stages.record(&self.consumers, event, end, || who(event));
         }
-        let is_session_measured = event
-            .services
-            .system_variable("statement_cost")
-            .is_some_and(|value| as_u64(&value) == 1);
-        let is_sampled = match self.measures_all() || is_session_measured {
-            true => self.samples.takes_next(),
-            false => end.cost.is_some(),
-        };
-        if is_sampled {
-            self.samples.keep(event, end, (who(event), self.digests.of(event)));
+        let services = event.services;
+        let is_session_measured =
+            || services.system_variable("statement_cost").is_some_and(|value| as_u64(&value) == 1);
+        if self.samples.is_on() {
+            let is_sampled = match self.measures_all() || is_session_measured() {
+                true => self.samples.takes_next(),
+                false => end.cost.is_some(),
+            };
+            if is_sampled {
+                self.samples.keep(event, end, (who(event), self.digests.of(event)));
+            }
         }
-        if self.consumers.record() || is_session_measured {
+        if self.consumers.record() || is_session_measured() {
             self.record(event, end);
         }
     }
@@ -327,6 +335,7 @@ impl Observer for Recorder {
         self.users.closed(event.session.user, &(event.counts)(), event.at_micros, total.as_ref());
         self.ended.count(event.session.user, event.session.host);
         self.close(event.session.connection_id);
+        self.stages.close(event.session.connection_id);
     }
 
     fn login_failed(&self, failure: &LoginFailure<'_>) {

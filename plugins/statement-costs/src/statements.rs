@@ -26,7 +26,7 @@ pub(crate) fn consumers(
 }
 
 /// The numbers of the sessions that the account may see.
-fn visible(ctx: &dyn InformationContext) -> Vec<u64> {
+pub(crate) fn visible(ctx: &dyn InformationContext) -> Vec<u64> {
     ctx.processes().iter().map(|process| process.id).collect()
 }
 

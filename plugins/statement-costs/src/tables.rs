@@ -10,7 +10,7 @@ use plugin_api::{
 use types::Value;
 
 use crate::recorder::Recorder;
-use crate::{accounts, dictionary, statements};
+use crate::{accounts, dictionary, stages, statements};
 
 /// Takes rows.
 pub(crate) type Emit<'a> = dyn FnMut(&[Value]) -> Result<()> + 'a;
@@ -31,6 +31,8 @@ const ALL: Option<Eraser> = Some(|recorder| {
 });
 const USERS: Option<Eraser> = Some(|recorder| recorder.users.clear());
 
+const STAGES: Option<Eraser> = Some(|recorder| recorder.stages.clear_sums());
+
 const CONNECTIONS: Option<Eraser> = Some(|recorder| recorder.ended.clear());
 
 /// The tables with their producers, and how they are emptied.
@@ -47,6 +49,14 @@ const TABLES: &[(&str, Producer, Option<Eraser>)] = &[
     ("events_statements_summary_by_user_by_event_name", statements::by_user, SUMS),
     ("events_statements_summary_by_thread_by_event_name", statements::by_thread, SUMS),
     ("events_statements_summary_global_by_event_name", statements::by_event_name, SUMS),
+    ("events_stages_current", stages::current, None),
+    ("events_stages_history", stages::history, Some(|recorder| recorder.stages.clear_history())),
+    ("events_stages_history_long", stages::history_long, Some(|recorder| recorder.stages.clear_history_long())),
+    ("events_stages_summary_by_account_by_event_name", stages::by_account, STAGES),
+    ("events_stages_summary_by_host_by_event_name", stages::by_host, STAGES),
+    ("events_stages_summary_by_thread_by_event_name", stages::by_thread, STAGES),
+    ("events_stages_summary_by_user_by_event_name", stages::by_user, STAGES),
+    ("events_stages_summary_global_by_event_name", stages::global, STAGES),
     ("accounts", accounts::accounts, CONNECTIONS),
     ("users", accounts::users, CONNECTIONS),
     ("hosts", accounts::hosts, CONNECTIONS),

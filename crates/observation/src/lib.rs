@@ -8,6 +8,7 @@ mod measuring;
 mod profiling;
 mod result_counts;
 mod schema_changes;
+mod table_rows;
 mod watched_rows;
 
 pub use change_order::ChangeOrder;
@@ -17,4 +18,5 @@ pub use measuring::{Measuring, Phase, Phases};
 pub use profiling::{Profiling, ProgramProfile, waits_of};
 pub use result_counts::{CountingSink, ResultCounts};
 pub use schema_changes::{Change, changes_of};
+pub use table_rows::table_rows;
 pub use watched_rows::RowWatcher;

@@ -75,7 +75,7 @@ pub use listener::{
 pub use log_sink::{LogSink, Severity};
 pub use observer::{
     ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,
-    SessionFacts, StatementEnd, StatementEvent, first_word,
+    SessionFacts, StatementEnd, StatementEvent, TableRows, first_word,
 };
 pub use plugin::{Module, Plugin, PluginLoader};
 pub use profile::{ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};

@@ -9,11 +9,14 @@ mod dictionary;
 mod digests;
 mod event_name;
 mod functions;
+mod instruments;
+mod memory;
 mod recorder;
 mod samples;
 mod stages;
 mod statements;
 mod sums;
+mod table_io;
 mod tables;
 mod users;
 

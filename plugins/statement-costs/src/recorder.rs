@@ -20,6 +20,7 @@ use crate::event_name::command_name;
 use crate::samples::Samples;
 use crate::stages::Stages;
 use crate::sums::Sums;
+use crate::table_io::TableIo;
 use crate::users::Users;
 
 /// A power of two.
@@ -127,6 +128,7 @@ pub(crate) struct Recorder {
     pub(crate) ended: EndedConnections,
     pub(crate) samples: Samples,
     pub(crate) stages: Stages,
+    pub(crate) table_io: TableIo,
 }
 
 impl Recorder {
@@ -142,6 +144,7 @@ impl Recorder {
             users: Users::default(),
             ended: EndedConnections::default(),
             stages: Stages::default(),
+            table_io: TableIo::default(),
         }
     }
 
@@ -302,6 +305,9 @@ impl Observer for Recorder {
         if self.consumers.record_stages() {
             events = events | EventSet::AFTER_STATEMENT | EventSet::STEPS;
         }
+        if self.table_io.is_on() {
+            events = events | EventSet::AFTER_STATEMENT | EventSet::TABLES;
+        }
         events
     }
 
@@ -312,6 +318,9 @@ impl Observer for Recorder {
     fn after_statement(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) {
         if self.consumers.record_stages() {
             self.stages.record(&self.consumers, event, end, || who(event));
+        }
+        if self.table_io.is_on() {
+            self.table_io.add(end.tables);
         }
         let services = event.services;
         let is_session_measured =

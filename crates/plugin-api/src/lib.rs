@@ -61,8 +61,9 @@ pub use information::{
     PlanCacheView, PluginItemView, PluginView, ProcessView, ProgramInformation, ProxyView,
     ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
     SchemaPrivilegesView, SchemaView, ServerInformation, SessionTable, StatusInformation,
-    StatusScope, SystemView, TableDefinition, TableDetail, TableEditor, TablePrivilegesView,
-    TableView, TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
+    StatusScope, SystemProcedure, SystemView, TableDefinition, TableDetail, TableEditor,
+    TablePrivilegesView, TableView, TriggerView, UserLockView, VariableChange, VariableView,
+    table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

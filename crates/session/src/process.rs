@@ -32,6 +32,8 @@ pub(crate) struct Activity {
     pub(crate) account: String,
     /// Connection attributes, cut by `kept_attributes`.
     pub(crate) attributes: Arc<[(String, String)]>,
+    /// Version and cipher of its encryption.
+    pub(crate) tls: Option<(String, String)>,
     pub(crate) command: &'static str,
     pub(crate) state: &'static str,
     /// Text of the running statement; empty when idle.
@@ -282,6 +284,7 @@ fn views_of(mut sessions: Vec<Arc<SessionShared>>, now_micros: i64) -> Vec<Proce
             progress: session.cancel.progress(),
             account: activity.account.clone(),
             attributes: activity.attributes.clone(),
+            tls: activity.tls.clone(),
             thread: thread.filter(|slot| *slot != sys::waits::NO_SLOT),
             copying: activity.copying.clone(),
         }

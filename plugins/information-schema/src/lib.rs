@@ -154,6 +154,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("performance_schema", "session_variables", server::session_variables),
     ("performance_schema", "global_status", server::global_status),
     ("performance_schema", "session_status", server::session_status),
+    ("performance_schema", "status_by_thread", server::status_by_thread),
     ("performance_schema", "persisted_variables", server::persisted_variables),
     ("performance_schema", "threads", server::threads),
     ("performance_schema", "session_connect_attrs", server::connect_attributes),

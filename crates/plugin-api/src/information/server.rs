@@ -92,6 +92,8 @@ pub struct ProcessView {
     pub account: String,
     /// Attributes that the client sent: names and values.
     pub attributes: Arc<[(String, String)]>,
+    /// Version and cipher of the connection's encryption.
+    pub tls: Option<(String, String)>,
     /// Slot (`sys::waits`) of the thread that runs its statement, while one does.
     pub thread: Option<u32>,
     /// The copy of a table's rows that it makes.

@@ -23,33 +23,31 @@ impl Session {
     }
 }
 
-impl Session {
-    /// Long work begins that the process list and the statement's steps show by the reference's name for it.
-    pub(crate) fn begin_stage(&mut self, name: &'static str) {
-        let now_micros = self.server.now_micros();
-        let mut activity = self.shared.activity.lock();
-        activity.state = plugin_api::Stage::shown_state(name);
-        activity.stage = Some((name, now_micros));
-        drop(activity);
-        self.change_stage(Some(name));
-    }
+/// Long work begins that the process list and the statement's steps show by the reference's name for it.
+pub(crate) fn begin_stage(session: &mut Session, name: &'static str) {
+    let now_micros = session.server.now_micros();
+    let mut activity = session.shared.activity.lock();
+    activity.state = plugin_api::Stage::shown_state(name);
+    activity.stage = Some((name, now_micros));
+    drop(activity);
+    change_stage(session, Some(name));
+}
 
-    /// The long work ended; it did so much of what was expected, where that is counted.
-    pub(crate) fn end_stage(&mut self, progress: Option<Progress>) {
-        let mut activity = self.shared.activity.lock();
-        (activity.state, activity.stage) = ("executing", None);
-        drop(activity);
-        if let Some(Progress { work_done, work_expected }) = progress {
-            self.phases.count_work(work_done, work_expected.max(work_done));
-        }
-        self.change_stage(None);
+/// The long work ended; it did so much of what was expected, where that is counted.
+pub(crate) fn end_stage(session: &mut Session, progress: Option<Progress>) {
+    let mut activity = session.shared.activity.lock();
+    (activity.state, activity.stage) = ("executing", None);
+    drop(activity);
+    if let Some(Progress { work_done, work_expected }) = progress {
+        session.phases.count_work(work_done, work_expected.max(work_done));
     }
+    change_stage(session, None);
+}
 
-    fn change_stage(&mut self, stage: Option<&'static str>) {
-        if self.phases.is_measured() {
-            let now = now_nanos(self);
-            self.phases.enter_stage(stage, now);
-        }
+fn change_stage(session: &mut Session, stage: Option<&'static str>) {
+    if session.phases.is_measured() {
+        let now = now_nanos(session);
+        session.phases.enter_stage(stage, now);
     }
 }
 

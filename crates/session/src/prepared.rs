@@ -204,6 +204,17 @@ pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> Dat
     }
 }
 
+/// Reads a statement that is prepared. An UPDATE of an information table has no plan.
+fn read_prepared(session: &Session, sql: &[u8]) -> Result<(PreparedText, Statement)> {
+    let (mut text, statement) = session.reading().prepare(sql)?;
+    if let Statement::Update(update) = &statement
+        && updates_information(session, update).is_some()
+    {
+        text.execution = PreparedExecution::Read;
+    }
+    Ok((text, statement))
+}
+
 impl Session {
     /// COM_STMT_PREPARE.
     pub(crate) fn prepare_binary(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
@@ -253,7 +264,7 @@ impl Session {
                 let planned = self.find_described(&known)?;
                 (PreparedText::clone(&known), planned)
             }
-            None => (self.read_prepared(sql)?.0, None),
+            None => (read_prepared(self, sql)?.0, None),
         };
         let (parameter_types, columns) = match planned {
             Some(planned) => {
@@ -297,17 +308,6 @@ impl Session {
         let found = server.prepared_plans.get(&key, &lifted);
         let found = found.filter(|planned| server.catalog.is_current(planned.version));
         Ok(found.map(Arc::new))
-    }
-
-    /// Reads a statement that is prepared. An UPDATE of an information table has no plan.
-    fn read_prepared(&self, sql: &[u8]) -> Result<(PreparedText, Statement)> {
-        let (mut text, statement) = self.reading().prepare(sql)?;
-        if let Statement::Update(update) = &statement
-            && updates_information(self, update).is_some()
-        {
-            text.execution = PreparedExecution::Read;
-        }
-        Ok((text, statement))
     }
 
     /// Parameter types and result columns, without running anything.
@@ -573,7 +573,7 @@ impl Session {
             self.server.forget_prepared(old);
         }
         let text = self.prepare_text(source, running)?;
-        let (text, statement) = self.read_prepared(&text)?;
+        let (text, statement) = read_prepared(self, &text)?;
         self.describe_statement(&statement, &text)?;
         let text = self.server.remember_prepared(text)?;
         self.prepared.by_name.insert(key, text);
@@ -692,7 +692,7 @@ impl Session {
         for expr in using {
             parameters.push(self.evaluate(expr, running)?.0);
         }
-        let (text, _) = self.read_prepared(&text)?;
+        let (text, _) = read_prepared(self, &text)?;
         if parameters.len() != text.parameters as usize {
             bail!(WRONG_ARGUMENTS, "EXECUTE");
         }

@@ -9,8 +9,8 @@ use types::Value;
 use crate::event_name::STATEMENTS;
 use crate::memory;
 use crate::recorder::Recorder;
+use crate::row::Emit;
 use crate::table_io::INSTRUMENT;
-use crate::tables::Emit;
 
 /// Places of the columns ENABLED and TIMED.
 const ENABLED: usize = 1;

@@ -12,6 +12,7 @@ mod functions;
 mod instruments;
 mod memory;
 mod recorder;
+mod row;
 mod samples;
 mod stages;
 mod statements;

@@ -9,7 +9,7 @@ use sys::waits;
 use types::Value;
 
 use crate::recorder::Recorder;
-use crate::tables::Emit;
+use crate::row::Emit;
 
 /// Sorts, joins, groups and kept rows of running statements.
 pub(crate) const QUERY: &str = "memory/squall/statement_operators";

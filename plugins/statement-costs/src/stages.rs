@@ -10,9 +10,9 @@ use types::Value;
 
 use crate::consumers::{Consumer, Consumers};
 use crate::recorder::{Recorder, Who, push};
+use crate::row::Emit;
 use crate::statements::visible;
 use crate::sums::{MICROSECOND, NANOSECOND};
-use crate::tables::Emit;
 
 /// Accounts whose sums outlive their sessions; those of further ones count together.
 const CLOSED_MAX: usize = 1024;

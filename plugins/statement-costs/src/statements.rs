@@ -9,8 +9,8 @@ use types::{DateTime, Value};
 use crate::consumers::Consumer;
 use crate::digests::{Digest, Seen, sha256};
 use crate::recorder::{Ended, Recorder, Row, optional};
+use crate::row::Emit;
 use crate::sums::{Histogram, MICROSECOND, NANOSECOND, Sums};
-use crate::tables::Emit;
 
 /// Picoseconds of a second.
 const SECOND: u64 = 1_000_000_000_000;

@@ -11,7 +11,7 @@ use sys::sync::atomic::{AtomicBool, Ordering};
 use types::Value;
 
 use crate::recorder::Recorder;
-use crate::tables::Emit;
+use crate::row::Emit;
 
 /// The instrument that switches it.
 pub(crate) const INSTRUMENT: &str = "wait/io/table/sql/handler";

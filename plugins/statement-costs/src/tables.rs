@@ -10,10 +10,8 @@ use plugin_api::{
 use types::Value;
 
 use crate::recorder::Recorder;
+use crate::row::Emit;
 use crate::{accounts, dictionary, instruments, memory, stages, statements, table_io};
-
-/// Takes rows.
-pub(crate) type Emit<'a> = dyn FnMut(&[Value]) -> Result<()> + 'a;
 
 /// Produces the rows of a table.
 type Producer = fn(&Recorder, &dyn InformationContext, &InfoFilter, &mut Emit<'_>) -> Result<()>;

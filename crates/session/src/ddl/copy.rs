@@ -13,6 +13,7 @@ use types::SqlMode;
 use super::alter::publish_altered;
 use super::create::{draw_ids, run_on_new_table, set_next_auto_increment};
 use super::online_copy::{copy_beside_others, rows_of};
+use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
 use programs::{Origin, Running};
 
@@ -71,10 +72,10 @@ pub(crate) fn alter_by_copy(
         true => copy_beside_others(session, old, &copy, origins, guard),
         false => {
             let work_expected = rows_of(session, old);
-            session.begin_stage("copy to tmp table");
+            begin_stage(session, "copy to tmp table");
             let copied = copy_rows(session, old, &copy, origins, partitions, &[]);
             let work_done = copied.as_ref().copied().unwrap_or(0);
-            session.end_stage(Some(Progress { work_done, work_expected }));
+            end_stage(session, Some(Progress { work_done, work_expected }));
             copied
         }
     });

@@ -17,6 +17,7 @@ use plugin_api::{CopyProgress, Registry};
 
 use super::copy::{RUNNING, as_copy};
 use super::create::plan_on_new_table;
+use crate::measured::{begin_stage, end_stage};
 use crate::planned::Planned;
 use crate::process::SessionShared;
 use crate::session::Session;
@@ -51,7 +52,7 @@ pub(super) fn copy_beside_others(
     });
     session.settings.foreign_key_checks = checks;
     drop(progress);
-    session.end_stage(None);
+    end_stage(session, None);
     let rows = copied?;
     // Other tables' changes may have followed this one without its lock.
     let now = session.find_table(&old.schema, &old.name)?;
@@ -80,7 +81,7 @@ impl Progress {
             rows_total: rows_of(session, old),
             ..CopyProgress::default()
         };
-        session.begin_stage("copy to tmp table");
+        begin_stage(session, "copy to tmp table");
         session.shared.activity.lock().copying = Some(copying);
         Progress(session.shared.clone())
     }
@@ -174,8 +175,8 @@ impl Copying {
             work_done: copying.rows_copied,
             work_expected: copying.rows_total,
         });
-        session.end_stage(progress);
-        session.begin_stage("altering table");
+        end_stage(session, progress);
+        begin_stage(session, "altering table");
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use errors::Result;
 use exec::TransactionSource;
 use types::Value;
 
+use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
 
 /// `next`, or the value after the largest one of the AUTO_INCREMENT column. `None` for a table without one.
@@ -109,14 +110,14 @@ fn as_stage(
 ) -> EngineResult<()> {
     let engine = session.transactions.engine(&table.engine)?;
     let rows = engine.table_stats(table.id).map_or(0, |stats| stats.rows);
-    session.begin_stage(stage);
+    begin_stage(session, stage);
     let cancel = session.shared.cancel.clone();
     let long = (stage == READ_AND_SORT).then(|| cancel.long(rows));
     let txn = session.transactions.transaction(&table.engine)?;
     let built = sys::blocking::blocking(|| body(txn));
     let progress = cancel.progress();
     drop(long);
-    session.end_stage(progress);
+    end_stage(session, progress);
     built
 }
 

@@ -66,10 +66,10 @@ pub(super) fn alter_in_place(
     let mut left = added.as_slice();
     if online && session.transactions.transaction(engine.name())?.begin_indexes(table.id, left)? {
         guard.downgrade();
-        let filled = as_stage(session, &table, READ_AND_SORT, |txn| txn.fill_indexes(table.id));
+        let filled = as_stage(session, table, READ_AND_SORT, |txn| txn.fill_indexes(table.id));
         filled?;
         guard.upgrade(session.ddl_wait(), &session.shared.cancel).map_err(EngineError::Other)?;
-        as_stage(session, &table, APPLY, |txn| txn.finish_indexes(table.id))?;
+        as_stage(session, table, APPLY, |txn| txn.finish_indexes(table.id))?;
         left = &[];
     }
     let txn = session.transactions.transaction(engine.name())?;
@@ -92,7 +92,7 @@ pub(super) fn alter_in_place(
         txn.alter_table(&definition)?;
     }
     for index in left {
-        as_stage(session, &table, READ_AND_SORT, |txn| txn.create_index(table.id, index))?;
+        as_stage(session, table, READ_AND_SORT, |txn| txn.create_index(table.id, index))?;
     }
     Ok(())
 }

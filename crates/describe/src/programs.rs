@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Event, PrivilegeSet, Routine, RoutineKind, Trigger};
 use plugin_api::{EventView, ProgramInformation, RoutineView, TriggerView};
-use programs::{
-    RoutineVisibility, event_view, routine_of, routine_view, trigger_view, visibility_of,
-};
+use programs::{RoutineVisibility, event_view, routine_view, trigger_view, visibility_of};
 
 use crate::information::Information;
 
@@ -20,18 +18,7 @@ impl Information<'_> {
                 RoutineVisibility::Full => Some(routine_view(routine, true)),
             };
         let routines = snapshot.routines(schema).filter(|routine| wanted(routine.kind));
-        let mut views: Vec<RoutineView> = routines.filter_map(view).collect();
-        if wanted(RoutineKind::Procedure) {
-            let registry = self.server.registry();
-            let known = registry.system_procedures().iter().filter(|known| known.schema == schema);
-            let made_micros = self.server.started_micros();
-            let routines = known.filter_map(|known| routine_of(known).ok());
-            views.extend(routines.filter_map(|mut routine| {
-                (routine.created_micros, routine.altered_micros) = (made_micros, made_micros);
-                view(&Arc::new(routine))
-            }));
-        }
-        views
+        routines.filter_map(view).collect()
     }
 }
 

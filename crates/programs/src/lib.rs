@@ -44,6 +44,5 @@ pub use show::{
     RoutineVisibility, routine_view, show_create_library, show_create_routine, visibility_of,
 };
 pub use state::{ProgramState, keep_plan, kept_plan};
-pub use system_routine::routine_of;
 pub use text::{parse_error, parse_options_of};
 pub use trigger::{create_trigger, drop_trigger, follow_tables, show_create_trigger, trigger_view};

@@ -41,7 +41,7 @@ pub(crate) fn find_procedure<H: ProgramHost + ?Sized>(
 ///
 /// # Errors
 /// Its text is no CREATE PROCEDURE.
-pub fn routine_of(procedure: &SystemProcedure) -> Result<Routine> {
+pub(crate) fn routine_of(procedure: &SystemProcedure) -> Result<Routine> {
     let source = procedure.text.as_bytes();
     let mode = SqlMode::DEFAULT;
     let Statement::CreateRoutine(create) = parse_program(source, mode)? else {

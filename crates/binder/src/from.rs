@@ -284,10 +284,11 @@ impl Binder<'_> {
             };
             scope.push(ScopeColumn {
                 name: Arc::from(column.name),
-                expr: match column.ty.kind {
-                    // In UTC, like those of stored tables.
-                    TypeKind::Timestamp => column_read(register, &column.ty),
-                    _ => Expr::column(register, column.ty.clone()),
+                // In UTC, like those of stored tables.
+                expr: if column.ty.kind == TypeKind::Timestamp {
+                    column_read(register, &column.ty)
+                } else {
+                    Expr::column(register, column.ty.clone())
                 },
                 source: Some(Arc::new(source)),
                 invisible: false,

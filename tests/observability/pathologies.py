@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Eight things that go wrong in production are planted, and each is found from SQL alone.
+"""Ten things that go wrong in production are planted, and each is found from SQL alone.
 
     tests/observability/pathologies.py [--squalld target/debug/squalld] [only ...]
 
 A hot row, a missing index, a purge that lags, a device that syncs in 20 ms, a thread that never yields, a plan that flipped, memory held by one session, a mutex
-that is fought for (and unlocks that cost nothing). docs/observability.md explains the tables.
+that is fought for (and unlocks that cost nothing), an ALTER whose end nobody knows, an index that nobody reads. docs/observability.md explains the tables.
 """
 
 import argparse
@@ -214,7 +214,26 @@ def mutex(world):
     world.rows("SET GLOBAL lock_stats = OFF")
 
 
-CASES = [hot_row, missing_index, purge_lag, slow_sync, never_yields, plan_flipped, held_memory, mutex]
+def long_alter(world):
+    table(world, 200000)
+    world.rows("UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_stages_current'")
+    session = world.session()
+    session.send("ALTER TABLE p.t MODIFY b VARCHAR(100) CHARACTER SET latin1, ALGORITHM = COPY")
+    world.until("how far the copy is", "SELECT THREAD_ID, EVENT_NAME, WORK_COMPLETED, WORK_ESTIMATED FROM performance_schema.events_stages_current WHERE EVENT_NAME LIKE '%copy to tmp table'",
+                lambda found: found and found[0][0] == session.id and 0 < int(found[0][2]) <= int(found[0][3]))
+    world.until("that it has ended", "SELECT COUNT(*) FROM performance_schema.events_stages_current WHERE EVENT_NAME LIKE '%table%'", lambda found: found[0][0] == "0")
+
+
+def unused_index(world):
+    table(world)
+    world.rows("ALTER TABLE p.t ADD KEY kb (b)")
+    world.rows("UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME = 'wait/io/table/sql/handler'")
+    world.rows("SELECT b FROM p.t WHERE id = 5; SELECT COUNT(*) FROM p.t WHERE a = 5; UPDATE p.t SET b = 'y' WHERE id = 5")
+    world.until("the index", "SELECT object_name, index_name FROM sys.schema_unused_indexes WHERE object_schema = 'p'", lambda found: found == [["t", "kb"]])
+    world.rows("UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE NAME = 'wait/io/table/sql/handler'")
+
+
+CASES = [hot_row, missing_index, purge_lag, slow_sync, never_yields, plan_flipped, held_memory, mutex, long_alter, unused_index]
 
 
 def main():

@@ -11,13 +11,13 @@ use plan::{
     LogicalJoinKind, RowLocking, TableInstance,
 };
 use syntax::ast;
-use types::DataType;
+use types::{DataType, TypeKind};
 
 use crate::binder::{BLOCK_TABLES_MAX, Binder, NamedView, Reference, VIEW_DEPTH_MAX};
 use crate::reader::PrivilegeKind;
 use crate::scope::{
-    BoundQuery, Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, names_equal,
-    visible_columns,
+    BoundQuery, Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, column_read,
+    names_equal, visible_columns,
 };
 
 /// Tables of `information_schema` that the reference is about to drop, and its deprecation texts.
@@ -284,7 +284,12 @@ impl Binder<'_> {
             };
             scope.push(ScopeColumn {
                 name: Arc::from(column.name),
-                expr: Expr::column(register, column.ty.clone()),
+                // In UTC, like those of stored tables.
+                expr: if column.ty.kind == TypeKind::Timestamp {
+                    column_read(register, &column.ty)
+                } else {
+                    Expr::column(register, column.ty.clone())
+                },
                 source: Some(Arc::new(source)),
                 invisible: false,
             });

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{CatalogView, Column, ColumnDefault, Relation};
 use errors::{Diagnostics, Result, bail};
+use plan::{Expr, Making, OutputColumn};
 use plugin_api::{ColumnMeta, Computed};
 use types::{DataType, TypeKind, Value};
 
@@ -14,6 +15,8 @@ use crate::names::check_column_name;
 
 /// Computed integers with fewer characters become INT.
 const INT_DIGITS_END: u32 = 12;
+/// Bytes of a MEDIUMTEXT.
+const MEDIUM_TEXT_MAX: u32 = 0xFF_FFFF;
 /// Characters of a computed string that becomes a VARCHAR.
 const VARCHAR_MADE_MAX: u32 = 512;
 
@@ -96,6 +99,35 @@ fn zero_default(ty: &DataType) -> ColumnDefault {
         }
         _ => ColumnDefault::None,
     }
+}
+
+/// The type that a view's column is shown with: that of a table made from the query.
+pub fn shown_type(column: &OutputColumn) -> DataType {
+    let mut meta = ColumnMeta::computed(&column.name, column.expr.ty());
+    if let Some(source) = &column.source {
+        meta.org_table = source.org_table.clone();
+        meta.materialized = source.materialized;
+    }
+    meta.materialized |= column.making == Making::Kept;
+    meta.computed = match (column.making, &column.expr) {
+        (Making::Typed | Making::Kept, _) => None,
+        (Making::IfNull, _) => Some(Computed::IfNull),
+        (Making::Subquery, _) => Some(Computed::Subquery),
+        (Making::Computed, Expr::Case { .. }) => Some(Computed::Choice),
+        (Making::Computed, _) => Some(Computed::Function),
+    };
+    // A computed TEXT makes a LONGTEXT of a table; a view shows what it is.
+    let is_text =
+        matches!(meta.ty.kind, TypeKind::TinyText | TypeKind::Text | TypeKind::MediumText);
+    if is_text && !meta.materialized {
+        return meta.ty;
+    }
+    let is_medium = meta.ty.kind == TypeKind::LongText && meta.ty.length <= MEDIUM_TEXT_MAX;
+    if is_medium && meta.computed.is_some() {
+        meta.ty.kind = TypeKind::MediumText;
+        return meta.ty;
+    }
+    storable(&meta)
 }
 
 /// The column type for values of a result column's type.

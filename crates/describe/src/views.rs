@@ -73,7 +73,7 @@ impl Information<'_> {
             .enumerate()
             .map(|(position, output)| {
                 let name = view.columns.get(position).unwrap_or(&output.name);
-                plain_column(name.to_string(), output.expr.ty())
+                plain_column(name.to_string(), definitions::shown_type(output))
             })
             .collect()
     }

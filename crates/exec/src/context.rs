@@ -13,6 +13,7 @@ use types::Value;
 
 use crate::buffers::{RunBuffers, SortedRows};
 use crate::measure::{ExecCounts, Measure};
+use crate::table_work::TableWork;
 use crate::watch::RowWatch;
 
 /// The session's transactions, one for each engine that a statement touches.
@@ -176,6 +177,8 @@ pub struct ExecScratch {
     pub(crate) run: RunBuffers,
     /// Work since the session last took the counts.
     pub counts: ExecCounts,
+    /// Takes the work on tables of the statements that run, while an observer asks for it.
+    pub tables: Option<Arc<TableWork>>,
     /// Measures of the last measured run.
     pub measures: Vec<Measure>,
 }

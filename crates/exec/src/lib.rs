@@ -22,6 +22,7 @@ mod program;
 mod query;
 mod run;
 mod spill;
+mod table_work;
 mod watch;
 mod write;
 
@@ -33,4 +34,5 @@ pub use copier::{Around, Copier, Work};
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes, Measuring};
 pub use program::{Program, compile, compile_measured};
+pub use table_work::{TableCounts, TableWork};
 pub use watch::{RowMark, RowWatch, RowWrite};

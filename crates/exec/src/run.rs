@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use engine_api::{EngineError, EngineIndex, EngineResult, RowLock, Transaction};
+use engine_api::{EngineError, EngineIndex, EngineResult, RowLock, TableId, Transaction};
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
 use plugin_api::{FunctionContext, StatementKernel};
@@ -17,6 +18,7 @@ use crate::kept_rows::KeptRows;
 use crate::measure::{ExecCounts, Measures};
 use crate::memory::Memory;
 use crate::operator::Source;
+use crate::table_work::TableWork;
 
 /// A subquery, compiled.
 pub(crate) struct SubqueryNode {
@@ -122,6 +124,8 @@ pub(crate) struct Run<'r> {
     pub(crate) counts: ExecCounts,
     /// Set while EXPLAIN ANALYZE runs the statement.
     pub(crate) measures: Option<Box<Measures>>,
+    /// Set while an observer asks for the work on tables.
+    pub(crate) tables: Option<Arc<TableWork>>,
     ticks: u32,
 }
 
@@ -154,6 +158,7 @@ impl<'r> Run<'r> {
                 0 => None,
                 count => Some(Box::new(Measures::new(count))),
             },
+            tables: ctx.scratch.tables.clone(),
             ticks: 0,
         }
     }
@@ -170,6 +175,33 @@ impl<'r> Run<'r> {
             buffers: self.buffers,
             counts: self.counts,
             measures: self.measures,
+        }
+    }
+
+    /// Counts a row that is inserted.
+    #[inline]
+    pub(crate) fn count_inserted(&mut self, table: TableId) {
+        self.counts.write += 1;
+        if let Some(work) = &self.tables {
+            work.inserted(table);
+        }
+    }
+
+    /// Counts a row that is updated.
+    #[inline]
+    pub(crate) fn count_updated(&mut self, table: TableId) {
+        self.counts.update += 1;
+        if let Some(work) = &self.tables {
+            work.updated(table);
+        }
+    }
+
+    /// Counts a row that is deleted.
+    #[inline]
+    pub(crate) fn count_deleted(&mut self, table: TableId) {
+        self.counts.delete += 1;
+        if let Some(work) = &self.tables {
+            work.deleted(table);
         }
     }
 

@@ -10,6 +10,7 @@ pub mod process;
 mod profiling;
 mod result_counts;
 mod schema_changes;
+mod table_rows;
 pub mod user_locks;
 mod watched_rows;
 
@@ -21,4 +22,5 @@ pub use measuring::{Measuring, Phase, Phases};
 pub use profiling::{Profiling, ProgramProfile, waits_of};
 pub use result_counts::{CountingSink, ResultCounts};
 pub use schema_changes::{Change, changes_of};
+pub use table_rows::table_rows;
 pub use watched_rows::RowWatcher;

@@ -37,15 +37,20 @@ impl Phase {
 struct Steps {
     list: Vec<StatementStep>,
     times: Times,
+    /// The name of long work, which stands for that of its phase.
+    stage: Option<&'static str>,
+    /// Work done since the step began, and the work that is expected of it.
+    work: (u64, u64),
 }
 
 impl Steps {
     fn end(&mut self, phase: Phase, nanos: u64) {
         let times = usage::times();
         let used = times.since(&self.times);
+        let work = std::mem::take(&mut self.work);
         self.times = times;
         let step = StatementStep {
-            name: phase.step_name(),
+            name: self.stage.unwrap_or(phase.step_name()),
             nanos,
             user_micros: used.user_micros,
             system_micros: used.system_micros,
@@ -55,6 +60,8 @@ impl Steps {
             block_writes: used.block_writes,
             major_faults: used.major_faults,
             minor_faults: used.minor_faults,
+            work_done: work.0,
+            work_expected: work.1,
         };
         let is_full = self.list.len() == STEPS_MAX;
         match self.list.last_mut() {
@@ -85,7 +92,7 @@ impl Phases {
     /// The first phase begins.
     pub fn begin(&mut self, now_nanos: u64, keeps_steps: bool) {
         let steps =
-            keeps_steps.then(|| Box::new(Steps { times: usage::times(), list: Vec::new() }));
+            keeps_steps.then(|| Box::new(Steps { times: usage::times(), ..Steps::default() }));
         *self = Phases { is_measured: true, since_nanos: now_nanos, steps, ..Phases::default() };
     }
 
@@ -98,6 +105,21 @@ impl Phases {
         }
         self.now = phase;
         self.since_nanos = now_nanos;
+    }
+
+    /// Long work of this name begins within the phase, or, for `None`, ends.
+    pub fn enter_stage(&mut self, stage: Option<&'static str>, now_nanos: u64) {
+        self.enter(self.now, now_nanos);
+        if let Some(steps) = &mut self.steps {
+            steps.stage = stage;
+        }
+    }
+
+    /// The present step has done so much of the work that was expected of it.
+    pub fn count_work(&mut self, done: u64, expected: u64) {
+        if let Some(steps) = &mut self.steps {
+            steps.work = (done, expected);
+        }
     }
 }
 
@@ -195,6 +217,29 @@ mod tests {
                 ("executing", 1)
             ]
         );
+    }
+
+    #[test]
+    fn long_work_names_its_step_and_counts() {
+        let mut phases = Phases::default();
+        phases.begin(0, true);
+        phases.enter(Phase::Execute, 1);
+        phases.enter_stage(Some("copy to tmp table"), 3);
+        phases.enter(Phase::Execute, 5);
+        phases.count_work(7, 10);
+        phases.enter_stage(None, 9);
+        phases.enter(Phase::Parse, 10);
+        let steps = phases.steps.map(|steps| steps.list).unwrap_or_default();
+        let steps: Vec<_> = steps
+            .iter()
+            .map(|step| (step.name, step.nanos, step.work_done, step.work_expected))
+            .collect();
+        let copy = ("copy to tmp table", 6, 7, 10);
+        assert_eq!(
+            steps,
+            [("starting", 1, 0, 0), ("executing", 2, 0, 0), copy, ("executing", 1, 0, 0)]
+        );
+        assert_eq!(phases.nanos, [1, 0, 9, 0]);
     }
 
     #[test]

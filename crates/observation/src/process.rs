@@ -32,12 +32,16 @@ pub struct Activity {
     pub account: String,
     /// Connection attributes, cut by `kept_attributes`.
     pub attributes: Arc<[(String, String)]>,
+    /// Version and cipher of its encryption.
+    pub tls: Option<(String, String)>,
     pub command: &'static str,
     pub state: &'static str,
     /// Text of the running statement; empty when idle.
     pub info: Vec<u8>,
     /// Since when, microseconds since 1970 UTC.
     pub since_micros: i64,
+    /// Long work within the statement, and when it began.
+    pub stage: Option<(&'static str, i64)>,
     /// Slot (`sys::waits::slot`) of the thread that runs the statement, or that ran the last one.
     pub thread: u32,
     /// The copy of rows under way.
@@ -95,6 +99,7 @@ impl SessionShared {
         }
         activity.command = "Sleep";
         activity.state = "";
+        activity.stage = None;
         activity.since_micros = now_micros;
         activity.info.clear();
         if activity.info.capacity() > INFO_BYTES_KEPT {
@@ -281,11 +286,16 @@ fn views_of(mut sessions: Vec<Arc<SessionShared>>, now_micros: i64) -> Vec<Proce
             database: activity.database.as_ref().map(|name| name.to_string()),
             command: activity.command,
             seconds: elapsed_micros as u64 / 1_000_000,
+            stage: match (session.cancel.waits_for(), activity.stage) {
+                (None, Some(stage)) => stage,
+                (wait, _) => (wait.map_or(activity.state, wait_name), activity.since_micros),
+            },
             state: session.cancel.waits_for().map_or(activity.state, wait_name),
             info,
             progress: session.cancel.progress(),
             account: activity.account.clone(),
             attributes: activity.attributes.clone(),
+            tls: activity.tls.clone(),
             thread: thread.filter(|slot| *slot != sys::waits::NO_SLOT),
             copying: activity.copying.clone(),
         }

@@ -75,6 +75,10 @@ pub struct StatementStep {
     pub major_faults: u64,
     /// Page faults that did not.
     pub minor_faults: u64,
+    /// Work done in it and expected of it, in rows or pages; 0: not counted.
+    pub work_done: u64,
+    /// See `work_done`.
+    pub work_expected: u64,
 }
 
 impl StatementStep {
@@ -89,6 +93,8 @@ impl StatementStep {
         self.block_writes += other.block_writes;
         self.major_faults += other.major_faults;
         self.minor_faults += other.minor_faults;
+        self.work_done += other.work_done;
+        self.work_expected += other.work_expected;
     }
 }
 

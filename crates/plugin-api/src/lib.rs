@@ -28,6 +28,7 @@ mod rewrite;
 mod secrets;
 mod session;
 mod shared_state;
+mod stage;
 mod statements;
 #[doc(hidden)]
 pub mod test_support;
@@ -65,8 +66,9 @@ pub use information::{
     PlanCacheView, PluginItemView, PluginView, ProcessView, ProgramInformation, ProxyView,
     ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation,
     SchemaPrivilegesView, SchemaView, ServerInformation, SessionTable, StatusInformation,
-    StatusScope, SystemView, TableDefinition, TableDetail, TableEditor, TablePrivilegesView,
-    TableView, TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
+    StatusScope, SystemProcedure, SystemView, TableDefinition, TableDetail, TableEditor,
+    TablePrivilegesView, TableView, TriggerView, UserLockView, VariableChange, VariableView,
+    table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{
@@ -79,7 +81,7 @@ pub use listener::{
 pub use log_sink::{LogSink, Severity};
 pub use observer::{
     ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,
-    SessionFacts, StatementEnd, StatementEvent, first_word,
+    SessionFacts, StatementEnd, StatementEvent, TableRows, first_word,
 };
 pub use plugin::{Module, Plugin, PluginLoader};
 pub use profile::{ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};
@@ -95,6 +97,7 @@ pub use session::{
     QueryAttribute, SessionFactory, SessionHandle, Traffic,
 };
 pub use shared_state::SharedState;
+pub use stage::Stage;
 pub use statements::{StatementResult, Statements};
 pub use text_runner::{StopsWith, TextPlace, TextRequest, TextResults, TextRunner, TextSession};
 pub use time_zone::TimeZones;

@@ -3,6 +3,7 @@
 //! An event that no loaded observer wants costs the test of one word for each statement.
 
 use std::ops::BitOr;
+use std::sync::Arc;
 
 use errors::{Error, Result};
 use types::Value;
@@ -50,6 +51,10 @@ impl EventSet {
     pub const SESSION_VARIABLE: EventSet = EventSet(1 << 12);
     /// After a statement of a session whose `profiling` is ON, in addition to those that `AFTER_STATEMENT` tells of.
     pub const SESSION_STEPS: EventSet = EventSet(1 << 13);
+    /// No event by itself: the observer wants the steps of statements.
+    pub const STEPS: EventSet = EventSet(1 << 14);
+    /// No event by itself: the observer wants to know which rows of which tables statements read and write.
+    pub const TABLES: EventSet = EventSet(1 << 15);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
     /// Before and after changes of schemas and tables.
@@ -191,6 +196,25 @@ pub fn first_word(text: &[u8]) -> &[u8] {
     &rest[..length]
 }
 
+/// Rows of a table that a statement read by an index, or wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRows {
+    /// Name of the schema.
+    pub schema: Arc<str>,
+    /// Name of the table.
+    pub table: Arc<str>,
+    /// The index that they were found by; `None` for a table that was read whole, and for writes.
+    pub index: Option<Arc<str>>,
+    /// Rows that were read.
+    pub fetched: u64,
+    /// Rows that were inserted.
+    pub inserted: u64,
+    /// Rows that were updated.
+    pub updated: u64,
+    /// Rows that were deleted.
+    pub deleted: u64,
+}
+
 /// How a statement ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatementEnd<'a> {
@@ -204,8 +228,10 @@ pub struct StatementEnd<'a> {
     pub counts: StatementCounts,
     /// What it cost, if an observer asked for `EventSet::COST` or its session has `statement_cost` ON.
     pub cost: Option<&'a StatementCost>,
-    /// Its steps in their order, if its session has `profiling` ON.
+    /// Its steps in their order, if its session has `profiling` ON or an observer asked for `EventSet::STEPS`.
     pub steps: &'a [StatementStep],
+    /// Rows that it read and wrote, if an observer asked for `EventSet::TABLES`.
+    pub tables: &'a [TableRows],
     /// Microseconds that it waited for locks.
     pub lock_micros: u64,
     /// Warnings and notes.

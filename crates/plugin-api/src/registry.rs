@@ -15,7 +15,7 @@ use crate::change::ChangeSink;
 use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
 use crate::http::{ConsolePage, HttpRoutes};
 use crate::identity::Loading;
-use crate::information::{InformationTable, SystemView};
+use crate::information::{InformationTable, SystemProcedure, SystemView};
 use crate::job::BackgroundJob;
 use crate::language::ProgramLanguage;
 use crate::listener::Listener;
@@ -44,6 +44,7 @@ pub struct Registry {
     listeners: Vec<Arc<dyn Listener>>,
     information: Vec<Arc<dyn InformationTable>>,
     system_views: Vec<Arc<SystemView>>,
+    system_procedures: Vec<Arc<SystemProcedure>>,
     rewriters: Vec<Arc<dyn StatementRewriter>>,
     engines: Vec<Arc<dyn Engine>>,
     time_zones: Vec<Arc<dyn TimeZones>>,
@@ -118,6 +119,7 @@ impl Registry {
             listeners,
             information,
             system_views,
+            system_procedures,
             rewriters,
             engines,
             time_zones,
@@ -149,6 +151,7 @@ impl Registry {
         self.listeners.extend_from_slice(listeners);
         self.information.extend_from_slice(information);
         self.system_views.extend_from_slice(system_views);
+        self.system_procedures.extend_from_slice(system_procedures);
         self.rewriters.extend_from_slice(rewriters);
         self.engines.extend_from_slice(engines);
         self.time_zones.extend_from_slice(time_zones);
@@ -394,6 +397,19 @@ impl Registry {
         self.system_views.iter().find(|view| view.schema == schema && *view.name == *name)
     }
 
+    /// All procedures of system schemas.
+    pub fn system_procedures(&self) -> &[Arc<SystemProcedure>] {
+        &self.system_procedures
+    }
+
+    /// A procedure of a system schema, in whatever case its name is written.
+    pub fn system_procedure(&self, schema: &str, name: &str) -> Option<&Arc<SystemProcedure>> {
+        let is_meant = |one: &&Arc<SystemProcedure>| {
+            one.schema == schema && one.name.eq_ignore_ascii_case(name)
+        };
+        self.system_procedures.iter().find(is_meant)
+    }
+
     /// The scalar function that is called as `schema.name` only.
     pub fn function_in(&self, schema: &str, name: &str) -> Option<&Arc<ScalarFunction>> {
         self.functions.get(&*format!("{schema}.{name}").to_ascii_uppercase())
@@ -510,6 +526,12 @@ impl Registrar<'_> {
     pub fn system_view(&mut self, view: SystemView) {
         self.items.push(("SYSTEM VIEW", format!("{}.{}", view.schema, view.name)));
         self.registry.system_views.push(Arc::new(view));
+    }
+
+    /// Adds a procedure of a system schema.
+    pub fn system_procedure(&mut self, procedure: SystemProcedure) {
+        self.items.push(("SYSTEM PROCEDURE", format!("{}.{}", procedure.schema, procedure.name)));
+        self.registry.system_procedures.push(Arc::new(procedure));
     }
 
     /// Adds a statement rewriter.

@@ -10,9 +10,9 @@ use syntax::ast::{Call, ExprKind};
 use crate::frame::{Frame, ProgramSink, store_local};
 use crate::host::ProgramHost;
 use crate::load::{Loaded, Made, loaded};
-use crate::routine::find_routine;
 use crate::run::run_body;
 use crate::running::{Origin, Running};
+use crate::system_routine::find_procedure;
 
 /// CALL.
 ///
@@ -26,7 +26,7 @@ pub fn run_call<H: ProgramHost + ?Sized>(
 ) -> Result<()> {
     let (schema, name) = host.qualify(&call.name)?;
     host.require_on_routine(&schema, RoutineKind::Procedure, &name, PrivilegeSet::EXECUTE)?;
-    let routine = find_routine(&host.snapshot(), &schema, RoutineKind::Procedure, &name)?;
+    let routine = find_procedure(host, &schema, &name)?;
     let loaded = loaded(host, Made::Routine(routine.clone()))?;
     let (wanted, given) = (routine.parameters.len(), call.args.len());
     if wanted != given {

@@ -6,7 +6,9 @@ use accounts::PrivilegeChecks;
 use catalog::{CatalogSnapshot, CatalogView, Edit, Event, MetadataGuard, Table};
 use engine_api::TableId;
 use errors::{Diagnostics, Error, Result};
-use plugin_api::{CompiledProgram, OkInfo, ProgramLanguage, ProgramOutcome, ResultSink};
+use plugin_api::{
+    CompiledProgram, OkInfo, ProgramLanguage, ProgramOutcome, ResultSink, SystemProcedure,
+};
 use syntax::ast::{Expr, ObjectName, Statement};
 use types::{DataType, Value, ZoneRules};
 use variables::Settings;
@@ -40,6 +42,9 @@ pub trait ProgramHost: PrivilegeChecks {
 
     /// As `state`, mutable.
     fn state_mut(&mut self) -> &mut ProgramState<Self::Plan, Self::Context>;
+
+    /// The procedure of this name that comes with a plugin.
+    fn system_procedure(&self, schema: &str, name: &str) -> Option<Arc<SystemProcedure>>;
 
     /// The session's variables, decoded.
     fn settings(&self) -> &Settings;

@@ -21,6 +21,7 @@ mod schedule;
 mod scheduler;
 mod show;
 mod state;
+mod system_routine;
 mod text;
 mod trigger;
 

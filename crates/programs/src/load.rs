@@ -301,7 +301,8 @@ fn variable_of(ty: DataType) -> DataType {
     ty
 }
 
-fn parse_program(source: &[u8], mode: SqlMode) -> Result<Statement> {
+/// The statement of a program's text.
+pub(crate) fn parse_program(source: &[u8], mode: SqlMode) -> Result<Statement> {
     let options = syntax::ParseOptions { multi_statements: false, ..parse_options_of(mode, false) };
     let parsed = syntax::parse_bytes(source, &options);
     parsed.map(|(statement, _)| statement).map_err(|error| parse_error(&error))

@@ -11,6 +11,7 @@ use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 
 use crate::external::quoted_source;
 use crate::host::ProgramHost;
+use crate::system_routine::routine_of;
 
 /// How much of a routine an account may see.
 pub enum RoutineVisibility {
@@ -212,7 +213,9 @@ fn shown_routine<H: ProgramHost + ?Sized>(
 ) -> Result<(Arc<Routine>, bool)> {
     let (schema, name) = host.qualify(name)?;
     let snapshot = host.snapshot();
-    let known = snapshot.routine(&schema, kind, &name);
+    let system = host.system_procedure(&schema, &name).filter(|_| kind == RoutineKind::Procedure);
+    let system = system.map(|found| routine_of(&found).map(Arc::new)).transpose()?;
+    let known = system.as_ref().or_else(|| snapshot.routine(&schema, kind, &name));
     let visible = known.map(|routine| visibility_of(routine, host.privileges(), host.account()));
     match (known, visible) {
         (Some(routine), Some(RoutineVisibility::Full)) => Ok((routine.clone(), true)),

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use catalog::Routine;
 use engine_api::TableId;
 use errors::{Result, bail};
 use hashbrown::HashMap;
+use plugin_api::SystemProcedure;
 use types::DataType;
 
 use crate::frame::Frame;
@@ -28,6 +30,8 @@ pub struct ProgramState<P, C> {
     loaded: HashMap<usize, Arc<Loaded>>,
     /// By the address of the statement or expression in a loaded program.
     plans: HashMap<usize, KeptPlan<P, C>>,
+    /// Procedures of plugins that were called.
+    system: Vec<(Arc<SystemProcedure>, Arc<Routine>)>,
 }
 
 /// A plan of a statement of a program, and the context that it was made in.
@@ -46,6 +50,7 @@ impl<P, C> Default for ProgramState<P, C> {
             above: Vec::new(),
             loaded: HashMap::new(),
             plans: HashMap::new(),
+            system: Vec::new(),
         }
     }
 }
@@ -95,6 +100,20 @@ impl<P, C> ProgramState<P, C> {
     /// The program that was loaded from `made` earlier.
     pub(crate) fn known(&self, made: &Made) -> Option<Arc<Loaded>> {
         self.loaded.get(&made.address()).filter(|known| known.is_made_from(made)).cloned()
+    }
+
+    /// The definition of a plugin's procedure that was made earlier.
+    pub(crate) fn known_system(&self, procedure: &Arc<SystemProcedure>) -> Option<Arc<Routine>> {
+        let known = self.system.iter().find(|(known, _)| Arc::ptr_eq(known, procedure));
+        known.map(|(_, routine)| routine.clone())
+    }
+
+    /// Keeps the definition of a plugin's procedure.
+    pub(crate) fn keep_system(&mut self, procedure: Arc<SystemProcedure>, routine: Arc<Routine>) {
+        if self.system.len() >= KEPT_MAX {
+            self.system.clear();
+        }
+        self.system.push((procedure, routine));
     }
 
     /// Keeps a loaded program.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine_api::{BackupFile, BackupTarget};
+use engine_api::{BackupFile, BackupTarget, Progress};
 use errors::{Error, Result, err};
 use plugin_api::{OkInfo, ResultSink};
 use sys::disk::FileHandle;
@@ -14,6 +14,7 @@ use sys::files::{self, Existing, File};
 use sys::io_times::IoTimes;
 
 use crate::load_data::file_error;
+use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
 
 /// It holds the rows of all accounts.
@@ -52,7 +53,7 @@ pub(crate) fn run_backup(
         io::ErrorKind::AlreadyExists => err!(FILE_EXISTS_ERROR, name),
         _ => file_error(1, "Can't create directory", &path, &error),
     })?;
-    session.shared.activity.lock().state = "Backing up";
+    begin_stage(session, "Backing up");
     let cancel = session.shared.cancel.clone();
     let outcome = sys::blocking::blocking(|| {
         let copied = engine.backup(&target, &cancel);
@@ -66,6 +67,13 @@ pub(crate) fn run_backup(
         }
         ended
     });
+    let pages = |name| {
+        let stats = session.server.default_engine.stats();
+        let mut stats = stats.iter().filter(|stat| stat.group == "backup");
+        stats.find(|stat| stat.name == name).and_then(|stat| stat.value.parse().ok()).unwrap_or(0)
+    };
+    let (work_done, work_expected) = (pages("pages_done"), pages("pages_total"));
+    end_stage(session, Some(Progress { work_done, work_expected }));
     outcome?;
     session.services.row_count = 0;
     session.send_ok(sink, OkInfo::default())

@@ -11,6 +11,7 @@ use plugin_api::{ColumnMeta, ResultSink};
 use syntax::ast::{MaintenanceKind, PartitionAction, PartitionNames, TableMaintenance};
 use types::{CollationId, DataType, Value};
 
+use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
 use crate::sink::send_rows;
 
@@ -234,10 +235,14 @@ fn maintain_one(
         return Err(errors::err!(NO_SUCH_TABLE, schema, name));
     }
     let mut faults = Vec::new();
-    for part in table.engine_tables() {
+    begin_stage(session, "checking table");
+    let checked: Result<()> = table.engine_tables().iter().try_for_each(|part| {
         let found = sys::blocking::blocking(|| engine.check_table(part.id));
         faults.extend(found.map_err(|error| error.into_error(&cancel))?);
-    }
+        Ok(())
+    });
+    end_stage(session, None);
+    checked?;
     if table.fulltext.is_empty() {
         return Ok(faults);
     }

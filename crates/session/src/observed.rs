@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use errors::{Error, Result};
+use exec::TableWork;
 use observation::{
-    Changes, CountingSink, Measuring, OwnedFacts, ResultCounts, RowWatcher, changes_of,
+    Changes, CountingSink, Measuring, OwnedFacts, ResultCounts, RowWatcher, changes_of, table_rows,
 };
 use plugin_api::{
     AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
@@ -82,6 +83,8 @@ pub(crate) struct Watch<'t> {
     bytes_written: u64,
     /// Nanoseconds that the thread had waited for row locks and for metadata locks until then.
     lock_nanos: [u64; 2],
+    /// Takes the rows that it reads and writes, when an observer asks for them; and what took those of the statement around it.
+    tables: Option<(Arc<TableWork>, Option<Arc<TableWork>>)>,
     /// What the thread had used, when the statement is measured.
     used: Option<Measuring>,
 }
@@ -132,7 +135,7 @@ impl Session {
         bytes_written: u64,
     ) -> Watch<'t> {
         let options = self.reading().options();
-        let keeps_steps = self.settings.profiling;
+        let keeps_steps = self.settings.profiling || self.server.hooks.wants(EventSet::STEPS);
         let is_measured =
             self.settings.statement_cost || keeps_steps || self.server.measures_next();
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
@@ -147,6 +150,11 @@ impl Session {
             }
             false => whole,
         };
+        let tables = self.server.hooks.wants(EventSet::TABLES).then(|| {
+            let work = Arc::new(TableWork::default());
+            let outer = self.scratch.tables.replace(work.clone());
+            (work, outer)
+        });
         let wants_digest = is_measured || self.server.hooks.wants(EventSet::DIGEST);
         let digest_hash =
             wants_digest.then(|| self.normalizer.normalize(&text[..length], &options).hash);
@@ -161,6 +169,7 @@ impl Session {
             rows_examined: self.statement.rows_examined,
             bytes_written,
             lock_nanos: waits::mine_nanos(LOCKS),
+            tables,
             used: is_measured.then(|| {
                 let now = now_nanos(self);
                 Measuring::begin(&mut self.phases, now, keeps_steps)
@@ -234,6 +243,11 @@ impl Session {
             sort_rows: since(8),
             sort_scans: since(9),
         };
+        let mut tables = Vec::new();
+        if let Some((work, outer)) = watch.tables.take() {
+            self.scratch.tables = outer;
+            tables = table_rows(&work, &self.snapshot());
+        }
         let elapsed = self.server.now_micros().saturating_sub(watch.started_micros);
         let end = StatementEnd {
             error: error.or(result.error.as_ref()),
@@ -242,6 +256,7 @@ impl Session {
             counts,
             cost: cost.as_ref(),
             steps: &steps,
+            tables: &tables,
             lock_micros: (locks.0 + locks.1) / 1_000,
             warnings: self.diagnostics.warning_count(),
             elapsed_micros: elapsed.max(0) as u64,

@@ -13,6 +13,7 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, TypeKind, Value};
 
+use crate::information_changes::updates_information;
 use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
@@ -203,6 +204,17 @@ pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> Dat
     }
 }
 
+/// Reads a statement that is prepared. An UPDATE of an information table has no plan.
+fn read_prepared(session: &Session, sql: &[u8]) -> Result<(PreparedText, Statement)> {
+    let (mut text, statement) = session.reading().prepare(sql)?;
+    if let Statement::Update(update) = &statement
+        && updates_information(session, update).is_some()
+    {
+        text.execution = PreparedExecution::Read;
+    }
+    Ok((text, statement))
+}
+
 impl Session {
     /// COM_STMT_PREPARE.
     pub(crate) fn prepare_binary(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
@@ -252,7 +264,7 @@ impl Session {
                 let planned = self.find_described(&known)?;
                 (PreparedText::clone(&known), planned)
             }
-            None => (self.reading().prepare(sql)?.0, None),
+            None => (read_prepared(self, sql)?.0, None),
         };
         let (parameter_types, columns) = match planned {
             Some(planned) => {
@@ -306,6 +318,9 @@ impl Session {
     ) -> Result<(Vec<DataType>, Vec<ColumnMeta>)> {
         let source = &*text.source;
         match statement {
+            Statement::Update(update) if updates_information(self, update).is_some() => {
+                Ok((Vec::new(), Vec::new()))
+            }
             Statement::Query(_)
             | Statement::Insert(_)
             | Statement::Update(_)
@@ -558,7 +573,7 @@ impl Session {
             self.server.forget_prepared(old);
         }
         let text = self.prepare_text(source, running)?;
-        let (text, statement) = self.reading().prepare(&text)?;
+        let (text, statement) = read_prepared(self, &text)?;
         self.describe_statement(&statement, &text)?;
         let text = self.server.remember_prepared(text)?;
         self.prepared.by_name.insert(key, text);
@@ -677,7 +692,7 @@ impl Session {
         for expr in using {
             parameters.push(self.evaluate(expr, running)?.0);
         }
-        let (text, _) = self.reading().prepare(&text)?;
+        let (text, _) = read_prepared(self, &text)?;
         if parameters.len() != text.parameters as usize {
             bail!(WRONG_ARGUMENTS, "EXECUTE");
         }

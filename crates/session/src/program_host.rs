@@ -11,6 +11,7 @@ use engine_api::{CancelToken, TableId};
 use errors::{Diagnostics, Error, Result, bail};
 use plugin_api::{
     CompiledProgram, OkInfo, ProgramLanguage, ProgramOutcome, ResultSink, SessionServices,
+    SystemProcedure,
 };
 use programs::{
     Conditions, DefinitionHost, EventHost, EventScheduler, Facts, Loaded, ProgramHost, ProgramState,
@@ -98,6 +99,10 @@ impl ProgramHost for ProgramSession<'_> {
 
     fn state_mut(&mut self) -> &mut ProgramState<Arc<Planned>, PlanContext> {
         &mut self.session.programs
+    }
+
+    fn system_procedure(&self, schema: &str, name: &str) -> Option<Arc<SystemProcedure>> {
+        self.session.server.registry().system_procedure(schema, name).cloned()
     }
 
     fn settings(&self) -> &Settings {

@@ -246,6 +246,7 @@ impl Session {
             activity.host = shown_host;
             activity.account = name;
             activity.attributes = kept_attributes(&request.attributes);
+            activity.tls = request.tls.clone();
             activity.command = "Sleep";
             activity.since_micros = self.server.now_micros();
         }

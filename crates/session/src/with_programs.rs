@@ -85,6 +85,8 @@ impl Session {
             scratch: std::mem::take(&mut self.scratch),
             diagnostics: self.diagnostics.clone(),
         };
+        // What the programs do to tables belongs to the statement too.
+        self.scratch.tables.clone_from(&kept.scratch.tables);
         let stand_in = self.services.stand_in();
         let services = RefCell::new(std::mem::replace(&mut self.services, stand_in));
         self.programs.push_tables(planned.uses.iter().map(|(table, _)| *table).collect());

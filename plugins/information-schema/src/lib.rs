@@ -11,6 +11,7 @@ mod drizzle;
 mod extensions;
 mod files;
 mod locks;
+mod metrics;
 mod roles;
 mod routines;
 mod row;
@@ -153,6 +154,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("performance_schema", "session_variables", server::session_variables),
     ("performance_schema", "global_status", server::global_status),
     ("performance_schema", "session_status", server::session_status),
+    ("performance_schema", "status_by_thread", server::status_by_thread),
     ("performance_schema", "persisted_variables", server::persisted_variables),
     ("performance_schema", "threads", server::threads),
     ("performance_schema", "session_connect_attrs", server::connect_attributes),
@@ -160,6 +162,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("performance_schema", "data_locks", locks::data_locks),
     ("performance_schema", "data_lock_waits", locks::data_lock_waits),
     ("information_schema", "INNODB_TRX", locks::transactions),
+    ("information_schema", "INNODB_METRICS", metrics::metrics),
     ("performance_schema", "variables_info", server::variables_info),
     ("data_dictionary", "GLOBAL_VARIABLES", dictionary::global_variables),
     ("data_dictionary", "SESSION_VARIABLES", dictionary::session_variables),

@@ -393,6 +393,30 @@ pub fn global_status(
     status(ctx, StatusScope::Global, emit)
 }
 
+/// `performance_schema.status_by_thread`: what each session has counted, and how its connection is encrypted.
+pub fn status_by_thread(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let counts = ctx.session_counts();
+    for process in ctx.processes() {
+        let (version, cipher) = process.tls.as_ref().map_or(("", ""), |(one, two)| (one, two));
+        let mut row = |name: &str, value: &str| {
+            emit(&[Value::UInt(process.id), Value::text(name), Value::text(value)])
+        };
+        if let Some(own) = counts.iter().find(|counts| counts.id == process.id) {
+            row("Bytes_received", &own.received.to_string())?;
+            row("Bytes_sent", &own.sent.to_string())?;
+            own.counters.iter().try_for_each(|(name, count)| row(name, &count.to_string()))?;
+        }
+        row("Ssl_cipher", cipher)?;
+        row("Ssl_sessions_reused", "0")?;
+        row("Ssl_version", version)?;
+    }
+    Ok(())
+}
+
 /// `performance_schema.session_status`.
 pub fn session_status(
     ctx: &dyn InformationContext,

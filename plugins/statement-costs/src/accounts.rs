@@ -8,7 +8,7 @@ use sys::sync::Mutex;
 use types::Value;
 
 use crate::recorder::Recorder;
-use crate::tables::Emit;
+use crate::row::Emit;
 
 /// Accounts that are told apart; the connections of further ones count under empty names.
 const ACCOUNTS_MAX: usize = 1024;

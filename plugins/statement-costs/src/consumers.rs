@@ -10,6 +10,9 @@ use types::Value;
 pub(crate) struct Consumer(usize);
 
 impl Consumer {
+    pub(crate) const STAGES_CURRENT: Consumer = Consumer(0);
+    pub(crate) const STAGES_HISTORY: Consumer = Consumer(1);
+    pub(crate) const STAGES_HISTORY_LONG: Consumer = Consumer(2);
     /// Processor time and all else that has to be asked of the kernel.
     pub(crate) const CPU: Consumer = Consumer(3);
     pub(crate) const CURRENT: Consumer = Consumer(4);
@@ -60,7 +63,10 @@ impl Consumers {
     /// Whether this is recorded. Without `global_instrumentation` nothing is, without `thread_instrumentation` nothing by thread.
     pub(crate) fn has(&self, consumer: Consumer) -> bool {
         let by_thread = match consumer {
-            Consumer::CURRENT | Consumer::HISTORY => bit(Consumer::THREAD),
+            Consumer::CURRENT
+            | Consumer::HISTORY
+            | Consumer::STAGES_CURRENT
+            | Consumer::STAGES_HISTORY => bit(Consumer::THREAD),
             _ => 0,
         };
         let needed = bit(consumer) | bit(Consumer::GLOBAL) | by_thread;
@@ -70,6 +76,13 @@ impl Consumers {
     /// Whether statements are recorded at all.
     pub(crate) fn record(&self) -> bool {
         [Consumer::DIGEST, Consumer::HISTORY, Consumer::HISTORY_LONG]
+            .into_iter()
+            .any(|consumer| self.has(consumer))
+    }
+
+    /// Whether stages are recorded.
+    pub(crate) fn record_stages(&self) -> bool {
+        [Consumer::STAGES_CURRENT, Consumer::STAGES_HISTORY, Consumer::STAGES_HISTORY_LONG]
             .into_iter()
             .any(|consumer| self.has(consumer))
     }
@@ -94,8 +107,7 @@ impl TableEditor for Consumers {
             "NO" => false,
             _ => return Err(Error::with(ErrorCode::DATA_TRUNCATED, &[&"ENABLED", &number])),
         };
-        let is_ours =
-            at >= Consumer::GLOBAL.0 || (Consumer::CPU.0..=Consumer::HISTORY_LONG.0).contains(&at);
+        let is_ours = at >= Consumer::GLOBAL.0 || at <= Consumer::HISTORY_LONG.0;
         if on && !is_ours {
             return Err(Error::not_supported(format!("the consumer {name}")));
         }
@@ -132,7 +144,7 @@ mod tests {
         let code = |result: Result<bool>| result.err().map(|error| error.code());
         let wrong = set(&consumers, Consumer::DIGEST.0, "maybe");
         assert_eq!(code(wrong), Some(ErrorCode::DATA_TRUNCATED));
-        assert!(set(&consumers, 0, "YES").is_err() && set(&consumers, 0, "NO").is_ok());
+        assert!(set(&consumers, 7, "YES").is_err() && set(&consumers, 7, "NO").is_ok());
         let name = consumers.update(&consumers.rows()[3], &[(0, Value::text("x"))], 1);
         assert_eq!(code(name), Some(ErrorCode::WRONG_PERFSCHEMA_USAGE));
     }

@@ -10,9 +10,9 @@ use plugin_api::{
 use types::{DataType, TypeKind, Value};
 
 use crate::recorder::{Recorder, SessionRecord, optional};
+use crate::row::Emit;
 use crate::statements::{time, visible_rows};
 use crate::sums::Sums;
-use crate::tables::Emit;
 use crate::users::{COMMANDS, UserTotals};
 
 /// Columns after those of `definitions.txt`: the amounts of a statement's cost, and the groups of statements.

@@ -9,10 +9,15 @@ mod dictionary;
 mod digests;
 mod event_name;
 mod functions;
+mod instruments;
+mod memory;
 mod recorder;
+mod row;
 mod samples;
+mod stages;
 mod statements;
 mod sums;
+mod table_io;
 mod tables;
 mod users;
 

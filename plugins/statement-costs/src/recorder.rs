@@ -18,7 +18,9 @@ use crate::consumers::{Consumer, Consumers};
 use crate::digests::{Digest, Digests, cut};
 use crate::event_name::command_name;
 use crate::samples::Samples;
+use crate::stages::Stages;
 use crate::sums::Sums;
+use crate::table_io::TableIo;
 use crate::users::Users;
 
 /// A power of two.
@@ -125,6 +127,8 @@ pub(crate) struct Recorder {
     /// Connections that have ended, by account.
     pub(crate) ended: EndedConnections,
     pub(crate) samples: Samples,
+    pub(crate) stages: Stages,
+    pub(crate) table_io: TableIo,
 }
 
 impl Recorder {
@@ -139,6 +143,8 @@ impl Recorder {
             history_long: Mutex::default(),
             users: Users::default(),
             ended: EndedConnections::default(),
+            stages: Stages::default(),
+            table_io: TableIo::default(),
         }
     }
 
@@ -275,7 +281,8 @@ fn who(event: &StatementEvent<'_>) -> Who {
     }
 }
 
-fn push(ring: &mut VecDeque<Arc<Ended>>, ended: Arc<Ended>, length_max: u64) {
+/// Puts one at the end of a ring, whose oldest give way.
+pub(crate) fn push<T>(ring: &mut VecDeque<Arc<T>>, ended: Arc<T>, length_max: u64) {
     ring.push_back(ended);
     while ring.len() as u64 > length_max {
         ring.pop_front();
@@ -295,6 +302,12 @@ impl Observer for Recorder {
                 events = events | EventSet::COST;
             }
         }
+        if self.consumers.record_stages() {
+            events = events | EventSet::AFTER_STATEMENT | EventSet::STEPS;
+        }
+        if self.table_io.is_on() {
+            events = events | EventSet::AFTER_STATEMENT | EventSet::TABLES;
+        }
         events
     }
 
@@ -303,21 +316,25 @@ impl Observer for Recorder {
     }
 
     fn after_statement(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) {
-        if !self.samples.is_on() {
-            return self.record(event, end);
+        if self.consumers.record_stages() {
+            self.stages.record(&self.consumers, event, end, || who(event));
         }
-        let is_session_measured = event
-            .services
-            .system_variable("statement_cost")
-            .is_some_and(|value| as_u64(&value) == 1);
-        let is_sampled = match self.measures_all() || is_session_measured {
-            true => self.samples.takes_next(),
-            false => end.cost.is_some(),
-        };
-        if is_sampled {
-            self.samples.keep(event, end, (who(event), self.digests.of(event)));
+        if self.table_io.is_on() {
+            self.table_io.add(end.tables);
         }
-        if self.consumers.record() || is_session_measured {
+        let services = event.services;
+        let is_session_measured =
+            || services.system_variable("statement_cost").is_some_and(|value| as_u64(&value) == 1);
+        if self.samples.is_on() {
+            let is_sampled = match self.measures_all() || is_session_measured() {
+                true => self.samples.takes_next(),
+                false => end.cost.is_some(),
+            };
+            if is_sampled {
+                self.samples.keep(event, end, (who(event), self.digests.of(event)));
+            }
+        }
+        if self.consumers.record() || is_session_measured() {
             self.record(event, end);
         }
     }
@@ -327,6 +344,7 @@ impl Observer for Recorder {
         self.users.closed(event.session.user, &(event.counts)(), event.at_micros, total.as_ref());
         self.ended.count(event.session.user, event.session.host);
         self.close(event.session.connection_id);
+        self.stages.close(event.session.connection_id);
     }
 
     fn login_failed(&self, failure: &LoginFailure<'_>) {

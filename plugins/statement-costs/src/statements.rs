@@ -9,8 +9,8 @@ use types::{DateTime, Value};
 use crate::consumers::Consumer;
 use crate::digests::{Digest, Seen, sha256};
 use crate::recorder::{Ended, Recorder, Row, optional};
+use crate::row::Emit;
 use crate::sums::{Histogram, MICROSECOND, NANOSECOND, Sums};
-use crate::tables::Emit;
 
 /// Picoseconds of a second.
 const SECOND: u64 = 1_000_000_000_000;
@@ -26,7 +26,7 @@ pub(crate) fn consumers(
 }
 
 /// The numbers of the sessions that the account may see.
-fn visible(ctx: &dyn InformationContext) -> Vec<u64> {
+pub(crate) fn visible(ctx: &dyn InformationContext) -> Vec<u64> {
     ctx.processes().iter().map(|process| process.id).collect()
 }
 

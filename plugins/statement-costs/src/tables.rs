@@ -10,10 +10,8 @@ use plugin_api::{
 use types::Value;
 
 use crate::recorder::Recorder;
-use crate::{accounts, dictionary, statements};
-
-/// Takes rows.
-pub(crate) type Emit<'a> = dyn FnMut(&[Value]) -> Result<()> + 'a;
+use crate::row::Emit;
+use crate::{accounts, dictionary, instruments, memory, stages, statements, table_io};
 
 /// Produces the rows of a table.
 type Producer = fn(&Recorder, &dyn InformationContext, &InfoFilter, &mut Emit<'_>) -> Result<()>;
@@ -31,6 +29,13 @@ const ALL: Option<Eraser> = Some(|recorder| {
 });
 const USERS: Option<Eraser> = Some(|recorder| recorder.users.clear());
 
+const STAGES: Option<Eraser> = Some(|recorder| recorder.stages.clear_sums());
+
+/// Highest and lowest amounts are the present ones: there is nothing to reset.
+const MEMORY: Option<Eraser> = Some(|_| ());
+
+const TABLE_IO: Option<Eraser> = Some(|recorder| recorder.table_io.clear());
+
 const CONNECTIONS: Option<Eraser> = Some(|recorder| recorder.ended.clear());
 
 /// The tables with their producers, and how they are emptied.
@@ -47,9 +52,25 @@ const TABLES: &[(&str, Producer, Option<Eraser>)] = &[
     ("events_statements_summary_by_user_by_event_name", statements::by_user, SUMS),
     ("events_statements_summary_by_thread_by_event_name", statements::by_thread, SUMS),
     ("events_statements_summary_global_by_event_name", statements::by_event_name, SUMS),
+    ("events_stages_current", stages::current, None),
+    ("events_stages_history", stages::history, Some(|recorder| recorder.stages.clear_history())),
+    ("events_stages_history_long", stages::history_long, Some(|recorder| recorder.stages.clear_history_long())),
+    ("events_stages_summary_by_account_by_event_name", stages::by_account, STAGES),
+    ("events_stages_summary_by_host_by_event_name", stages::by_host, STAGES),
+    ("events_stages_summary_by_thread_by_event_name", stages::by_thread, STAGES),
+    ("events_stages_summary_by_user_by_event_name", stages::by_user, STAGES),
+    ("events_stages_summary_global_by_event_name", stages::global, STAGES),
     ("accounts", accounts::accounts, CONNECTIONS),
     ("users", accounts::users, CONNECTIONS),
     ("hosts", accounts::hosts, CONNECTIONS),
+    ("memory_summary_by_account_by_event_name", memory::by_account, MEMORY),
+    ("memory_summary_by_host_by_event_name", memory::by_host, MEMORY),
+    ("memory_summary_by_thread_by_event_name", memory::by_thread, MEMORY),
+    ("memory_summary_by_user_by_event_name", memory::by_user, MEMORY),
+    ("memory_summary_global_by_event_name", memory::global, MEMORY),
+    ("table_io_waits_summary_by_index_usage", table_io::by_index, TABLE_IO),
+    ("table_io_waits_summary_by_table", table_io::by_table, TABLE_IO),
+    ("setup_instruments", instruments::instruments, None),
     ("setup_consumers", statements::consumers, None),
     ("SESSION_USAGE", dictionary::session_usage, None),
     ("STATEMENT_COSTS", dictionary::statement_costs, ALL),
@@ -85,8 +106,8 @@ struct RecordTable {
 }
 
 impl RecordTable {
-    fn is_consumers(&self) -> bool {
-        self.definition.name == "setup_consumers"
+    fn is_setup(&self) -> bool {
+        self.definition.name.starts_with("setup_")
     }
 }
 
@@ -118,15 +139,16 @@ impl InformationTable for RecordTable {
     }
 
     fn editor(&self) -> Option<&dyn TableEditor> {
-        (self.is_consumers() || self.erase.is_some()).then_some(self as &dyn TableEditor)
+        (self.is_setup() || self.erase.is_some()).then_some(self as &dyn TableEditor)
     }
 }
 
 impl TableEditor for RecordTable {
     fn update(&self, row: &[Value], assigned: &[(usize, Value)], number: u64) -> Result<bool> {
-        match self.is_consumers() {
-            true => self.recorder.consumers.update(row, assigned, number),
-            false => Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[])),
+        match self.definition.name {
+            "setup_consumers" => self.recorder.consumers.update(row, assigned, number),
+            "setup_instruments" => instruments::update(&self.recorder, row, assigned, number),
+            _ => Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[])),
         }
     }
 

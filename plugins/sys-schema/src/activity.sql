@@ -156,6 +156,14 @@ ORDER BY t.processlist_time DESC, last_wait_latency DESC
 -- views session
 SELECT * FROM sys.EITHER{processlist|x$processlist} WHERE conn_id IS NOT NULL AND command <> 'Daemon'
 
+-- view session_ssl_status
+SELECT v.thread_id AS thread_id, v.variable_value AS ssl_version, c.variable_value AS ssl_cipher, r.variable_value AS ssl_sessions_reused
+FROM performance_schema.status_by_thread AS v
+    LEFT JOIN performance_schema.status_by_thread AS c ON c.thread_id = v.thread_id AND c.variable_name = 'Ssl_cipher'
+    LEFT JOIN performance_schema.status_by_thread AS r ON r.thread_id = v.thread_id AND r.variable_name = 'Ssl_sessions_reused'
+WHERE v.variable_name = 'Ssl_version'
+ORDER BY v.thread_id
+
 -- views latest_file_io
 SELECT CAST(IF(t.processlist_id IS NULL, CONCAT(SUBSTRING_INDEX(t.name, '/', -1), ':', e.thread_id),
         CONCAT(t.processlist_user, '@', t.processlist_host, ':', t.processlist_id)) AS CHAR(317)) AS thread,

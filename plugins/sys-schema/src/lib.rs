@@ -1,8 +1,9 @@
 //! The schema `sys`: views that sum up what `performance_schema` and `information_schema` tell, and the functions that format their values.
 //!
-//! The views are SQL (the `.sql` files here); the kernel expands them with the rights of the account that names them. The plugin keeps no state.
+//! The views are SQL (the `.sql` files here, but `procedures.sql`, which has the procedures); the kernel expands them with the rights of the account that names them. The plugin keeps no state.
 
 mod functions;
+mod procedures;
 mod queries;
 mod views;
 
@@ -19,6 +20,7 @@ impl Plugin for SysSchema {
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         views::all().into_iter().for_each(|view| registrar.system_view(view));
+        procedures::all().into_iter().for_each(|one| registrar.system_procedure(one));
         let functions = functions::FUNCTIONS.iter().chain(queries::FUNCTIONS);
         functions.for_each(|function| registrar.function(function.clone()));
     }

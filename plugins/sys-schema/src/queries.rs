@@ -84,6 +84,32 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     )
     .runs_statements(),
     scalar(
+        "SYS.PS_THREAD_STACK",
+        Arity::exactly(2),
+        "sys.ps_thread_stack(thread_id, debug)\nThe statements and stages of a thread that the consumers `events_statements_history_long` and `events_stages_history_long` kept, as JSON.",
+        |_, _| {
+            let types = vec![Coercion::Integer, Coercion::Integer];
+            Ok(BoundFunction::with_statements(json_text(), types, |_, statements, args| {
+                thread_stack(statements, &args[0])
+            })
+            .with_nulls())
+        },
+    )
+    .runs_statements(),
+    scalar(
+        "SYS.PS_THREAD_TRX_INFO",
+        Arity::exactly(1),
+        "sys.ps_thread_trx_info(thread_id)\nThe transaction of a thread and the statements that the consumer `events_statements_history` kept of it, as JSON; NULL without a transaction.",
+        |_, _| {
+            let types = vec![Coercion::Integer];
+            Ok(BoundFunction::with_statements(json_text(), types, |_, statements, args| {
+                Ok(first_value(statements, TRANSACTION, &[args[0].clone(), args[0].clone()])?
+                    .unwrap_or(Value::Null))
+            }))
+        },
+    )
+    .runs_statements(),
+    scalar(
         "SYS.SYS_GET_CONFIG",
         Arity::exactly(2),
         "sys.sys_get_config(name, default)\nThe value of a row of sys.sys_config, or the default where there is none.",
@@ -99,6 +125,55 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     )
     .runs_statements(),
 ];
+
+/// A JSON document as text.
+fn json_text() -> DataType {
+    let mut ty = DataType::new(types::TypeKind::LongText, u32::MAX / 4, 0);
+    ty.collation = types::CollationId::UTF8MB4_0900_AI_CI;
+    ty
+}
+
+/// The transaction of a thread, and its statements.
+const TRANSACTION: &str = "SELECT JSON_PRETTY(JSON_ARRAY(JSON_OBJECT( \
+    'time', format_pico_time(TIMESTAMPDIFF(MICROSECOND, x.trx_started, NOW(6)) * 1000000), \
+    'state', 'ACTIVE', \
+    'mode', IF(x.trx_is_read_only, 'READ ONLY', 'READ WRITE'), \
+    'autocommitted', IF(x.trx_autocommit_non_locking, 'YES', 'NO'), \
+    'gtid', 'AUTOMATIC', \
+    'isolation', x.trx_isolation_level, \
+    'statements_executed', IFNULL((SELECT JSON_ARRAYAGG(JSON_OBJECT( \
+        'sql_text', h.sql_text, 'time', format_pico_time(h.timer_wait), 'schema', h.current_schema, \
+        'rows_examined', h.rows_examined, 'rows_affected', h.rows_affected, 'rows_sent', h.rows_sent, \
+        'tmp_tables', h.created_tmp_tables, 'tmp_disk_tables', h.created_tmp_disk_tables, \
+        'sort_rows', h.sort_rows, 'sort_merge_passes', h.sort_merge_passes)) \
+        FROM performance_schema.events_statements_history AS h \
+        WHERE h.thread_id = ? AND h.timer_start >= IFNULL((SELECT MAX(b.timer_start) FROM performance_schema.events_statements_history AS b \
+            WHERE b.thread_id = h.thread_id AND b.event_name = 'statement/sql/begin'), 0)), JSON_ARRAY())))) \
+    FROM performance_schema.threads AS t JOIN information_schema.innodb_trx AS x ON x.trx_mysql_thread_id = t.processlist_id \
+    WHERE t.thread_id = ?";
+
+/// Statements and stages of a thread in their order.
+const EVENTS: &str = "SELECT CAST(JSON_ARRAYAGG(JSON_OBJECT( \
+    'nesting_event_id', '0', 'event_id', CAST(e.event_id AS CHAR), 'timer_wait', ROUND(e.timer_wait / 1000000, 2), \
+    'event_info', e.name, 'wait_info', e.info)) AS CHAR) \
+    FROM (SELECT s.event_id AS event_id, s.timer_start AS timer_start, s.timer_wait AS timer_wait, \
+            SUBSTRING_INDEX(s.event_name, '/', -2) AS name, \
+            CONCAT(s.sql_text, '\\nerrors: ', s.errors, '\\nwarnings: ', s.warnings, '\\nlock time: ', format_pico_time(s.lock_time), \
+                '\\nrows affected: ', s.rows_affected, '\\nrows sent: ', s.rows_sent, '\\nrows examined: ', s.rows_examined, \
+                '\\ntmp tables: ', s.created_tmp_tables, '\\ntmp disk tables: ', s.created_tmp_disk_tables) AS info \
+        FROM performance_schema.events_statements_history_long AS s WHERE s.thread_id = ? \
+        UNION ALL \
+        SELECT g.event_id, g.timer_start, g.timer_wait, SUBSTRING_INDEX(g.event_name, '/', -2), '' \
+        FROM performance_schema.events_stages_history_long AS g WHERE g.thread_id = ? \
+        ORDER BY timer_start, event_id) AS e";
+
+fn thread_stack(statements: &mut dyn Statements, thread: &Value) -> Result<Value> {
+    let events = first_value(statements, EVENTS, &[thread.clone(), thread.clone()])?;
+    let events = events.filter(|events| !events.is_null()).unwrap_or_else(|| Value::from("[]"));
+    let head = "SELECT CAST(JSON_OBJECT('rankdir', 'LR', 'nodesep', '0.10', 'stack_created', CAST(NOW() AS CHAR), \
+        'mysql_version', VERSION(), 'mysql_user', CURRENT_USER(), 'events', CAST(? AS JSON)) AS CHAR)";
+    Ok(first_value(statements, head, &[events])?.unwrap_or(Value::Null))
+}
 
 /// A function whose value a query finds.
 fn of_query(ty: DataType, query: &'static str) -> BoundFunction {

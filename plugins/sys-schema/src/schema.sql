@@ -67,12 +67,12 @@ WHERE r.index_name <> d.index_name
 -- views schema_table_lock_waits
 SELECT w.object_schema AS object_schema, w.object_name AS object_name,
     tw.thread_id AS waiting_thread_id, tw.processlist_id AS waiting_pid,
-    CONCAT(tw.processlist_user, '@', tw.processlist_host) AS waiting_account,
+    CAST(CONCAT(tw.processlist_user, '@', tw.processlist_host) AS CHAR(1024)) AS waiting_account,
     w.lock_type AS waiting_lock_type, w.lock_duration AS waiting_lock_duration,
     TEXT{tw.processlist_info} AS waiting_query, tw.processlist_time AS waiting_query_secs,
     sw.rows_affected AS waiting_query_rows_affected, sw.rows_examined AS waiting_query_rows_examined,
     th.thread_id AS blocking_thread_id, th.processlist_id AS blocking_pid,
-    CONCAT(th.processlist_user, '@', th.processlist_host) AS blocking_account,
+    CAST(CONCAT(th.processlist_user, '@', th.processlist_host) AS CHAR(1024)) AS blocking_account,
     h.lock_type AS blocking_lock_type, h.lock_duration AS blocking_lock_duration,
     CONCAT('KILL QUERY ', th.processlist_id) AS sql_kill_blocking_query,
     CONCAT('KILL ', th.processlist_id) AS sql_kill_blocking_connection
@@ -140,7 +140,7 @@ WHERE u.index_name IS NOT NULL AND u.index_name <> 'PRIMARY' AND u.count_star = 
 ORDER BY u.object_schema, u.object_name
 
 -- view sys_config
-SELECT 'diagnostics.allow_i_s_tables' AS variable, 'OFF' AS value, CAST(NULL AS DATETIME) AS set_time, CAST(NULL AS CHAR(128)) AS set_by
+SELECT CAST('diagnostics.allow_i_s_tables' AS CHAR(128)) AS variable, CAST('OFF' AS CHAR(128)) AS value, FROM_UNIXTIME(NULL) AS set_time, CAST(NULL AS CHAR(128)) AS set_by
 UNION ALL SELECT 'diagnostics.include_raw', 'OFF', NULL, NULL
 UNION ALL SELECT 'ps_thread_trx_info.max_length', '65535', NULL, NULL
 UNION ALL SELECT 'statement_performance_analyzer.limit', '100', NULL, NULL

@@ -202,6 +202,7 @@ impl Txn {
                 sorter.add(&entry.key, tag).map_err(io_error)?;
             }
             build.read.fetch_add(page.count() as u64, Ordering::Relaxed);
+            self.cancel.count_work(page.count() as u64);
             if self.cancel.is_cancelled() {
                 return Err(EngineError::Cancelled);
             }

@@ -82,6 +82,9 @@ impl ScanNode {
     fn count_fetched(&self, rows: u64, run: &mut Run<'_>) {
         let counts = &mut run.counts;
         counts.examined += rows;
+        if let Some(work) = &run.tables {
+            work.fetched(self.table.table, self.used_index(), rows);
+        }
         match &self.access {
             AccessNode::Full { backward: false, index: IndexId::CLUSTERED } => {
                 // The read that finds the end counts too.
@@ -97,6 +100,16 @@ impl ScanNode {
             }
         }
         self.note_examined(rows, run);
+    }
+
+    /// The index that rows are found by.
+    fn used_index(&self) -> Option<IndexId> {
+        match &self.access {
+            AccessNode::Unique { index, .. } | AccessNode::Ranges { index, .. } => Some(*index),
+            AccessNode::Full { index, .. } => Some(*index).filter(|at| *at != IndexId::CLUSTERED),
+            AccessNode::Merge { arms, .. } => arms.first().map(|arm| arm.index),
+            AccessNode::Fulltext { .. } => None,
+        }
     }
 
     fn note_examined(&self, rows: u64, run: &mut Run<'_>) {
@@ -179,6 +192,9 @@ impl TableNode {
         match outcome {
             Ok(GetOutcome::Found) => {
                 run.counts.examined += 1;
+                if let Some(work) = &run.tables {
+                    work.fetched(self.table, Some(index), 1);
+                }
                 Ok(true)
             }
             Ok(GetOutcome::NotFound | GetOutcome::Skipped) => Ok(false),

@@ -376,7 +376,11 @@ impl Pipeline {
             done.map(|()| sink)
         });
         drop(helpers);
-        self.source.count(ranges.len() as u64, work.rows.load(Ordering::Relaxed), &mut run.counts);
+        let rows = work.rows.load(Ordering::Relaxed);
+        self.source.count(ranges.len() as u64, rows, &mut run.counts);
+        if let Some(work) = &run.tables {
+            work.fetched(self.source.table, self.source.index, rows);
+        }
         results.into_iter().collect()
     }
 

@@ -182,7 +182,7 @@ impl DeleteState<'_, '_> {
             let path = foreign::Path::new(table, locator);
             foreign::handle_children(table, related, &path, &self.values, None, run)?;
         }
-        run.counts.delete += 1;
+        run.count_deleted(table.id);
         // False: a cascade of this statement has handled it already.
         delete_row(table, locator, run)
     }

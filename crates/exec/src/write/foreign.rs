@@ -230,7 +230,7 @@ impl Cascade<'_> {
         let (child, related, locator) = (self.child, self.related, self.path.locator);
         if action == ForeignKeyAction::Cascade && parent.is_none() {
             handle_children(child, related, &self.path, &old, None, run)?;
-            run.counts.delete += 1;
+            run.count_deleted(child.id);
             // False: another path of the same cascade has handled it already.
             return delete_row(child, locator, run).map(|_| ());
         }
@@ -247,7 +247,7 @@ impl Cascade<'_> {
         handle_children(child, related, &self.path, &old, Some(&new), run)?;
         let mut record = Vec::new();
         child.layout.encode(&new, &mut record)?;
-        run.counts.update += 1;
+        run.count_updated(child.id);
         match update_row(child, locator, &record, run)? {
             Written::Done => Ok(()),
             Written::Duplicate { index, .. } => Err(duplicate_apart(child, &new, index, run)),

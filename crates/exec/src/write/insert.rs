@@ -588,7 +588,7 @@ impl<'p, 's> InsertState<'p, 's> {
         let table = &program.table;
         let mut deleted = 0;
         loop {
-            run.counts.write += 1;
+            run.count_inserted(table.id);
             let record = &self.buffers.record;
             let insert = |transaction: &mut dyn Transaction| match program.mode {
                 Mode::Error | Mode::Ignore => transaction.insert(table.id, record),
@@ -670,7 +670,7 @@ impl<'p, 's> InsertState<'p, 's> {
             let path = foreign::Path::new(table, locator);
             foreign::handle_children(table, &self.program.related, &path, &old, None, run)?;
         }
-        run.counts.delete += 1;
+        run.count_deleted(table.id);
         if !delete_row(table, locator, run)? {
             return Ok(Replaced::Gone);
         }

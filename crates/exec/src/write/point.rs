@@ -163,7 +163,7 @@ impl PointRow {
         };
         let written = self.write((made, target.0), &buffers.key, Some(&records.record), run);
         if matches!(written, Ok(true)) {
-            run.counts.update += 1;
+            run.count_updated(target.0.id);
         }
         (run.buffers.point, run.buffers.records) = (buffers, records);
         written
@@ -180,7 +180,7 @@ impl PointRow {
         let found = self.read(target_rows, &mut buffers, run);
         let written = self.write((found, table), &buffers.key, None, run);
         if matches!(written, Ok(true)) {
-            run.counts.delete += 1;
+            run.count_deleted(table.id);
         }
         run.buffers.point = buffers;
         written
@@ -200,6 +200,9 @@ impl PointRow {
                 Ok(true) => {
                     run.counts.examined += 1;
                     run.counts.read_key += 1;
+                    if let Some(work) = &run.tables {
+                        work.fetched(table.id, Some(IndexId::CLUSTERED), 1);
+                    }
                     return Ok(true);
                 }
                 Ok(false) | Err(EngineError::DuplicateKey { .. }) => {}

@@ -144,7 +144,7 @@ pub(crate) fn replace_row(
     foreign::check_parents(table, related, Some(&buffers.old), &buffers.new, run)?;
     let path = foreign::Path::new(table, locator);
     foreign::handle_children(table, related, &path, &buffers.old, Some(&buffers.new), run)?;
-    run.counts.update += 1;
+    run.count_updated(table.id);
     match update_row(table, locator, &buffers.record, run)? {
         Written::Done => Ok(()),
         Written::Duplicate { index, .. } => Err(table.duplicate(index, run)),

@@ -66,7 +66,7 @@ fn column(schema: &str, line: &'static str) -> Option<InfoColumn> {
 }
 
 /// The types that columns have.
-const KINDS: [TypeKind; 18] = [
+const KINDS: [TypeKind; 19] = [
     TypeKind::TinyInt,
     TypeKind::SmallInt,
     TypeKind::Int,
@@ -75,6 +75,7 @@ const KINDS: [TypeKind; 18] = [
     TypeKind::Double,
     TypeKind::Float,
     TypeKind::DateTime,
+    TypeKind::Timestamp,
     TypeKind::Date,
     TypeKind::Time,
     TypeKind::Char,

@@ -33,7 +33,7 @@ pub use table::{
     ColumnView, ConstraintKind, ConstraintView, GeneratedView, IndexPartView, IndexView,
     PartitionView, ReferencedView, TableDetail, TableView,
 };
-pub use view::SystemView;
+pub use view::{SystemProcedure, SystemView};
 
 use errors::{Error, ErrorCode, Result};
 use types::{DataType, Value};

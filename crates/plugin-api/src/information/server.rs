@@ -80,6 +80,8 @@ pub struct ProcessView {
     pub command: &'static str,
     /// Seconds in the state.
     pub seconds: u64,
+    /// The current step as a `Stage` names it, and when it began, microseconds since 1970 UTC.
+    pub stage: (&'static str, i64),
     /// The current step of its work, or empty.
     pub state: &'static str,
     /// Text of the running statement.
@@ -90,6 +92,8 @@ pub struct ProcessView {
     pub account: String,
     /// Attributes that the client sent: names and values.
     pub attributes: Arc<[(String, String)]>,
+    /// Version and cipher of the connection's encryption.
+    pub tls: Option<(String, String)>,
     /// Slot (`sys::waits`) of the thread that runs its statement, while one does.
     pub thread: Option<u32>,
     /// The copy of a table's rows that it makes.

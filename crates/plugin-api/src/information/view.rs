@@ -1,4 +1,4 @@
-//! The slot for views that come with the server.
+//! The slots for views and procedures that come with the server.
 
 use std::sync::Arc;
 
@@ -11,4 +11,15 @@ pub struct SystemView {
     pub name: Arc<str>,
     /// The SELECT, with all names of tables qualified.
     pub query: Arc<str>,
+}
+
+/// A procedure of a system schema, which runs with the rights of the account that calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemProcedure {
+    /// A schema whose tables the server computes.
+    pub schema: &'static str,
+    /// Name.
+    pub name: &'static str,
+    /// Its CREATE PROCEDURE, with all names of tables qualified.
+    pub text: &'static str,
 }

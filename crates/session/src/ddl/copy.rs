@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{MetadataGuard, Table};
 use definitions::alter::copy::{copy_statement, fills_dates, was_auto_increment};
-use engine_api::{CommitHandle, IsolationLevel};
+use engine_api::{CommitHandle, IsolationLevel, Progress};
 use errors::{Error, ErrorCode, Result};
 use exec::TransactionSource;
 use syntax::ast;
@@ -12,7 +12,8 @@ use types::SqlMode;
 
 use super::alter::publish_altered;
 use super::create::{draw_ids, run_on_new_table, set_next_auto_increment};
-use super::online_copy::copy_beside_others;
+use super::online_copy::{copy_beside_others, rows_of};
+use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
 use programs::{Origin, Running};
 
@@ -69,7 +70,14 @@ pub(crate) fn alter_by_copy(
     }
     let copied = sys::blocking::blocking(|| match online {
         true => copy_beside_others(session, old, &copy, origins, guard),
-        false => copy_rows(session, old, &copy, origins, partitions, &[]),
+        false => {
+            let work_expected = rows_of(session, old);
+            begin_stage(session, "copy to tmp table");
+            let copied = copy_rows(session, old, &copy, origins, partitions, &[]);
+            let work_done = copied.as_ref().copied().unwrap_or(0);
+            end_stage(session, Some(Progress { work_done, work_expected }));
+            copied
+        }
     });
     session.settings.sql_mode = mode;
     let copied = match copied {

@@ -17,6 +17,7 @@ use plugin_api::{CopyProgress, Registry};
 
 use super::copy::{RUNNING, as_copy};
 use super::create::plan_on_new_table;
+use crate::measured::{begin_stage, end_stage};
 use crate::planned::Planned;
 use crate::session::Session;
 use observation::process::SessionShared;
@@ -51,6 +52,7 @@ pub(super) fn copy_beside_others(
     });
     session.settings.foreign_key_checks = checks;
     drop(progress);
+    end_stage(session, None);
     let rows = copied?;
     // Other tables' changes may have followed this one without its lock.
     let now = session.find_table(&old.schema, &old.name)?;
@@ -73,27 +75,28 @@ fn children_of(session: &Session, table: &Table) -> Vec<TableId> {
 struct Progress(Arc<SessionShared>);
 
 impl Progress {
-    fn begin(session: &Session, old: &Table) -> Progress {
-        let engine = session.transactions.engine(&old.engine).ok();
-        let stats = engine.and_then(|engine| engine.table_stats(old.id).ok());
+    fn begin(session: &mut Session, old: &Table) -> Progress {
         let copying = CopyProgress {
             table: format!("{}.{}", old.schema, old.name),
-            rows_total: stats.map_or(0, |stats| stats.rows),
+            rows_total: rows_of(session, old),
             ..CopyProgress::default()
         };
-        let mut activity = session.shared.activity.lock();
-        activity.state = "copy to tmp table";
-        activity.copying = Some(copying);
-        drop(activity);
+        begin_stage(session, "copy to tmp table");
+        session.shared.activity.lock().copying = Some(copying);
         Progress(session.shared.clone())
     }
 }
 
+/// About how many rows a table has.
+pub(super) fn rows_of(session: &Session, table: &Table) -> u64 {
+    let engine = session.transactions.engine(&table.engine).ok();
+    let stats = engine.and_then(|engine| engine.table_stats(table.id).ok());
+    stats.map_or(0, |stats| stats.rows)
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
-        let mut activity = self.0.activity.lock();
-        activity.state = "executing";
-        activity.copying = None;
+        self.0.activity.lock().copying = None;
     }
 }
 
@@ -167,6 +170,13 @@ impl Copying {
         let reader = self.new_reader(session)?;
         let (rows, reader) = self.run(session, Work::All, reader)?;
         (self.rows, self.reader) = (rows, Some(reader));
+        let copying = session.shared.activity.lock().copying.clone();
+        let progress = copying.map(|copying| engine_api::Progress {
+            work_done: copying.rows_copied,
+            work_expected: copying.rows_total,
+        });
+        end_stage(session, progress);
+        begin_stage(session, "altering table");
         Ok(())
     }
 
@@ -184,7 +194,6 @@ impl Copying {
         }
         self.reader = Some(now);
         let mut activity = session.shared.activity.lock();
-        activity.state = "altering table";
         if let Some(copying) = &mut activity.copying {
             copying.rounds += 1;
             copying.rows_again += noted;

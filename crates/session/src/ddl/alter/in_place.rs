@@ -10,6 +10,7 @@ use errors::Result;
 use exec::TransactionSource;
 use types::Value;
 
+use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
 
 /// `next`, or the value after the largest one of the AUTO_INCREMENT column. `None` for a table without one.
@@ -65,10 +66,10 @@ pub(super) fn alter_in_place(
     let mut left = added.as_slice();
     if online && session.transactions.transaction(engine.name())?.begin_indexes(table.id, left)? {
         guard.downgrade();
-        let txn = session.transactions.transaction(engine.name())?;
-        sys::blocking::blocking(|| txn.fill_indexes(table.id))?;
+        let filled = as_stage(session, table, READ_AND_SORT, |txn| txn.fill_indexes(table.id));
+        filled?;
         guard.upgrade(session.ddl_wait(), &session.shared.cancel).map_err(EngineError::Other)?;
-        session.transactions.transaction(engine.name())?.finish_indexes(table.id)?;
+        as_stage(session, table, APPLY, |txn| txn.finish_indexes(table.id))?;
         left = &[];
     }
     let txn = session.transactions.transaction(engine.name())?;
@@ -91,9 +92,33 @@ pub(super) fn alter_in_place(
         txn.alter_table(&definition)?;
     }
     for index in left {
-        sys::blocking::blocking(|| txn.create_index(table.id, index))?;
+        as_stage(session, table, READ_AND_SORT, |txn| txn.create_index(table.id, index))?;
     }
     Ok(())
+}
+
+/// The reference's names for the parts of building an index.
+const READ_AND_SORT: &str = "alter table (read PK and internal sort)";
+const APPLY: &str = "alter table (log apply index)";
+
+/// Shows a part of building an index as a stage of the statement; the engine counts the rows that it reads.
+fn as_stage(
+    session: &mut Session,
+    table: &Table,
+    stage: &'static str,
+    body: impl FnOnce(&mut dyn Transaction) -> EngineResult<()>,
+) -> EngineResult<()> {
+    let engine = session.transactions.engine(&table.engine)?;
+    let rows = engine.table_stats(table.id).map_or(0, |stats| stats.rows);
+    begin_stage(session, stage);
+    let cancel = session.shared.cancel.clone();
+    let long = (stage == READ_AND_SORT).then(|| cancel.long(rows));
+    let txn = session.transactions.transaction(&table.engine)?;
+    let built = sys::blocking::blocking(|| body(txn));
+    let progress = cancel.progress();
+    drop(long);
+    end_stage(session, progress);
+    built
 }
 
 /// The columns of an index in one row, as error 1062 shows them.

@@ -109,7 +109,7 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
                 counts.and_then(|counts| counts.get(position + hidden)).copied().unwrap_or(0);
             let (name, expression) = match &column.generated {
                 Some(generated) if generated.hidden => {
-                    (None, Some(generated.expression.to_string()))
+                    (None, Some(generated.shown().to_string()))
                 }
                 _ => (Some(column.name.to_string()), None),
             };

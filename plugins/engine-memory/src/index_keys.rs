@@ -28,6 +28,10 @@ fn damaged() -> EngineError {
 impl IndexKeys {
     /// The recipe for `index` of `def`.
     pub(crate) fn new(def: &TableDef, index: &IndexDef) -> EngineResult<IndexKeys> {
+        if index.is_multi_valued() {
+            let what = "multi-valued indexes";
+            return Err(Error::with(ErrorCode::CHECK_NOT_IMPLEMENTED, &[&what]).into());
+        }
         let types: Vec<DataType> = def.columns.iter().map(|column| column.ty.clone()).collect();
         let parts = index.parts.iter().map(|part| {
             let column = def.columns.get(part.column).ok_or_else(damaged)?;

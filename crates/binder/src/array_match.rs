@@ -9,7 +9,7 @@ use types::elements::array_of;
 use types::json::parse;
 use types::{DataType, FunctionRole, JsonRef, JsonValue, SqlMode, TypeKind, Value};
 
-use crate::generated_match::Candidate;
+use crate::generated_match::{Candidate, is_near, is_same};
 
 /// The outcome of an attempt.
 pub(crate) enum ArrayMatch {
@@ -30,13 +30,19 @@ pub(crate) fn use_array(
 ) -> ArrayMatch {
     let Expr::Function { function, args, .. } = &mut *call else { return ArrayMatch::None };
     let [first, second] = &mut args[..] else { return ArrayMatch::None };
-    let (value, document) = match function.traits.role {
-        Some(FunctionRole::JsonMemberOf) if *second == candidate.expression => (first, second),
-        Some(FunctionRole::JsonContains) if *first == candidate.expression => (second, first),
-        Some(FunctionRole::JsonOverlaps) if *first == candidate.expression => (second, first),
-        Some(FunctionRole::JsonOverlaps) if *second == candidate.expression => (first, second),
+    let document_first = match function.traits.role {
+        Some(FunctionRole::JsonMemberOf) => false,
+        Some(FunctionRole::JsonContains) => true,
+        Some(FunctionRole::JsonOverlaps) => !is_same(second, &candidate.expression),
         _ => return ArrayMatch::None,
     };
+    let (value, document) = if document_first { (second, first) } else { (first, second) };
+    if !is_same(document, &candidate.expression) {
+        return match is_near(document, &candidate.expression) {
+            true => ArrayMatch::Nearly,
+            false => ArrayMatch::None,
+        };
+    }
     if function.is(FunctionRole::JsonMemberOf) {
         let Some(literal) = literal_element(value, elements, sql_mode) else {
             return match is_alike(value, elements) {

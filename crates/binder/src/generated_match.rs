@@ -8,7 +8,7 @@ use errors::Result;
 use plan::{
     BinaryOp, Expr, InstanceId, Logical, LogicalJoinKind, LogicalStatement, SortKey, UnaryOp,
 };
-use types::{DataType, SqlMode};
+use types::{DataType, FunctionRole, SqlMode};
 
 use crate::array_match::{ArrayMatch, use_array};
 use crate::binder::Binder;
@@ -212,7 +212,7 @@ impl Search<'_> {
             if !seen.contains(&candidate.instance) || candidate.elements.is_some() {
                 continue;
             }
-            if *operand == candidate.expression {
+            if is_same(operand, &candidate.expression) {
                 *operand = candidate.column.clone();
                 return;
             }
@@ -221,8 +221,39 @@ impl Search<'_> {
     }
 }
 
+/// Whether both have the same value: a path into a document may have any collation.
+pub(crate) fn is_same(a: &Expr, b: &Expr) -> bool {
+    match (a, b) {
+        (
+            Expr::Function { function, args, .. },
+            Expr::Function { function: other, args: others, .. },
+        ) if function == other && args.len() == others.len() => {
+            let is_path = |at: usize| at > 0 && function.is(FunctionRole::JsonExtract);
+            let passes = is_path(1) || function.is(FunctionRole::JsonUnquote);
+            let mut pairs = args.iter().zip(others).enumerate();
+            a == b
+                || passes
+                    && pairs.all(|(at, (a, b))| is_path(at) && is_same_text(a, b) || is_same(a, b))
+        }
+        (
+            Expr::Cast { operand, kind, ty },
+            Expr::Cast { operand: other, kind: other_kind, ty: other_ty },
+        ) => kind == other_kind && ty == other_ty && is_same(operand, other),
+        _ => a == b,
+    }
+}
+
+fn is_same_text(a: &Expr, b: &Expr) -> bool {
+    match (a, b) {
+        (Expr::Literal { value: a, ty: one }, Expr::Literal { value: b, ty: other }) => {
+            a == b && one.is_text() && other.is_text()
+        }
+        _ => false,
+    }
+}
+
 /// Whether both are the same except for the values of constants.
-fn is_near(a: &Expr, b: &Expr) -> bool {
+pub(crate) fn is_near(a: &Expr, b: &Expr) -> bool {
     let constant = |expr: &Expr| matches!(expr, Expr::Literal { .. } | Expr::Parameter { .. });
     if constant(a) || constant(b) {
         return constant(a) && constant(b);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table, TriggerEvent};
 use errors::Result;
 use plan::{
-    Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, Triggers, WrittenColumn, WrittenElements,
+    Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, Triggers, WrittenColumn,
+    WrittenElements,
 };
 use types::{DataType, FunctionRole, TypeKind, Value};
 

@@ -117,7 +117,9 @@ impl<'a> Field<'a> {
 pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     let mut reader = Reader::new(bytes);
     match reader.u16() {
-        Some(FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS) => nested_fields(reader.rest()),
+        Some(FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS) => {
+            nested_fields(reader.rest())
+        }
         Some(_) | None => Err(damaged()),
     }
 }

@@ -371,7 +371,8 @@ impl FulltextIndex {
     /// The table of the entries.
     pub fn definition(&self, table: &str) -> TableDef {
         let column = |name: &str, ty| ColumnDef { name: name.into(), ty, instant_default: None };
-        let part = |column| KeyPart { column, prefix_length: None, descending: false, elements: None };
+        let part =
+            |column| KeyPart { column, prefix_length: None, descending: false, elements: None };
         let [word, row, count] = types::fulltext::entry_types();
         TableDef {
             id: self.entries,

@@ -47,9 +47,7 @@ pub(crate) fn element_type(cast: &ast::Cast) -> Result<DataType> {
         TypeName::Char | TypeName::Varchar => {
             string(TypeKind::VarChar, CollationId::UTF8MB4_0900_BIN)?
         }
-        TypeName::Binary | TypeName::Varbinary => {
-            string(TypeKind::VarBinary, CollationId::BINARY)?
-        }
+        TypeName::Binary | TypeName::Varbinary => string(TypeKind::VarBinary, CollationId::BINARY)?,
         TypeName::Decimal => decimal_type(target)?,
         TypeName::Date => DataType::new(TypeKind::Date, 10, 0),
         TypeName::Datetime | TypeName::Timestamp => {

@@ -192,7 +192,7 @@ fn hidden_column(
     if ty.kind == TypeKind::Json && made.elements.is_none() {
         bail!(FUNCTIONAL_INDEX_ON_JSON_OR_GEOMETRY_FUNCTION);
     }
-    if ty.is_blob() {
+    if ty.is_blob() && made.elements.is_none() {
         bail!(FUNCTIONAL_INDEX_ON_LOB);
     }
     ty.nullable = true;

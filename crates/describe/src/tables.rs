@@ -108,9 +108,7 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
             let count =
                 counts.and_then(|counts| counts.get(position + hidden)).copied().unwrap_or(0);
             let (name, expression) = match &column.generated {
-                Some(generated) if generated.hidden => {
-                    (None, Some(generated.shown().to_string()))
-                }
+                Some(generated) if generated.hidden => (None, Some(generated.shown().to_string())),
                 _ => (Some(column.name.to_string()), None),
             };
             IndexPartView {

@@ -74,12 +74,7 @@ impl IndexKeys {
         Ok(has_null)
     }
 
-    fn append_parts(
-        &self,
-        parts: &[Part],
-        record: &[u8],
-        out: &mut Vec<u8>,
-    ) -> EngineResult<bool> {
+    fn append_parts(&self, parts: &[Part], record: &[u8], out: &mut Vec<u8>) -> EngineResult<bool> {
         let mut has_null = false;
         for part in parts {
             let stored = self.layout.decode_column(record, part.column).map_err(|_| damaged())?;

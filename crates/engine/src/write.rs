@@ -490,9 +490,8 @@ impl Txn {
         locator: &[u8],
         entries: &ChangedEntries,
     ) -> EngineResult<()> {
-        let is_unique = |(at, entry): &(usize, &Entry)| {
-            table.indexes[*at].def.unique && !entry.has_null
-        };
+        let is_unique =
+            |(at, entry): &(usize, &Entry)| table.indexes[*at].def.unique && !entry.has_null;
         for (at, target) in entries.added().filter(is_unique) {
             self.claim_unique(table, at, target, Some(locator), Mode::Shared)?;
         }

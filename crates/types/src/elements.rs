@@ -64,11 +64,9 @@ pub fn element_value(element: JsonRef<'_>, ty: &DataType) -> Value {
         JsonType::String | JsonType::Opaque(_) => {
             element.as_bytes().map(|bytes| Value::Bytes(bytes.to_vec().into()))
         }
-        JsonType::Null
-        | JsonType::Bool
-        | JsonType::Double
-        | JsonType::Array
-        | JsonType::Object => None,
+        JsonType::Null | JsonType::Bool | JsonType::Double | JsonType::Array | JsonType::Object => {
+            None
+        }
     };
     found.unwrap_or(Value::Null)
 }
@@ -84,11 +82,7 @@ fn integer(number: i128, ty: &DataType) -> Value {
     }
 }
 
-fn convert(
-    element: JsonRef<'_>,
-    ty: &DataType,
-    sql_mode: SqlMode,
-) -> Result<Value, ElementFault> {
+fn convert(element: JsonRef<'_>, ty: &DataType, sql_mode: SqlMode) -> Result<Value, ElementFault> {
     match element.kind() {
         JsonType::Array | JsonType::Object => return Err(ElementFault::Nested),
         JsonType::Null => return Err(ElementFault::Invalid),
@@ -179,7 +173,9 @@ fn to_temporal(
     let (mode, from) = (sql_mode.temporal(), DataType::null());
     let made = match ty.kind {
         TypeKind::Date => crate::to_date(&value, &from, mode, &mut ctx).map(Value::Date),
-        TypeKind::Time => crate::to_time(&value, &from, ty.decimals, mode, &mut ctx).map(Value::Time),
+        TypeKind::Time => {
+            crate::to_time(&value, &from, ty.decimals, mode, &mut ctx).map(Value::Time)
+        }
         _ => crate::to_datetime(&value, &from, ty.decimals, mode, &mut ctx).map(Value::DateTime),
     };
     let warned = conditions.count(Level::Warning) + conditions.count(Level::Error) > 0;
@@ -237,8 +233,10 @@ mod tests {
         let decimal = DataType::new(TypeKind::Decimal, 6, 2);
         assert_eq!(array("[1, 1.005, \" 7 \"]", &decimal).unwrap(), "[1.00, 1.01, 7.00]");
         let date = DataType::new(TypeKind::Date, 10, 0);
-        assert_eq!(array("[\"2020-01-02\", 20190304]", &date).unwrap(),
-            "[\"2019-03-04\", \"2020-01-02\"]");
+        assert_eq!(
+            array("[\"2020-01-02\", 20190304]", &date).unwrap(),
+            "[\"2019-03-04\", \"2020-01-02\"]"
+        );
     }
 
     #[test]

@@ -62,7 +62,9 @@ fn error_of(fault: ElementFault, elements: &WrittenElements, row: u64, mode: Sto
     match fault {
         ElementFault::Object => Error::not_supported("CAST-ing JSON OBJECT type to array"),
         ElementFault::Nested => Error::with(ErrorCode::JSON_CANT_STORE_IN_SCALAR_PART, &[index]),
-        ElementFault::Invalid => Error::with(ErrorCode::INVALID_JSON_VALUE_FOR_FUNC_INDEX, &[index]),
+        ElementFault::Invalid => {
+            Error::with(ErrorCode::INVALID_JSON_VALUE_FOR_FUNC_INDEX, &[index])
+        }
         ElementFault::NoInteger => {
             Error::with(ErrorCode::JSON_VALUE_OUT_OF_RANGE_FOR_FUNC_INDEX, &[index])
         }

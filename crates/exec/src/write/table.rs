@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use engine_api::{EngineIndex, IndexId, TableId};
 use errors::Result;
-use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, KeyColumn, TableWrite, Triggers, WrittenElements};
+use plan::{
+    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, KeyColumn, TableWrite, Triggers,
+    WrittenElements,
+};
 use rows::layout::Layout;
 use types::{DataType, TypeKind};
 

@@ -449,7 +449,12 @@ impl Table {
 }
 
 pub fn index(id: u32, name: &str, unique: bool, columns: &[usize]) -> IndexDef {
-    let part = |column: &usize| KeyPart { column: *column, prefix_length: None, descending: false, elements: None };
+    let part = |column: &usize| KeyPart {
+        column: *column,
+        prefix_length: None,
+        descending: false,
+        elements: None,
+    };
     IndexDef {
         id: IndexId(id),
         name: name.into(),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use engine_api::{EngineError, EngineResult, IndexDef, KeyBound, KeyRange, TableDef};
 use errors::{Error, ErrorCode};
-use types::elements::element_value;
+use types::elements::entry_values;
 use types::key::encode_part;
 use types::record::{Cell, RecordLayout};
-use types::{DataType, JsonRef, Value};
+use types::{DataType, Value};
 
 /// Longest key of an index's columns, as in the reference.
 const KEY_BYTES_MAX: usize = 3072;
@@ -175,12 +175,8 @@ impl IndexKeys {
     /// The values of the elements of a record's array.
     fn elements_of(&self, record: &[u8], part: &Part) -> EngineResult<Vec<Value>> {
         let stored = self.layout.decode_column(record, part.column).map_err(|_| damaged())?;
-        Ok(match (stored.as_ref().unwrap_or(&part.missing), &part.elements) {
-            (Value::Json(document), Some(ty)) => {
-                JsonRef::new(document).elements().map(|one| element_value(one, ty)).collect()
-            }
-            _ => vec![Value::Null],
-        })
+        let ty = part.elements.as_ref().unwrap_or(&part.ty);
+        Ok(entry_values(stored.as_ref().unwrap_or(&part.missing), ty))
     }
 
     /// Number of parts.

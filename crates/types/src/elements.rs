@@ -52,6 +52,16 @@ pub fn array_of(
     Ok(JsonValue::Array(elements.into_iter().map(|(_, value)| value).collect()))
 }
 
+/// What a column with such an array has entries for: its elements, or NULL.
+pub fn entry_values(array: &Value, ty: &DataType) -> Vec<Value> {
+    match array {
+        Value::Json(document) => {
+            JsonRef::new(document).elements().map(|element| element_value(element, ty)).collect()
+        }
+        _ => vec![Value::Null],
+    }
+}
+
 /// An element of an array that `array_of` made, as a value of the type; NULL for any other.
 pub fn element_value(element: JsonRef<'_>, ty: &DataType) -> Value {
     let found = match element.kind() {

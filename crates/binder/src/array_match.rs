@@ -2,7 +2,7 @@
 //! answer them. Knows nothing of access paths.
 //!
 //! Invariant: only where a value of the other side is in the document exactly if its conversion is in the array, with the exceptions
-//! that the reference makes for literals and parameters: these are converted as the elements are.
+//! that the reference makes for what is the same for all rows: it is converted as the elements are.
 
 use plan::{BinaryOp, CastKind, Expr};
 use types::elements::array_of;
@@ -68,13 +68,13 @@ pub(crate) fn use_array(
     ArrayMatch::Done
 }
 
-/// MEMBER OF with a value that is not known yet. Any but a parameter is compared with the document too, without the conversion.
+/// MEMBER OF with a value that is not known yet. That of a row is compared with the document too, without the conversion.
 fn use_array_for(call: &mut Expr, candidate: &Candidate) -> ArrayMatch {
     let before = call.clone();
     let Expr::Function { args, .. } = &mut *call else { return ArrayMatch::None };
-    let is_parameter = matches!(args[0], Expr::Parameter { .. });
+    let is_known = args[0].is_constant();
     args[1] = candidate.column.clone();
-    if !is_parameter {
+    if !is_known {
         let (left, right) = (Box::new(call.clone()), Box::new(before));
         let ty = right.ty();
         let collation = types::CollationId::BINARY;

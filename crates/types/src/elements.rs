@@ -6,11 +6,14 @@ use crate::json::{JsonRef, JsonType, JsonValue};
 use crate::key::encode_part;
 use crate::{CastContext, DataType, Decimal, SqlMode, TypeKind, Value};
 
+/// Codes of warnings about the delimiters of dates and times.
+const DEPRECATED_DELIMITERS: [u16; 2] = [4095, 4096];
+
 /// Why a document has no such array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementFault {
-    /// The document is an object.
-    Object,
+    /// The document is of a type that no element has.
+    Refused(JsonType),
     /// An element is an array or an object.
     Nested,
     /// An element is `null`, or says nothing of the type.
@@ -43,7 +46,9 @@ pub fn array_of(
         Ok(())
     };
     match document.kind() {
-        JsonType::Object => return Err(ElementFault::Object),
+        kind @ (JsonType::Object | JsonType::Bool | JsonType::Opaque(_)) => {
+            return Err(ElementFault::Refused(kind));
+        }
         JsonType::Array => document.elements().try_for_each(add)?,
         _ => add(document)?,
     }
@@ -178,7 +183,7 @@ fn to_temporal(
         _ => None,
     };
     let value = value.ok_or(ElementFault::Truncated)?;
-    let mut conditions = Diagnostics::new(1);
+    let mut conditions = Diagnostics::new(16);
     let mut ctx = CastContext::new(sql_mode, &mut conditions);
     let (mode, from) = (sql_mode.temporal(), DataType::null());
     let made = match ty.kind {
@@ -188,7 +193,10 @@ fn to_temporal(
         }
         _ => crate::to_datetime(&value, &from, ty.decimals, mode, &mut ctx).map(Value::DateTime),
     };
-    let warned = conditions.count(Level::Warning) + conditions.count(Level::Error) > 0;
+    // That a delimiter is deprecated says nothing of the value.
+    let warned = conditions.conditions().iter().any(|one| {
+        one.level != Level::Note && !DEPRECATED_DELIMITERS.contains(&one.code.0)
+    });
     made.filter(|_| !warned).ok_or(ElementFault::Truncated)
 }
 
@@ -253,7 +261,8 @@ mod tests {
     fn other_elements_are_refused() {
         let unsigned = DataType::bigint_unsigned();
         for (text, fault) in [
-            ("{}", ElementFault::Object),
+            ("{}", ElementFault::Refused(JsonType::Object)),
+            ("true", ElementFault::Refused(JsonType::Bool)),
             ("[[1]]", ElementFault::Nested),
             ("[null]", ElementFault::Invalid),
             ("[\" 1\"]", ElementFault::Invalid),

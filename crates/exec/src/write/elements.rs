@@ -60,7 +60,9 @@ fn error_of(fault: ElementFault, elements: &WrittenElements, row: u64, mode: Sto
         StoreMode::Lenient => of_row(ErrorCode::WARN_DATA_OUT_OF_RANGE_FUNCTIONAL_INDEX),
     };
     match fault {
-        ElementFault::Object => Error::not_supported("CAST-ing JSON OBJECT type to array"),
+        ElementFault::Refused(kind) => {
+            Error::not_supported(format!("CAST-ing JSON {} type to array", kind.name()))
+        }
         ElementFault::Nested => Error::with(ErrorCode::JSON_CANT_STORE_IN_SCALAR_PART, &[index]),
         ElementFault::Invalid => {
             Error::with(ErrorCode::INVALID_JSON_VALUE_FOR_FUNC_INDEX, &[index])

@@ -169,7 +169,6 @@ impl Generated {
         let name = match (ty.kind, ty.unsigned) {
             (TypeKind::BigInt, true) => "unsigned".into(),
             (TypeKind::BigInt, false) => "signed".into(),
-            (TypeKind::Decimal, _) if ty.decimals == 0 => format!("decimal({})", ty.length),
             (TypeKind::Decimal, _) => format!("decimal({}, {})", ty.length, ty.decimals),
             (TypeKind::Date, _) => "date".into(),
             (TypeKind::Time, _) => format!("time{}", digits(ty.decimals)),

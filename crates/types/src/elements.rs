@@ -130,7 +130,8 @@ fn to_integer(element: JsonRef<'_>, ty: &DataType) -> Result<Value, ElementFault
         }
         JsonType::String => {
             let text = element.as_bytes().and_then(|text| std::str::from_utf8(text).ok());
-            let digits = text.ok_or(ElementFault::Invalid)?;
+            // Blanks may come before a number, not after it.
+            let digits = text.ok_or(ElementFault::Invalid)?.trim_ascii_start();
             let unsigned = digits.strip_prefix(['-', '+']).unwrap_or(digits);
             if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Err(ElementFault::Invalid);
@@ -265,7 +266,7 @@ mod tests {
             ("true", ElementFault::Refused(JsonType::Bool)),
             ("[[1]]", ElementFault::Nested),
             ("[null]", ElementFault::Invalid),
-            ("[\" 1\"]", ElementFault::Invalid),
+            ("[\"1 \"]", ElementFault::Invalid),
             ("[1e30]", ElementFault::NoInteger),
             ("[-1]", ElementFault::OutOfRange),
         ] {

@@ -30,11 +30,14 @@ pub(crate) fn use_array(
 ) -> ArrayMatch {
     let Expr::Function { function, args, .. } = &mut *call else { return ArrayMatch::None };
     let [first, second] = &mut args[..] else { return ArrayMatch::None };
-    let document_first = match function.traits.role {
-        Some(FunctionRole::JsonMemberOf) => false,
-        Some(FunctionRole::JsonContains) => true,
-        Some(FunctionRole::JsonOverlaps) => !is_same(second, &candidate.expression),
-        _ => return ArrayMatch::None,
+    let document_first = if function.is(FunctionRole::JsonMemberOf) {
+        false
+    } else if function.is(FunctionRole::JsonContains) {
+        true
+    } else if function.is(FunctionRole::JsonOverlaps) {
+        !is_same(second, &candidate.expression)
+    } else {
+        return ArrayMatch::None;
     };
     let (value, document) = if document_first { (second, first) } else { (first, second) };
     if !is_same(document, &candidate.expression) {
@@ -90,13 +93,13 @@ fn json(value: &JsonValue) -> Expr {
 /// A literal as the element that it would be, where the reference converts it.
 fn literal_element(value: &Expr, elements: &DataType, sql_mode: SqlMode) -> Option<Expr> {
     let (known, ty) = literal(value)?;
-    let fits = match elements.kind {
-        TypeKind::BigInt => ty.is_integer(),
-        TypeKind::Decimal => ty.kind == TypeKind::Decimal,
-        TypeKind::Date | TypeKind::Time | TypeKind::DateTime => {
-            ty.is_string() || ty.is_temporal() || ty.kind == TypeKind::Json
-        }
-        _ => ty.is_string() || ty.kind == TypeKind::Json,
+    let fits = if elements.is_integer() {
+        ty.is_integer()
+    } else if elements.kind == TypeKind::Decimal {
+        ty.kind == TypeKind::Decimal
+    } else {
+        let is_date = elements.is_temporal() && ty.is_temporal();
+        ty.is_string() || ty.kind == TypeKind::Json || is_date
     };
     if !fits || known.is_null() {
         return None;
@@ -106,36 +109,35 @@ fn literal_element(value: &Expr, elements: &DataType, sql_mode: SqlMode) -> Opti
     if !document.kind().is_scalar() {
         return None;
     }
-    match array_of(document, elements, sql_mode).ok()? {
-        JsonValue::Array(made) => made.first().map(json),
-        _ => None,
-    }
+    let JsonValue::Array(made) = array_of(document, elements, sql_mode).ok()? else { return None };
+    made.first().map(json)
 }
 
-/// A literal, with its sign.
+/// A literal, as JSON if it is cast to that.
 fn literal(value: &Expr) -> Option<(Value, DataType)> {
-    match value {
-        Expr::Literal { value, ty } => Some((value.clone(), ty.clone())),
-        Expr::Cast { operand, kind: CastKind::Explicit, ty } if ty.kind == TypeKind::Json => {
-            let (value, from) = literal(operand)?;
-            let document = match &value {
-                Value::Bytes(text) if from.is_text() => parse(text).ok()?,
-                value => JsonValue::from_sql(value, from.is_binary()),
-            };
-            Some((document.to_value(), ty.clone()))
-        }
-        _ => None,
+    if let Expr::Literal { value, ty } = value {
+        return Some((value.clone(), ty.clone()));
     }
+    let Expr::Cast { operand, kind: CastKind::Explicit, ty } = value else { return None };
+    if ty.kind != TypeKind::Json {
+        return None;
+    }
+    let (value, from) = literal(operand)?;
+    let document = match &value {
+        Value::Bytes(text) if from.is_text() => parse(text).ok()?,
+        value => JsonValue::from_sql(value, from.is_binary()),
+    };
+    Some((document.to_value(), ty.clone()))
 }
 
 /// The document in a literal.
 fn constant_document(value: &Expr) -> Option<JsonValue> {
     let (value, ty) = literal(value)?;
-    match &value {
-        Value::Json(document) => Some(JsonValue::from_ref(JsonRef::new(document))),
-        Value::Bytes(text) if ty.is_text() => parse(text).ok(),
-        _ => None,
+    if let Value::Json(document) = &value {
+        return Some(JsonValue::from_ref(JsonRef::new(document)));
     }
+    let Value::Bytes(text) = &value else { return None };
+    ty.is_text().then(|| parse(text).ok()).flatten()
 }
 
 /// The elements of a document in its order, converted; `null` stays and is in no array.
@@ -159,9 +161,10 @@ fn array_with_nulls(
         }
         Ok(())
     };
-    match document.kind() {
-        types::json::JsonType::Array => document.elements().try_for_each(add)?,
-        _ => add(document)?,
+    if document.kind() == types::json::JsonType::Array {
+        document.elements().try_for_each(add)?;
+    } else {
+        add(document)?;
     }
     Ok(JsonValue::Array(made))
 }
@@ -169,14 +172,12 @@ fn array_with_nulls(
 /// Whether a value that is not known yet is converted to an element without loss or not at all.
 fn is_alike(value: &Expr, elements: &DataType) -> bool {
     let ty = value.ty();
-    let fits = match elements.kind {
-        TypeKind::BigInt => ty.is_integer(),
-        TypeKind::Decimal => ty.kind == TypeKind::Decimal && ty.decimals <= elements.decimals,
-        TypeKind::Date => ty.kind == TypeKind::Date,
-        TypeKind::Time | TypeKind::DateTime => {
-            ty.kind == elements.kind && ty.decimals <= elements.decimals
-        }
-        _ => ty.is_string() && ty.is_binary() == elements.is_binary() && !ty.is_enum_or_set(),
+    let fits = if elements.is_integer() {
+        ty.is_integer()
+    } else if elements.is_string() {
+        ty.is_string() && ty.is_binary() == elements.is_binary() && !ty.is_enum_or_set()
+    } else {
+        ty.kind == elements.kind && ty.decimals <= elements.decimals
     };
     let is_constant = matches!(value, Expr::Literal { .. });
     fits && !is_constant

@@ -223,33 +223,38 @@ impl Search<'_> {
 
 /// Whether both have the same value: a path into a document may have any collation.
 pub(crate) fn is_same(a: &Expr, b: &Expr) -> bool {
-    match (a, b) {
-        (
-            Expr::Function { function, args, .. },
-            Expr::Function { function: other, args: others, .. },
-        ) if function == other && args.len() == others.len() => {
-            let is_path = |at: usize| at > 0 && function.is(FunctionRole::JsonExtract);
-            let passes = is_path(1) || function.is(FunctionRole::JsonUnquote);
-            let mut pairs = args.iter().zip(others).enumerate();
-            a == b
-                || passes
-                    && pairs.all(|(at, (a, b))| is_path(at) && is_same_text(a, b) || is_same(a, b))
-        }
-        (
-            Expr::Cast { operand, kind, ty },
-            Expr::Cast { operand: other, kind: other_kind, ty: other_ty },
-        ) => kind == other_kind && ty == other_ty && is_same(operand, other),
-        _ => a == b,
+    if a == b {
+        return true;
     }
+    if let (
+        Expr::Cast { operand, kind, ty },
+        Expr::Cast { operand: other, kind: other_kind, ty: other_ty },
+    ) = (a, b)
+    {
+        return kind == other_kind && ty == other_ty && is_same(operand, other);
+    }
+    let (
+        Expr::Function { function, args, .. },
+        Expr::Function { function: other, args: others, .. },
+    ) = (a, b)
+    else {
+        return false;
+    };
+    let is_path = |at: usize| at > 0 && function.is(FunctionRole::JsonExtract);
+    let passes = is_path(1) || function.is(FunctionRole::JsonUnquote);
+    let mut pairs = args.iter().zip(others).enumerate();
+    passes
+        && function == other
+        && args.len() == others.len()
+        && pairs.all(|(at, (a, b))| is_path(at) && is_same_text(a, b) || is_same(a, b))
 }
 
 fn is_same_text(a: &Expr, b: &Expr) -> bool {
-    match (a, b) {
-        (Expr::Literal { value: a, ty: one }, Expr::Literal { value: b, ty: other }) => {
-            a == b && one.is_text() && other.is_text()
-        }
-        _ => false,
-    }
+    let (Expr::Literal { value: a, ty: one }, Expr::Literal { value: b, ty: other }) = (a, b)
+    else {
+        return false;
+    };
+    a == b && one.is_text() && other.is_text()
 }
 
 /// Whether both are the same except for the values of constants.

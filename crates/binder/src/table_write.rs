@@ -419,17 +419,17 @@ fn shown_bytes(ty: &DataType) -> Option<usize> {
     let fraction = u32::from(ty.decimals).div_ceil(2);
     // Four bytes for nine digits.
     let digits = |count: u32| count / 9 * 4 + (count % 9).div_ceil(2);
-    let bytes = match ty.kind {
-        TypeKind::Decimal => {
-            let scale = u32::from(ty.decimals);
-            digits(ty.length.saturating_sub(scale)) + digits(scale)
-        }
-        TypeKind::Date => 3,
-        TypeKind::Time => 3 + fraction,
-        TypeKind::DateTime => 5 + fraction,
-        _ if ty.is_text() => ty.length * 4,
-        _ if ty.is_string() => ty.length,
-        _ => 8,
+    let bytes = if ty.kind == TypeKind::Decimal {
+        let scale = u32::from(ty.decimals);
+        digits(ty.length.saturating_sub(scale)) + digits(scale)
+    } else if ty.kind == TypeKind::DateTime {
+        5 + fraction
+    } else if ty.is_temporal() {
+        3 + fraction
+    } else if ty.is_string() {
+        ty.length * if ty.is_binary() { 1 } else { 4 }
+    } else {
+        8
     };
     (bytes < ARRAY_BYTES).then_some(bytes as usize)
 }

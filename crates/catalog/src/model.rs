@@ -166,15 +166,16 @@ impl Generated {
     /// The expression with the cast to an array that a multi-valued part has.
     pub fn shown(&self) -> Arc<str> {
         let Some(ty) = &self.elements else { return self.expression.clone() };
-        let name = match (ty.kind, ty.unsigned) {
-            (TypeKind::BigInt, true) => "unsigned".into(),
-            (TypeKind::BigInt, false) => "signed".into(),
-            (TypeKind::Decimal, _) => format!("decimal({}, {})", ty.length, ty.decimals),
-            (TypeKind::Date, _) => "date".into(),
-            (TypeKind::Time, _) => format!("time{}", digits(ty.decimals)),
-            (TypeKind::DateTime, _) => format!("datetime{}", digits(ty.decimals)),
-            _ if ty.is_binary() => format!("binary({})", ty.length),
-            _ => format!("char({})", ty.length),
+        let name = if ty.is_integer() {
+            if ty.unsigned { "unsigned".into() } else { "signed".into() }
+        } else if ty.kind == TypeKind::Decimal {
+            format!("decimal({}, {})", ty.length, ty.decimals)
+        } else if ty.is_temporal() {
+            format!("{:?}{}", ty.kind, digits(ty.decimals)).to_lowercase()
+        } else if ty.is_binary() {
+            format!("binary({})", ty.length)
+        } else {
+            format!("char({})", ty.length)
         };
         format!("cast({} as {name} array)", self.expression).into()
     }

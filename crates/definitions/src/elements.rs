@@ -14,10 +14,8 @@ const FRACTION_MAX: u64 = 6;
 
 /// The cast to an array that a key part consists of.
 pub(crate) fn array_cast(expr: &ast::Expr) -> Option<&ast::Cast> {
-    match &expr.kind {
-        ExprKind::Cast(cast) if cast.array => Some(cast),
-        _ => None,
-    }
+    let ExprKind::Cast(cast) = &expr.kind else { return None };
+    cast.array.then_some(cast)
 }
 
 /// The type of the elements of an array.

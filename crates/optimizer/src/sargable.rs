@@ -185,41 +185,37 @@ impl Planner<'_> {
         let literal = |element: JsonRef<'_>, ty: &DataType| {
             Expr::literal(element_value(element, ty), ty.clone())
         };
-        match function.traits.role {
-            Some(FunctionRole::JsonMemberOf) => {
-                let (column, ty) = array(second)?;
-                let value = match first {
-                    Expr::Literal { value: Value::Json(document), .. } => {
-                        literal(JsonRef::new(document), &ty)
-                    }
-                    value => value.clone(),
-                };
-                Some((column, vec![value]))
-            }
-            Some(role @ (FunctionRole::JsonContains | FunctionRole::JsonOverlaps)) => {
-                let contains = role == FunctionRole::JsonContains;
-                let ((column, ty), wanted) = match array(first) {
-                    Some(found) => (found, second),
-                    None if contains => return None,
-                    None => (array(second)?, first),
-                };
-                let Expr::Literal { value: Value::Json(document), .. } = wanted else {
-                    return None;
-                };
-                let mut values: Vec<Expr> = Vec::new();
-                for element in JsonRef::new(document).elements() {
-                    let value = literal(element, &ty);
-                    let is_null = matches!(&value, Expr::Literal { value: Value::Null, .. });
-                    if !is_null && !values.contains(&value) {
-                        values.push(value);
-                    }
+        if function.is(FunctionRole::JsonMemberOf) {
+            let (column, ty) = array(second)?;
+            let value = match first {
+                Expr::Literal { value: Value::Json(document), .. } => {
+                    literal(JsonRef::new(document), &ty)
                 }
-                // A row that has all of them has the first.
-                values.truncate(if contains { 1 } else { IN_LIST_MAX + 1 });
-                (1..=IN_LIST_MAX).contains(&values.len()).then_some((column, values))
-            }
-            _ => None,
+                value => value.clone(),
+            };
+            return Some((column, vec![value]));
         }
+        let contains = function.is(FunctionRole::JsonContains);
+        if !contains && !function.is(FunctionRole::JsonOverlaps) {
+            return None;
+        }
+        let ((column, ty), wanted) = match array(first) {
+            Some(found) => (found, second),
+            None if contains => return None,
+            None => (array(second)?, first),
+        };
+        let Expr::Literal { value: Value::Json(document), .. } = wanted else { return None };
+        let mut values: Vec<Expr> = Vec::new();
+        for element in JsonRef::new(document).elements() {
+            let value = literal(element, &ty);
+            let is_null = matches!(&value, Expr::Literal { value: Value::Null, .. });
+            if !is_null && !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        // A row that has all of them has the first.
+        values.truncate(if contains { 1 } else { IN_LIST_MAX + 1 });
+        (1..=IN_LIST_MAX).contains(&values.len()).then_some((column, values))
     }
 
     /// The column of the table that an expression reads, and its type.

@@ -45,12 +45,14 @@ pub fn array_of(
         elements.push((key, JsonValue::from_sql(&value, is_binary(ty))));
         Ok(())
     };
-    match document.kind() {
-        kind @ (JsonType::Object | JsonType::Bool | JsonType::Opaque(_)) => {
-            return Err(ElementFault::Refused(kind));
-        }
-        JsonType::Array => document.elements().try_for_each(add)?,
-        _ => add(document)?,
+    let kind = document.kind();
+    if matches!(kind, JsonType::Object | JsonType::Bool | JsonType::Opaque(_)) {
+        return Err(ElementFault::Refused(kind));
+    }
+    if kind == JsonType::Array {
+        document.elements().try_for_each(add)?;
+    } else {
+        add(document)?;
     }
     elements.sort_by(|(one, _), (other, _)| one.cmp(other));
     elements.dedup_by(|(one, _), (other, _)| one == other);
@@ -59,12 +61,8 @@ pub fn array_of(
 
 /// What a column with such an array has entries for: its elements, or NULL.
 pub fn entry_values(array: &Value, ty: &DataType) -> Vec<Value> {
-    match array {
-        Value::Json(document) => {
-            JsonRef::new(document).elements().map(|element| element_value(element, ty)).collect()
-        }
-        _ => vec![Value::Null],
-    }
+    let Value::Json(document) = array else { return vec![Value::Null] };
+    JsonRef::new(document).elements().map(|element| element_value(element, ty)).collect()
 }
 
 /// An element of an array that `array_of` made, as a value of the type; NULL for any other.
@@ -98,16 +96,20 @@ fn integer(number: i128, ty: &DataType) -> Value {
 }
 
 fn convert(element: JsonRef<'_>, ty: &DataType, sql_mode: SqlMode) -> Result<Value, ElementFault> {
-    match element.kind() {
-        JsonType::Array | JsonType::Object => return Err(ElementFault::Nested),
-        JsonType::Null => return Err(ElementFault::Invalid),
-        _ => {}
+    if !element.kind().is_scalar() {
+        return Err(ElementFault::Nested);
     }
-    match ty.kind {
-        TypeKind::BigInt => to_integer(element, ty),
-        TypeKind::Decimal => to_exact(element, ty),
-        TypeKind::Date | TypeKind::Time | TypeKind::DateTime => to_temporal(element, ty, sql_mode),
-        _ => to_string(element, ty),
+    if element.kind() == JsonType::Null {
+        return Err(ElementFault::Invalid);
+    }
+    if ty.kind == TypeKind::BigInt {
+        to_integer(element, ty)
+    } else if ty.kind == TypeKind::Decimal {
+        to_exact(element, ty)
+    } else if ty.is_temporal() {
+        to_temporal(element, ty, sql_mode)
+    } else {
+        to_string(element, ty)
     }
 }
 
@@ -138,7 +140,13 @@ fn to_integer(element: JsonRef<'_>, ty: &DataType) -> Result<Value, ElementFault
             }
             digits.parse().map_err(|_| ElementFault::NoInteger)?
         }
-        _ => return Err(ElementFault::Invalid),
+        JsonType::Null
+        | JsonType::Date
+        | JsonType::Time
+        | JsonType::DateTime
+        | JsonType::Opaque(_)
+        | JsonType::Array
+        | JsonType::Object => return Err(ElementFault::Invalid),
     };
     let fits = match ty.unsigned {
         true => u64::try_from(number).is_ok(),
@@ -158,7 +166,13 @@ fn to_exact(element: JsonRef<'_>, ty: &DataType) -> Result<Value, ElementFault> 
         },
         JsonType::Decimal => element.as_decimal(),
         JsonType::String => element.as_bytes().and_then(Decimal::parse),
-        _ => None,
+        JsonType::Null
+        | JsonType::Date
+        | JsonType::Time
+        | JsonType::DateTime
+        | JsonType::Opaque(_)
+        | JsonType::Array
+        | JsonType::Object => None,
     };
     let number = number.ok_or(ElementFault::Invalid)?.rescale(ty.decimals);
     if number.integer_digits() > ty.length.saturating_sub(u32::from(ty.decimals)) {
@@ -181,39 +195,41 @@ fn to_temporal(
         JsonType::Time => element.as_time().map(Value::Time),
         JsonType::DateTime => element.as_datetime().map(Value::DateTime),
         JsonType::String => element.as_bytes().map(|text| Value::Bytes(text.to_vec().into())),
-        _ => None,
+        JsonType::Null
+        | JsonType::Bool
+        | JsonType::Opaque(_)
+        | JsonType::Array
+        | JsonType::Object => None,
     };
     let value = value.ok_or(ElementFault::Truncated)?;
     let mut conditions = Diagnostics::new(16);
     let mut ctx = CastContext::new(sql_mode, &mut conditions);
     let (mode, from) = (sql_mode.temporal(), DataType::null());
-    let made = match ty.kind {
-        TypeKind::Date => crate::to_date(&value, &from, mode, &mut ctx).map(Value::Date),
-        TypeKind::Time => {
-            crate::to_time(&value, &from, ty.decimals, mode, &mut ctx).map(Value::Time)
-        }
-        _ => crate::to_datetime(&value, &from, ty.decimals, mode, &mut ctx).map(Value::DateTime),
+    let made = if ty.kind == TypeKind::Date {
+        crate::to_date(&value, &from, mode, &mut ctx).map(Value::Date)
+    } else if ty.kind == TypeKind::Time {
+        crate::to_time(&value, &from, ty.decimals, mode, &mut ctx).map(Value::Time)
+    } else {
+        crate::to_datetime(&value, &from, ty.decimals, mode, &mut ctx).map(Value::DateTime)
     };
     // That a delimiter is deprecated says nothing of the value.
-    let warned = conditions.conditions().iter().any(|one| {
-        one.level != Level::Note && !DEPRECATED_DELIMITERS.contains(&one.code.0)
-    });
+    let warned = conditions
+        .conditions()
+        .iter()
+        .any(|one| one.level != Level::Note && !DEPRECATED_DELIMITERS.contains(&one.code.0));
     made.filter(|_| !warned).ok_or(ElementFault::Truncated)
 }
 
 fn to_string(element: JsonRef<'_>, ty: &DataType) -> Result<Value, ElementFault> {
     let mut text = Vec::new();
-    match element.kind() {
-        JsonType::String | JsonType::Opaque(_) => {
-            text.extend_from_slice(element.as_bytes().unwrap_or_default());
-        }
-        _ => {
-            element.write_text(&mut text);
-            // Dates and times have quotes around them.
-            if text.len() >= 2 && text.starts_with(b"\"") {
-                text.pop();
-                text.remove(0);
-            }
+    if matches!(element.kind(), JsonType::String | JsonType::Opaque(_)) {
+        text.extend_from_slice(element.as_bytes().unwrap_or_default());
+    } else {
+        element.write_text(&mut text);
+        // Dates and times have quotes around them.
+        if text.len() >= 2 && text.starts_with(b"\"") {
+            text.pop();
+            text.remove(0);
         }
     }
     let length = match is_binary(ty) {

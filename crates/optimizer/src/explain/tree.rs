@@ -594,12 +594,13 @@ fn range_list(ranges: &[String]) -> String {
 
 /// The value of the last part of a range of points, as a document.
 fn last_value(range: &RangeSpec) -> types::SqlBytes {
-    let value = range.equal.last().map(|part| &part.value);
-    match value {
-        Some(plan::Expr::Literal { value, .. }) => types::JsonValue::from_sql(value, false),
-        _ => types::JsonValue::Null,
-    }
-    .to_binary()
+    let value = range.equal.last().and_then(|part| {
+        let plan::Expr::Literal { value, .. } = &part.value else { return None };
+        Some(value)
+    });
+    value
+        .map_or(types::JsonValue::Null, |value| types::JsonValue::from_sql(value, false))
+        .to_binary()
 }
 
 /// `(a = 1 AND 2 < b <= 5)`.

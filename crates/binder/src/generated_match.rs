@@ -184,11 +184,11 @@ impl Search<'_> {
             Expr::Between { operand, .. } | Expr::InList { operand, .. } => {
                 self.operand(operand, seen);
             }
-            Expr::Unary { op: UnaryOp::Not, operand, .. } => {
-                // No index answers what an array does not have.
-                if !matches!(**operand, Expr::Function { .. }) {
-                    self.condition(operand, seen);
-                }
+            // No index answers what an array does not have.
+            Expr::Unary { op: UnaryOp::Not, operand, .. }
+                if !matches!(**operand, Expr::Function { .. }) =>
+            {
+                self.condition(operand, seen);
             }
             Expr::Function { .. } => self.array_call(predicate, seen),
             Expr::Unary { op: UnaryOp::IsNull, operand, .. } => self.operand(operand, seen),

@@ -44,22 +44,22 @@ impl Planner<'_> {
             if !live[position] || sargs.iter().any(|sarg| sarg.predicate == position) {
                 continue;
             }
-            let found = match self.element_alternatives(id, predicate) {
-                Some(mut found) => {
-                    // The other parts of the index.
-                    let is_known =
-                        |sarg: &&Sarg| sarg.reads.is_empty() && sarg.predicate < live.len();
-                    let others = sargs.iter().copied().filter(is_known);
-                    let mut others: Vec<usize> = others.map(|sarg| sarg.predicate).collect();
-                    others.dedup();
-                    for alternative in &mut found {
-                        alternative.extend(others.iter().map(|at| predicates[*at].clone()));
-                    }
-                    Some(found)
-                }
-                None => alternatives(predicate),
+            let found = self.element_alternatives(id, predicate);
+            let Some(mut alternatives) = found.or_else(|| alternatives(predicate)) else {
+                continue;
             };
-            let Some(alternatives) = found else { continue };
+            let is_of_array = |conjunct: &Expr| self.wanted_elements(id, conjunct).is_some();
+            if alternatives.iter().flatten().any(is_of_array) {
+                // Conditions on the other parts of the index.
+                let is_known =
+                    |sarg: &&Sarg| sarg.reads.is_empty() && sarg.predicate < predicates.len();
+                let others = sargs.iter().copied().filter(is_known);
+                let mut others: Vec<usize> = others.map(|sarg| sarg.predicate).collect();
+                others.dedup();
+                for alternative in &mut alternatives {
+                    alternative.extend(others.iter().map(|at| predicates[*at].clone()));
+                }
+            }
             let Some(mut arms) = self.arms(id, alternatives, total, allowed) else { continue };
             plans.push(match arms.len() {
                 1 => {

@@ -410,7 +410,10 @@ impl Binder<'_> {
 
     fn bind_cast(&mut self, cast: &ast::Cast) -> Result<Expr> {
         if cast.array {
-            return Err(Error::not_supported("CAST(... AS ... ARRAY)"));
+            return Err(Error::not_supported(
+                "Use of CAST( .. AS .. ARRAY) outside of functional index in \
+                 CREATE(non-SELECT)/ALTER TABLE or in general expressions",
+            ));
         }
         if cast.time_zone.is_some() {
             return Err(Error::not_supported("AT TIME ZONE"));

@@ -8,16 +8,19 @@ use errors::Result;
 use plan::{
     BinaryOp, Expr, InstanceId, Logical, LogicalJoinKind, LogicalStatement, SortKey, UnaryOp,
 };
-use types::DataType;
+use types::{DataType, FunctionRole, SqlMode};
 
+use crate::array_match::{ArrayMatch, use_array};
 use crate::binder::Binder;
 use crate::scope::column_read;
 
 /// An expression and the indexed column that holds its value.
-struct Candidate {
+pub(crate) struct Candidate {
     instance: InstanceId,
-    expression: Expr,
-    column: Expr,
+    pub(crate) expression: Expr,
+    pub(crate) column: Expr,
+    /// The column is the array of a multi-valued index, with elements of this type, and the expression is its document.
+    elements: Option<DataType>,
 }
 
 impl Binder<'_> {
@@ -27,7 +30,8 @@ impl Binder<'_> {
         if candidates.is_empty() {
             return Ok(());
         }
-        let mut search = Search { candidates: &candidates, nearly: false };
+        let sql_mode = self.input.bind.sql_mode;
+        let mut search = Search { candidates: &candidates, sql_mode, nearly: false };
         search.statement(statement);
         for subquery in &mut self.subqueries {
             search.operator(&mut subquery.root);
@@ -56,10 +60,14 @@ impl Binder<'_> {
                 }
                 let expression = self.bind_text_over(&generated.expression, &table, base)?;
                 let register = plan::Register(base.0 + index as u32);
-                if expression.as_column().is_none() && holds_value(&column.ty, &expression.ty()) {
+                let elements = column.elements().cloned();
+                let fits = elements.is_some()
+                    || expression.as_column().is_none()
+                        && holds_value(&column.ty, &expression.ty());
+                if fits {
                     let column = column_read(register, &column.ty);
                     let instance = InstanceId(at as u32);
-                    candidates.push(Candidate { instance, expression, column });
+                    candidates.push(Candidate { instance, expression, column, elements });
                 }
             }
         }
@@ -84,6 +92,7 @@ fn holds_value(column: &DataType, value: &DataType) -> bool {
 
 struct Search<'c> {
     candidates: &'c [Candidate],
+    sql_mode: SqlMode,
     /// A match would exist if a lifted literal were the one that the column's expression has.
     nearly: bool,
 }
@@ -175,18 +184,35 @@ impl Search<'_> {
             Expr::Between { operand, .. } | Expr::InList { operand, .. } => {
                 self.operand(operand, seen);
             }
-            Expr::Unary { op: UnaryOp::Not, operand, .. } => self.condition(operand, seen),
+            // No index answers what an array does not have.
+            Expr::Unary { op: UnaryOp::Not, operand, .. }
+                if !matches!(**operand, Expr::Function { .. }) =>
+            {
+                self.condition(operand, seen);
+            }
+            Expr::Function { .. } => self.array_call(predicate, seen),
             Expr::Unary { op: UnaryOp::IsNull, operand, .. } => self.operand(operand, seen),
             _ => {}
         }
     }
 
+    fn array_call(&mut self, call: &mut Expr, seen: &[InstanceId]) {
+        for candidate in self.candidates.iter().filter(|own| seen.contains(&own.instance)) {
+            let Some(elements) = &candidate.elements else { continue };
+            match use_array(call, candidate, elements, self.sql_mode) {
+                ArrayMatch::None => {}
+                ArrayMatch::Nearly => self.nearly = true,
+                ArrayMatch::Done => return,
+            }
+        }
+    }
+
     fn operand(&mut self, operand: &mut Expr, seen: &[InstanceId]) {
         for candidate in self.candidates {
-            if !seen.contains(&candidate.instance) {
+            if !seen.contains(&candidate.instance) || candidate.elements.is_some() {
                 continue;
             }
-            if *operand == candidate.expression {
+            if is_same(operand, &candidate.expression) {
                 *operand = candidate.column.clone();
                 return;
             }
@@ -195,8 +221,44 @@ impl Search<'_> {
     }
 }
 
+/// Whether both have the same value: a path into a document may have any collation.
+pub(crate) fn is_same(a: &Expr, b: &Expr) -> bool {
+    if a == b {
+        return true;
+    }
+    if let (
+        Expr::Cast { operand, kind, ty },
+        Expr::Cast { operand: other, kind: other_kind, ty: other_ty },
+    ) = (a, b)
+    {
+        return kind == other_kind && ty == other_ty && is_same(operand, other);
+    }
+    let (
+        Expr::Function { function, args, .. },
+        Expr::Function { function: other, args: others, .. },
+    ) = (a, b)
+    else {
+        return false;
+    };
+    let is_path = |at: usize| at > 0 && function.is(FunctionRole::JsonExtract);
+    let passes = is_path(1) || function.is(FunctionRole::JsonUnquote);
+    let mut pairs = args.iter().zip(others).enumerate();
+    passes
+        && function == other
+        && args.len() == others.len()
+        && pairs.all(|(at, (a, b))| is_path(at) && is_same_text(a, b) || is_same(a, b))
+}
+
+fn is_same_text(a: &Expr, b: &Expr) -> bool {
+    let (Expr::Literal { value: a, ty: one }, Expr::Literal { value: b, ty: other }) = (a, b)
+    else {
+        return false;
+    };
+    a == b && one.is_text() && other.is_text()
+}
+
 /// Whether both are the same except for the values of constants.
-fn is_near(a: &Expr, b: &Expr) -> bool {
+pub(crate) fn is_near(a: &Expr, b: &Expr) -> bool {
     let constant = |expr: &Expr| matches!(expr, Expr::Literal { .. } | Expr::Parameter { .. });
     if constant(a) || constant(b) {
         return constant(a) && constant(b);

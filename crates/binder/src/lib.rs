@@ -4,6 +4,7 @@
 //! `VariableTypes`. Nothing here runs SQL.
 
 mod aggregate;
+mod array_match;
 mod binder;
 mod block;
 mod call;

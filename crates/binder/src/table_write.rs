@@ -6,8 +6,9 @@ use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table, Trigg
 use errors::Result;
 use plan::{
     Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, Triggers, WrittenColumn,
+    WrittenElements,
 };
-use types::{FunctionRole, Value};
+use types::{DataType, FunctionRole, TypeKind, Value};
 
 use crate::binder::Binder;
 use crate::reader::StoredProgram;
@@ -192,6 +193,7 @@ impl Binder<'_> {
             auto_increment: column.auto_increment,
             on_update_now,
             generated,
+            elements: written_elements(table, index),
         })
     }
 
@@ -343,7 +345,8 @@ fn matched(
         Side::Child => (child, &key.columns),
     };
     // The index may have the columns in another order: then all lists follow it.
-    let (index, order) = side.indexes.iter().find_map(|index| {
+    let whole_rows = side.indexes.iter().filter(|index| !side.is_multi_valued(index));
+    let (index, order) = whole_rows.into_iter().find_map(|index| {
         let parts = index.parts.get(..wanted.len())?;
         let order: Vec<usize> = parts
             .iter()
@@ -399,4 +402,34 @@ fn foreign_key_text(child: &Table, key: &ForeignKey) -> Arc<str> {
         text.push_str(&format!(" {clause} {words}"));
     }
     Arc::from(text)
+}
+
+/// What the array of a multi-valued index is made of; `None` for any other column.
+fn written_elements(table: &Table, column: usize) -> Option<WrittenElements> {
+    let ty = table.columns[column].elements()?;
+    let has = |index: &&catalog::Index| index.parts.iter().any(|part| part.column == column);
+    let name = table.indexes.iter().find(has).map_or(Arc::from(""), |index| index.name.clone());
+    Some(WrittenElements { ty: ty.clone(), index: name, shown_bytes: shown_bytes(ty) })
+}
+
+/// The length of the reference's field for such an element, where error 1062 shows no more of the array than that.
+fn shown_bytes(ty: &DataType) -> Option<usize> {
+    /// The length of its field for an array, which a longer key does not shorten.
+    const ARRAY_BYTES: u32 = 12;
+    let fraction = u32::from(ty.decimals).div_ceil(2);
+    // Four bytes for nine digits.
+    let digits = |count: u32| count / 9 * 4 + (count % 9).div_ceil(2);
+    let bytes = if ty.kind == TypeKind::Decimal {
+        let scale = u32::from(ty.decimals);
+        digits(ty.length.saturating_sub(scale)) + digits(scale)
+    } else if ty.kind == TypeKind::DateTime {
+        5 + fraction
+    } else if ty.is_temporal() {
+        3 + fraction
+    } else if ty.is_string() {
+        ty.length * if ty.is_binary() { 1 } else { 4 }
+    } else {
+        8
+    };
+    (bytes < ARRAY_BYTES).then_some(bytes as usize)
 }

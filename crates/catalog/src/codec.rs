@@ -193,7 +193,9 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     // A version without FULLTEXT indexes must not write rows without their entries, and one that does not check which
     // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
-    let mut out = if table.columns.iter().any(restricts) {
+    let mut out = if table.columns.iter().any(|column| column.elements().is_some()) {
+        FieldWriter::with_elements()
+    } else if table.columns.iter().any(restricts) {
         FieldWriter::with_geometries()
     } else if !table.fulltext.is_empty() {
         FieldWriter::with_entries()
@@ -295,6 +297,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
         }
     }
     table.definition.id = table.id;
+    table.mark_elements();
     // Older entries store them in order of declaration.
     table.sort_constraints();
     Ok(table)
@@ -302,7 +305,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
 
 /// A column: name 1, type 2, stored position + 1 3, default kind 4, default value or text 5, on update digits + 1 6,
 /// auto increment 7, generated text 8, generated stored 9, generated hidden 10, invisible 11, comment 12,
-/// collation written 13.
+/// collation written 13, histogram 14, type of the elements of a multi-valued part 15.
 fn column_writer(column: &Column) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.text(1, &column.name);
@@ -329,6 +332,9 @@ fn column_writer(column: &Column) -> FieldWriter {
         out.text(8, &generated.expression);
         out.flag(9, generated.stored);
         out.flag(10, generated.hidden);
+        if let Some(elements) = &generated.elements {
+            out.nest(15, type_writer(elements));
+        }
     }
     out.flag(11, column.invisible);
     out.text(12, &column.comment);
@@ -354,7 +360,7 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
         histogram: None,
     };
     let mut default_kind = 0;
-    let (mut stored, mut hidden) = (false, false);
+    let (mut stored, mut hidden, mut elements) = (false, false, None);
     for field in nested_fields(bytes)? {
         match field.tag {
             1 => column.name = field.text()?.into(),
@@ -366,7 +372,9 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
             7 => column.auto_increment = field.flag()?,
             8 => {
                 let expression = field.text()?.into();
-                column.generated = Some(Generated { expression, stored: false, hidden: false });
+                let generated =
+                    Generated { expression, stored: false, hidden: false, elements: None };
+                column.generated = Some(generated);
             }
             9 => stored = field.flag()?,
             10 => hidden = field.flag()?,
@@ -374,10 +382,12 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
             12 => column.comment = field.text()?.into(),
             13 => column.collation_written = field.flag()?,
             14 => column.histogram = Some(Arc::new(crate::Histogram::read(field.bytes)?)),
+            15 => elements = Some(read_type(field.bytes)?),
             _ => {}
         }
     }
     if let Some(generated) = &mut column.generated {
+        generated.elements = elements;
         generated.stored = stored;
         generated.hidden = hidden;
     }
@@ -513,6 +523,8 @@ fn read_engine_index(bytes: &[u8]) -> Result<IndexDef> {
         column: part.column,
         prefix_length: part.prefix_length,
         descending: part.descending,
+        // Its column knows it, see `read_table`.
+        elements: None,
     };
     Ok(IndexDef {
         id: index.id,

@@ -15,6 +15,9 @@ const FORMAT_ENTRIES: u16 = 2;
 /// The same frame, of a table with columns of some geometries or of one reference system; it may have FULLTEXT indexes, too.
 const FORMAT_GEOMETRIES: u16 = 3;
 
+/// The same frame, of a table with multi-valued indexes; it may have any of those, too.
+const FORMAT_ELEMENTS: u16 = 4;
+
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
 
@@ -23,6 +26,13 @@ impl FieldWriter {
     pub(crate) fn object() -> FieldWriter {
         let mut out = Vec::new();
         put_u16(&mut out, FORMAT);
+        FieldWriter(out)
+    }
+
+    /// A table with multi-valued indexes.
+    pub(crate) fn with_elements() -> FieldWriter {
+        let mut out = Vec::new();
+        put_u16(&mut out, FORMAT_ELEMENTS);
         FieldWriter(out)
     }
 
@@ -107,7 +117,9 @@ impl<'a> Field<'a> {
 pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     let mut reader = Reader::new(bytes);
     match reader.u16() {
-        Some(FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES) => nested_fields(reader.rest()),
+        Some(FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS) => {
+            nested_fields(reader.rest())
+        }
         Some(_) | None => Err(damaged()),
     }
 }

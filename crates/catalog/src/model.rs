@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
-use types::{CollationId, DataType};
+use types::{CollationId, DataType, TypeKind};
 
 use crate::routine::{Routine, RoutineKey};
 use crate::shared_map::SharedMap;
@@ -142,6 +142,11 @@ impl Column {
         generated
             .is_some_and(|made| made.hidden && made.stored && *made.expression == *Self::VACANT)
     }
+
+    /// The type of the elements, if it is the array of a multi-valued index part.
+    pub fn elements(&self) -> Option<&DataType> {
+        self.generated.as_ref()?.elements.as_ref()
+    }
 }
 
 /// A generated column.
@@ -153,6 +158,32 @@ pub struct Generated {
     pub stored: bool,
     /// The hidden column of a functional index part: not in `SELECT *`, not in SHOW.
     pub hidden: bool,
+    /// The hidden column of a multi-valued part: `CAST(expression AS type ARRAY)`. The column itself is a JSON array of such elements.
+    pub elements: Option<DataType>,
+}
+
+impl Generated {
+    /// The expression with the cast to an array that a multi-valued part has.
+    pub fn shown(&self) -> Arc<str> {
+        let Some(ty) = &self.elements else { return self.expression.clone() };
+        let name = if ty.is_integer() {
+            if ty.unsigned { "unsigned".into() } else { "signed".into() }
+        } else if ty.kind == TypeKind::Decimal {
+            format!("decimal({}, {})", ty.length, ty.decimals)
+        } else if ty.is_temporal() {
+            format!("{:?}{}", ty.kind, digits(ty.decimals)).to_lowercase()
+        } else if ty.is_binary() {
+            format!("binary({})", ty.length)
+        } else {
+            format!("char({})", ty.length)
+        };
+        format!("cast({} as {name} array)", self.expression).into()
+    }
+}
+
+/// Digits of a fraction as a type has them.
+fn digits(decimals: u8) -> String {
+    if decimals == 0 { String::new() } else { format!("({decimals})") }
 }
 
 /// DEFAULT of a column.
@@ -297,6 +328,33 @@ impl Table {
         self.indexes.iter().find(|index| same_name(&index.name, name))
     }
 
+    /// Whether a row may have several entries of an index, or none: such an index answers only what asks for an element.
+    pub fn is_multi_valued(&self, index: &Index) -> bool {
+        self.elements_part(index).is_some()
+    }
+
+    /// The part of a multi-valued index that has the elements.
+    pub fn elements_part(&self, index: &Index) -> Option<usize> {
+        let is_array = |part: &IndexPart| {
+            self.columns.get(part.column).is_some_and(|column| column.elements().is_some())
+        };
+        index.parts.iter().position(is_array)
+    }
+
+    /// Gives the engine's definition the types of the elements of multi-valued parts.
+    pub fn mark_elements(&mut self) {
+        for column in &self.columns {
+            let (Some(elements), Some(stored)) = (column.elements(), column.stored) else {
+                continue;
+            };
+            for part in self.definition.indexes.iter_mut().flat_map(|index| &mut index.parts) {
+                if part.column == stored {
+                    part.elements = Some(elements.clone());
+                }
+            }
+        }
+    }
+
     /// The definitions that the engine needs for the table: its own, and those of its FULLTEXT indexes' entries.
     pub fn engine_tables(&self) -> Vec<TableDef> {
         let entries = self.fulltext.iter().map(|index| index.definition(&self.definition.name));
@@ -313,7 +371,8 @@ impl FulltextIndex {
     /// The table of the entries.
     pub fn definition(&self, table: &str) -> TableDef {
         let column = |name: &str, ty| ColumnDef { name: name.into(), ty, instant_default: None };
-        let part = |column| KeyPart { column, prefix_length: None, descending: false };
+        let part =
+            |column| KeyPart { column, prefix_length: None, descending: false, elements: None };
         let [word, row, count] = types::fulltext::entry_types();
         TableDef {
             id: self.entries,

@@ -529,7 +529,7 @@ fn dictionary_definition() -> TableDef {
         .zip(["kind", "id", "data"])
         .map(|(ty, name)| ColumnDef { name: name.to_owned(), ty, instant_default: None })
         .collect();
-    let part = |column| KeyPart { column, prefix_length: None, descending: false };
+    let part = |column| KeyPart { column, prefix_length: None, descending: false, elements: None };
     TableDef {
         id: TableId::DICTIONARY,
         name: "data_dictionary.objects".to_owned(),

@@ -72,7 +72,12 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
                 id: IndexId::CLUSTERED,
                 name: "PRIMARY".into(),
                 unique: true,
-                parts: vec![KeyPart { column: 0, prefix_length: None, descending: true }],
+                parts: vec![KeyPart {
+                    column: 0,
+                    prefix_length: None,
+                    descending: true,
+                    elements: None,
+                }],
             }],
         },
     }

@@ -186,6 +186,7 @@ fn apply_attribute(
                 expression: expression_text(expr),
                 stored: *stored,
                 hidden: false,
+                elements: None,
             });
         }
         ColumnAttribute::Check(check) => built.checks.push(check.clone()),

@@ -75,7 +75,8 @@ fn check_columns(own: &[&Column], others: &[&Column]) -> Result<()> {
     }
     for (own, other) in own.iter().zip(others) {
         let [expression, others_expression] = [own, other].map(|column| {
-            column.generated.as_ref().map(|generated| (&generated.expression, generated.hidden))
+            let generated = column.generated.as_ref();
+            generated.map(|made| (&made.expression, made.hidden, &made.elements))
         });
         if !same_name(&own.name, &other.name)
             || own.ty != other.ty

@@ -178,11 +178,18 @@ impl Draft {
 
     /// An index that was added for a foreign key is dropped where another begins with its columns; of two equal ones the later stays.
     fn drop_covered_indexes(&mut self) {
+        let columns = &self.columns;
         let covers = |other: &DraftIndex, index: &DraftIndex| {
-            let columns = other.parts.iter().zip(&index.parts);
+            let pairs = other.parts.iter().zip(&index.parts);
+            let is_array = |part: &DraftPart| {
+                let named = |own: &&DraftColumn| same_name(&own.column.name, &part.column);
+                columns.iter().find(named).is_some_and(|own| own.column.elements().is_some())
+            };
             !other.fulltext
+                // Rows with an empty array have no entry.
+                && !other.parts.iter().any(is_array)
                 && other.parts.len() >= index.parts.len()
-                && columns.into_iter().all(|(one, two)| same_name(&one.column, &two.column))
+                && pairs.into_iter().all(|(one, two)| same_name(&one.column, &two.column))
         };
         let mut at = 0;
         while at < self.indexes.len() {
@@ -454,7 +461,9 @@ impl Draft {
             if !seen.insert(column) {
                 bail!(DUP_FIELDNAME, part.column);
             }
-            let ty = &self.columns[column].column.ty;
+            let column_ty = &self.columns[column].column;
+            // The entries of an array are its elements.
+            let ty = column_ty.elements().unwrap_or(&column_ty.ty);
             if matches!(ty.kind, TypeKind::Char | TypeKind::Binary) && ty.length == 0 {
                 bail!(WRONG_KEY_COLUMN, part.column);
             }
@@ -556,7 +565,7 @@ impl Draft {
         // Rows of a partition are contiguous: its number leads the clustered key.
         let partition = self.partitioning.as_ref().and_then(|_| {
             let column = self.columns.last()?.column.stored?;
-            Some(KeyPart { column, prefix_length: None, descending: false })
+            Some(KeyPart { column, prefix_length: None, descending: false, elements: None })
         });
         let engine_index = |index: &Index| {
             let parts: Option<Vec<KeyPart>> = index
@@ -567,6 +576,7 @@ impl Draft {
                         column: place_of(part.column)?,
                         prefix_length: part.prefix_length,
                         descending: part.descending,
+                        elements: self.columns[part.column].column.elements().cloned(),
                     })
                 })
                 .collect();

@@ -153,7 +153,7 @@ fn check_as_parent(
     }
     // A unique key of exactly these columns, or an index that begins with them, as before.
     let (old, new) = ((old, &*before), (new, &*after));
-    let lost = match old.0.indexes.iter().any(|index| is_unique_over(index, &before)) {
+    let lost = match whole_indexes(old.0).any(|index| is_unique_over(index, &before)) {
         true => lost_index(is_unique_over, old, new),
         false => lost_index(begins_with, old, new),
     };
@@ -169,8 +169,13 @@ fn lost_index<'a>(
     (old, before): (&'a Table, &[usize]),
     (new, after): (&Table, &[usize]),
 ) -> Option<&'a Index> {
-    let stays = new.indexes.iter().any(|index| serves(index, after));
-    old.indexes.iter().find(|index| !stays && serves(index, before))
+    let stays = whole_indexes(new).any(|index| serves(index, after));
+    whole_indexes(old).find(|index| !stays && serves(index, before))
+}
+
+/// The indexes that have one entry for each row.
+fn whole_indexes(table: &Table) -> impl Iterator<Item = &Index> {
+    table.indexes.iter().filter(|index| !table.is_multi_valued(index))
 }
 
 /// Whether an index is a unique key of exactly these columns.
@@ -242,11 +247,11 @@ fn check_against_parent(
             bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
         }
     }
-    let is_unique = parent.indexes.iter().any(|index| is_unique_over(index, &positions));
+    let is_unique = whole_indexes(parent).any(|index| is_unique_over(index, &positions));
     if whole_unique && !is_unique {
         bail!(FK_NO_UNIQUE_INDEX_PARENT, key.name, key.referenced_table);
     }
-    if enforce && !parent.indexes.iter().any(|index| begins_with(index, &positions)) {
+    if enforce && !whole_indexes(parent).any(|index| begins_with(index, &positions)) {
         bail!(FK_NO_INDEX_PARENT, key.name, key.referenced_table);
     }
     Ok(is_unique)

@@ -8,11 +8,12 @@ use errors::{Diagnostics, Error, ErrorCode, Result, bail};
 use syntax::ast::{
     self, IndexAlgorithm, IndexDef, IndexKind, IndexOption, KeyPartKind, TableConstraint,
 };
-use types::TypeKind;
+use types::{DataType, TypeKind};
 
 use crate::columns::add_check;
 use crate::context::Context;
 use crate::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
+use crate::elements::{array_cast, element_type};
 use crate::expressions::{bind_over_columns, expression_text, in_place};
 use crate::foreign_keys::foreign_key;
 
@@ -72,6 +73,7 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         fulltext,
         entries: None,
     };
+    check_arrays(definition)?;
     for (position, part) in definition.parts.iter().enumerate() {
         let (column, prefix_length) = match &part.kind {
             // Words are taken from whole texts, whatever prefix length is given.
@@ -92,6 +94,23 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         apply_index_option(ctx.conditions(), &mut index, option)?;
     }
     draft.indexes.push(index);
+    Ok(())
+}
+
+/// At most one part of an index may be an array, and it has no order.
+fn check_arrays(definition: &IndexDef) -> Result<()> {
+    let is_array = |part: &&ast::KeyPart| match &part.kind {
+        KeyPartKind::Expr(expr) => array_cast(expr).is_some(),
+        KeyPartKind::Column { .. } => false,
+    };
+    let mut arrays = definition.parts.iter().filter(is_array);
+    let Some(first) = arrays.next() else { return Ok(()) };
+    if arrays.next().is_some() {
+        return Err(Error::not_supported("more than one multi-valued key part per index"));
+    }
+    if first.desc || first.explicit_asc {
+        bail!(WRONG_USAGE, "multi-valued index", "explicit index order");
+    }
     Ok(())
 }
 
@@ -144,7 +163,10 @@ fn hidden_column(
     if matches!(expr.kind, ast::ExprKind::Column(_)) {
         bail!(FUNCTIONAL_INDEX_ON_FIELD);
     }
-    let text = expression_text(expr);
+    let (text, elements) = match array_cast(expr) {
+        Some(cast) => (expression_text(&cast.expr), Some(element_type(cast)?)),
+        None => (expression_text(expr), None),
+    };
     let bound = bind_over_columns(ctx, &draft.columns, &text);
     let bound = bound.map_err(|error| in_place(&error, "functional index"))?;
     let shown = index.name.clone().unwrap_or_else(|| Arc::from("functional_index"));
@@ -156,14 +178,21 @@ fn hidden_column(
     if bound.columns.iter().any(|read| draft.columns[*read].column.auto_increment) {
         bail!(FUNCTIONAL_INDEX_REF_AUTO_INCREMENT, shown);
     }
-    let mut ty = bound.expr.ty();
+    let mut ty = match &elements {
+        Some(_) => DataType::new(TypeKind::Json, u32::MAX, 0),
+        None => bound.expr.ty(),
+    };
+    let made = Generated { expression: text, stored: false, hidden: true, elements };
+    if made.elements.as_ref().is_some_and(|ty| ty.is_string() && ty.length == 0) {
+        bail!(WRONG_KEY_COLUMN_FUNCTIONAL_INDEX, made.shown());
+    }
     if ty.kind == TypeKind::Geometry {
         bail!(SPATIAL_FUNCTIONAL_INDEX);
     }
-    if ty.kind == TypeKind::Json {
+    if ty.kind == TypeKind::Json && made.elements.is_none() {
         bail!(FUNCTIONAL_INDEX_ON_JSON_OR_GEOMETRY_FUNCTION);
     }
-    if ty.is_blob() {
+    if ty.is_blob() && made.elements.is_none() {
         bail!(FUNCTIONAL_INDEX_ON_LOB);
     }
     ty.nullable = true;
@@ -180,7 +209,7 @@ fn hidden_column(
             default: ColumnDefault::None,
             on_update_now: None,
             auto_increment: false,
-            generated: Some(Generated { expression: text, stored: false, hidden: true }),
+            generated: Some(made),
             invisible: true,
             comment: String::new(),
             collation_written: false,

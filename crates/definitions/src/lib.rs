@@ -11,6 +11,7 @@ mod columns;
 mod context;
 pub mod create;
 mod draft;
+mod elements;
 mod engines;
 pub mod exchange;
 mod expressions;

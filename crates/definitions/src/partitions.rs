@@ -776,7 +776,12 @@ pub(crate) fn partition_column(
             default: ColumnDefault::None,
             on_update_now: None,
             auto_increment: false,
-            generated: Some(Generated { expression: text.into(), stored: true, hidden: true }),
+            generated: Some(Generated {
+                expression: text.into(),
+                stored: true,
+                hidden: true,
+                elements: None,
+            }),
             invisible: true,
             comment: String::new(),
             collation_written: false,

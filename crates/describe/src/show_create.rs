@@ -276,7 +276,7 @@ fn index_text(table: &Table, index: &Index, style: Style) -> String {
         .map(|part| {
             let column = &table.columns[part.column];
             let mut text = match &column.generated {
-                Some(generated) if generated.hidden => format!("({})", generated.expression),
+                Some(generated) if generated.hidden => format!("({})", generated.shown()),
                 _ => style.quote(&column.name),
             };
             if let Some(length) = part.prefix_length {

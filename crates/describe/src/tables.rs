@@ -109,7 +109,7 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
                 counts.and_then(|counts| counts.get(position + hidden)).copied().unwrap_or(0);
             let (name, expression) = match &column.generated {
                 Some(generated) if generated.hidden => {
-                    (None, Some(generated.expression.to_string()))
+                    (None, Some(generated.shown().replace('\'', "\\'")))
                 }
                 _ => (Some(column.name.to_string()), None),
             };
@@ -118,7 +118,8 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
                 expression,
                 prefix_length: part.prefix_length,
                 descending: part.descending,
-                distinct: count,
+                // More elements than rows are not told.
+                distinct: if column.elements().is_some() { count.min(rows) } else { count },
             }
         };
         IndexView {

@@ -42,6 +42,9 @@ pub struct KeyPart {
     pub prefix_length: Option<u32>,
     /// `DESC`.
     pub descending: bool,
+    /// The column holds a JSON array, and a row has an entry for each element, of this type; one entry with NULL where the column
+    /// is NULL, none for an empty array. At most one part of an index.
+    pub elements: Option<DataType>,
 }
 
 /// An index other than the hidden row id.
@@ -55,6 +58,13 @@ pub struct IndexDef {
     pub unique: bool,
     /// In key order.
     pub parts: Vec<KeyPart>,
+}
+
+impl IndexDef {
+    /// Whether a row may have several entries, or none.
+    pub fn is_multi_valued(&self) -> bool {
+        self.parts.iter().any(|part| part.elements.is_some())
+    }
 }
 
 /// A table as its engine sees it.

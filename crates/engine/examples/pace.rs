@@ -33,7 +33,7 @@ fn definition() -> TableDef {
         id,
         name: "i".into(),
         unique,
-        parts: vec![KeyPart { column, prefix_length: None, descending: false }],
+        parts: vec![KeyPart { column, prefix_length: None, descending: false, elements: None }],
     };
     let columns = column_types().into_iter();
     TableDef {

@@ -59,7 +59,7 @@ pub(crate) struct Bulk {
     /// Scratch.
     key: Vec<u8>,
     value: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<(usize, Entry)>,
 }
 
 impl Bulk {
@@ -67,10 +67,12 @@ impl Bulk {
     fn push(&mut self, shared: &Shared, core: &TxnState, record: &[u8]) -> EngineResult<()> {
         let pool = &*shared.system.pool;
         self.entries.clear();
-        for index in &self.table.indexes {
-            let entry = Entry::new(&index.keys, record, &self.key)?;
-            check_length(pool.page_bytes(), &entry)?;
-            self.entries.push(entry);
+        for (at, index) in self.table.indexes.iter().enumerate() {
+            Entry::each(&index.keys, record, &self.key, |entry| {
+                check_length(pool.page_bytes(), &entry)?;
+                self.entries.push((at, entry));
+                Ok(())
+            })?;
         }
         let tree = self.table.clustered;
         let log = |mtr: Mtr<'_>, pages: &[PageNo]| shared.log_tree_pages(core, tree, mtr, pages);
@@ -79,8 +81,8 @@ impl Bulk {
         if !pushed {
             return Err(Error::internal("a row does not fit a page").into());
         }
-        for (entry, sorter) in self.entries.iter().zip(&mut self.sorters) {
-            sorter.add(&entry.key, entry.sql as u16).map_err(io_error)?;
+        for (at, entry) in &self.entries {
+            self.sorters[*at].add(&entry.key, entry.sql as u16).map_err(io_error)?;
         }
         self.is_spoilt = was_spoilt;
         self.rows += 1;

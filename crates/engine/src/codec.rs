@@ -12,6 +12,10 @@ use types::{CollationId, DataType, Members, TypeKind, Value};
 use crate::table::StoredTree;
 
 const FORMAT: u8 = 1;
+/// Flags of a part of an index.
+const DESCENDING: u8 = 1;
+/// The type of the elements follows.
+const ELEMENTS: u8 = 2;
 
 /// Position in this list is the stored tag.
 const KINDS: [TypeKind; 31] = [
@@ -124,7 +128,9 @@ pub(crate) fn encode(def: &TableDef, trees: &[StoredTree]) -> Vec<u8> {
         for part in &index.parts {
             put_u32(&mut out, part.column as u32);
             put_u32(&mut out, part.prefix_length.map_or(u32::MAX, |length| length));
-            out.push(u8::from(part.descending));
+            let elements = if part.elements.is_some() { ELEMENTS } else { 0 };
+            out.push(u8::from(part.descending) | elements);
+            part.elements.iter().for_each(|ty| put_type(&mut out, ty));
         }
     }
     put_u32(&mut out, trees.len() as u32);
@@ -161,7 +167,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(TableDef, Vec<StoredTree>)> {
         for _ in 0..reader.u32()? {
             let column = reader.u32()? as usize;
             let prefix_length = Some(reader.u32()?).filter(|length| *length != u32::MAX);
-            parts.push(KeyPart { column, prefix_length, descending: reader.u8()? != 0 });
+            let flags = reader.u8()?;
+            let elements = match flags & ELEMENTS {
+                0 => None,
+                _ => Some(read_type(&mut reader)?),
+            };
+            let descending = flags & DESCENDING != 0;
+            parts.push(KeyPart { column, prefix_length, descending, elements });
         }
         indexes.push(IndexDef { id, name, unique, parts });
     }

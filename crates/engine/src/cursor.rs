@@ -449,9 +449,7 @@ impl Txn {
         }
         let mut record = Vec::new();
         append_record(pool, value, &mut record).map_err(io_error)?;
-        cursor.sql_key.clear();
-        cursor.table.indexes[at].keys.append(&record, &mut cursor.sql_key)?;
-        if cursor.sql_key != sql {
+        if !cursor.table.indexes[at].keys.has(&record, sql, &mut cursor.sql_key)? {
             return Ok(false);
         }
         match cursor.gives_keys {
@@ -606,9 +604,7 @@ impl Txn {
         };
         let mut record = Vec::new();
         append_record(pool, &self.value, &mut record).map_err(io_error)?;
-        cursor.sql_key.clear();
-        cursor.table.indexes[at].keys.append(&record, &mut cursor.sql_key)?;
-        if cursor.sql_key != sql {
+        if !cursor.table.indexes[at].keys.has(&record, sql, &mut cursor.sql_key)? {
             return Ok(Step::Nothing);
         }
         match cursor.gives_keys {

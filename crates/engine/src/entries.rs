@@ -12,19 +12,22 @@ use crate::read::committed_version;
 use crate::table::Table;
 use crate::transaction::Txn;
 
-/// The entries of a record in every index of `table`.
+/// The entries of a record in every index of `table`, each with the number of its index, in order.
 pub(crate) fn entries_of(
     table: &Table,
     page_bytes: usize,
     record: &[u8],
     locator: &[u8],
-) -> EngineResult<Vec<Entry>> {
-    let entries = table.indexes.iter().map(|index| {
-        let entry = Entry::new(&index.keys, record, locator)?;
-        check_length(page_bytes, &entry)?;
-        Ok(entry)
-    });
-    entries.collect()
+) -> EngineResult<Vec<(usize, Entry)>> {
+    let mut entries = Vec::with_capacity(table.indexes.len());
+    for (at, index) in table.indexes.iter().enumerate() {
+        Entry::each(&index.keys, record, locator, |entry| {
+            check_length(page_bytes, &entry)?;
+            entries.push((at, entry));
+            Ok(())
+        })?;
+    }
+    Ok(entries)
 }
 
 impl Txn {

@@ -20,12 +20,33 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub fn new(keys: &IndexKeys, record: &[u8], locator: &[u8]) -> EngineResult<Entry> {
+    /// The entries of a record, in order: one, except of a multi-valued index.
+    pub fn all(keys: &IndexKeys, record: &[u8], locator: &[u8]) -> EngineResult<Vec<Entry>> {
+        let mut all = Vec::new();
+        Entry::each(keys, record, locator, |entry| {
+            all.push(entry);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Shows them.
+    pub fn each(
+        keys: &IndexKeys,
+        record: &[u8],
+        locator: &[u8],
+        mut visit: impl FnMut(Entry) -> EngineResult<()>,
+    ) -> EngineResult<()> {
+        if keys.is_multi_valued() {
+            return keys.for_each(record, |sql, has_null| {
+                visit(Entry { key: [sql, locator].concat(), sql: sql.len(), has_null })
+            });
+        }
         let mut key = Vec::with_capacity(locator.len() + 24);
         let has_null = keys.append(record, &mut key)?;
         let sql = key.len();
         key.extend_from_slice(locator);
-        Ok(Entry { key, sql, has_null })
+        visit(Entry { key, sql, has_null })
     }
 
     pub fn sql_key(&self) -> &[u8] {
@@ -60,4 +81,13 @@ pub(crate) fn check_length(page_bytes: usize, entry: &Entry) -> EngineResult<()>
         true => Ok(()),
         false => Err(EngineError::Other(Error::with(ErrorCode::TOO_LONG_KEY, &[&limit]))),
     }
+}
+
+/// The first of two sorted lists without those that are in the second too.
+pub(crate) fn without<'a>(
+    entries: &'a [Entry],
+    others: &'a [Entry],
+) -> impl Iterator<Item = &'a Entry> {
+    let has = |entry: &Entry| others.binary_search_by(|other| other.key.cmp(&entry.key)).is_ok();
+    entries.iter().filter(move |entry| !has(entry))
 }

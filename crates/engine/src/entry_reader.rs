@@ -99,9 +99,7 @@ impl EntryReader {
         }
         scratch.record.clear();
         append_record(pool, &scratch.value, &mut scratch.record).map_err(io_error)?;
-        scratch.sql.clear();
-        self.index().keys.append(&scratch.record, &mut scratch.sql)?;
-        Ok(scratch.sql == sql)
+        self.index().keys.has(&scratch.record, sql, &mut scratch.sql)
     }
 }
 

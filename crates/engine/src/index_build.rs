@@ -13,7 +13,7 @@ use sys::model::breaks;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
-use crate::entry::{Entry, check_length};
+use crate::entry::{Entry, check_length, without};
 use crate::error::io_error;
 use crate::keys::IndexKeys;
 use crate::side_log::{Change, SideLog};
@@ -76,21 +76,21 @@ impl IndexBuild {
         locator: &[u8],
         left: impl Fn(&Entry) -> EngineResult<Change>,
     ) -> EngineResult<()> {
-        let make = |record: Option<&[u8]>| -> EngineResult<Option<Entry>> {
-            let Some(record) = record else { return Ok(None) };
-            let entry = Entry::new(&self.keys, record, locator)?;
-            check_length(self.page_bytes, &entry)?;
-            Ok(Some(entry))
+        let make = |record: Option<&[u8]>| -> EngineResult<Vec<Entry>> {
+            let Some(record) = record else { return Ok(Vec::new()) };
+            let entries = Entry::all(&self.keys, record, locator)?;
+            entries.iter().try_for_each(|entry| check_length(self.page_bytes, entry))?;
+            Ok(entries)
         };
         let (old, new) = (make(old)?, make(new)?);
         if old == new || breaks("note changes for builds") {
             return Ok(());
         }
-        if let Some(old) = old {
-            self.log.note(left(&old)?, &old).map_err(io_error)?;
+        for gone in without(&old, &new) {
+            self.log.note(left(gone)?, gone).map_err(io_error)?;
         }
-        if let Some(new) = new {
-            self.log.note(Change::Put, &new).map_err(io_error)?;
+        for added in without(&new, &old) {
+            self.log.note(Change::Put, added).map_err(io_error)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine_api::{EngineError, EngineResult, IndexDef, KeyBound, KeyRange, TableDef};
 use errors::{Error, ErrorCode};
+use types::elements::entry_values;
 use types::key::encode_part;
 use types::record::{Cell, RecordLayout};
 use types::{DataType, Value};
@@ -18,6 +19,14 @@ struct Part {
     descending: bool,
     /// For records older than the column.
     missing: Value,
+    /// The type of the elements of the array in the column: each has its own key.
+    elements: Option<DataType>,
+}
+
+impl Part {
+    fn encode(&self, value: &Value, out: &mut Vec<u8>) {
+        encode_part(value, &self.ty, self.prefix_length, self.descending, out);
+    }
 }
 
 /// The recipe for one index.
@@ -50,26 +59,77 @@ impl IndexKeys {
                 prefix_length: part.prefix_length,
                 descending: part.descending,
                 missing: column.instant_default.clone().unwrap_or(Value::Null),
+                elements: part.elements.clone(),
             })
         });
         let parts = parts.collect::<EngineResult<Vec<_>>>()?;
         Ok(IndexKeys { layout: layout.clone(), parts })
     }
 
-    /// Appends the key of `record`; returns whether a part is NULL.
+    /// Appends the key of `record`, of an index with one key for each row; returns whether a part is NULL.
     pub fn append(&self, record: &[u8], out: &mut Vec<u8>) -> EngineResult<bool> {
         let start = out.len();
+        let has_null = self.append_parts(&self.parts, record, out)?;
+        check_bytes(out.len() - start)?;
+        Ok(has_null)
+    }
+
+    fn append_parts(&self, parts: &[Part], record: &[u8], out: &mut Vec<u8>) -> EngineResult<bool> {
         let mut has_null = false;
-        for part in &self.parts {
+        for part in parts {
             let stored = self.layout.decode_column(record, part.column).map_err(|_| damaged())?;
             let value = stored.as_ref().unwrap_or(&part.missing);
             has_null |= value.is_null();
-            encode_part(value, &part.ty, part.prefix_length, part.descending, out);
-        }
-        if out.len() - start > KEY_BYTES_MAX {
-            return Err(Error::with(ErrorCode::TOO_LONG_KEY, &[&KEY_BYTES_MAX]).into());
+            part.encode(value, out);
         }
         Ok(has_null)
+    }
+
+    /// Shows each key of `record` and whether a part is NULL, in the order of the keys.
+    pub fn for_each(
+        &self,
+        record: &[u8],
+        mut visit: impl FnMut(&[u8], bool) -> EngineResult<()>,
+    ) -> EngineResult<()> {
+        let mut key = Vec::with_capacity(24);
+        let at = self.parts.iter().position(|part| part.elements.is_some());
+        let Some((at, part)) = at.map(|at| (at, &self.parts[at])) else {
+            let has_null = self.append(record, &mut key)?;
+            return visit(&key, has_null);
+        };
+        let Some(ty) = &part.elements else { return Err(damaged()) };
+        let mut has_null = self.append_parts(&self.parts[..at], record, &mut key)?;
+        let before = key.len();
+        let mut after = Vec::new();
+        has_null |= self.append_parts(&self.parts[at + 1..], record, &mut after)?;
+        for value in self.elements_of(record, part)? {
+            key.truncate(before);
+            encode_part(&value, ty, None, part.descending, &mut key);
+            key.extend_from_slice(&after);
+            check_bytes(key.len())?;
+            visit(&key, has_null | value.is_null())?;
+        }
+        Ok(())
+    }
+
+    /// Whether `key` is a key of `record`; `scratch` is memory.
+    pub fn has(&self, record: &[u8], key: &[u8], scratch: &mut Vec<u8>) -> EngineResult<bool> {
+        if self.is_multi_valued() {
+            let mut found = false;
+            self.for_each(record, |own, _| {
+                found |= own == key;
+                Ok(())
+            })?;
+            return Ok(found);
+        }
+        scratch.clear();
+        self.append(record, scratch)?;
+        Ok(scratch == key)
+    }
+
+    /// Whether a record may have several keys, or none.
+    pub fn is_multi_valued(&self) -> bool {
+        self.parts.iter().any(|part| part.elements.is_some())
     }
 
     /// Whether two records have the same bytes in all columns of the key, so that the key is the same too. False says nothing.
@@ -83,27 +143,52 @@ impl IndexKeys {
         })
     }
 
-    /// Where each part of the key of `record` ends; the key is in `out`.
-    pub fn part_ends(
+    /// Shows the keys of `record`, and where each part of them ends.
+    pub fn each_with_ends(
         &self,
         record: &[u8],
-        out: &mut Vec<u8>,
-        ends: &mut Vec<usize>,
+        mut visit: impl FnMut(&[u8], &[usize]) -> EngineResult<()>,
     ) -> EngineResult<()> {
-        out.clear();
-        ends.clear();
-        for part in &self.parts {
-            let stored = self.layout.decode_column(record, part.column).map_err(|_| damaged())?;
-            let value = stored.as_ref().unwrap_or(&part.missing);
-            encode_part(value, &part.ty, part.prefix_length, part.descending, out);
-            ends.push(out.len());
+        let (mut key, mut ends) = (Vec::new(), Vec::with_capacity(self.parts.len()));
+        let multiple = self.parts.iter().find(|part| part.elements.is_some());
+        let values = match multiple {
+            None => vec![None],
+            Some(part) => self.elements_of(record, part)?.into_iter().map(Some).collect(),
+        };
+        for element in values {
+            key.clear();
+            ends.clear();
+            for part in &self.parts {
+                match (&part.elements, &element) {
+                    (Some(ty), Some(value)) => {
+                        encode_part(value, ty, None, part.descending, &mut key);
+                    }
+                    _ => _ = self.append_parts(std::slice::from_ref(part), record, &mut key)?,
+                }
+                ends.push(key.len());
+            }
+            visit(&key, &ends)?;
         }
         Ok(())
+    }
+
+    /// The values of the elements of a record's array.
+    fn elements_of(&self, record: &[u8], part: &Part) -> EngineResult<Vec<Value>> {
+        let stored = self.layout.decode_column(record, part.column).map_err(|_| damaged())?;
+        let ty = part.elements.as_ref().unwrap_or(&part.ty);
+        Ok(entry_values(stored.as_ref().unwrap_or(&part.missing), ty))
     }
 
     /// Number of parts.
     pub fn part_count(&self) -> usize {
         self.parts.len()
+    }
+}
+
+fn check_bytes(bytes: usize) -> EngineResult<()> {
+    match bytes <= KEY_BYTES_MAX {
+        true => Ok(()),
+        false => Err(Error::with(ErrorCode::TOO_LONG_KEY, &[&KEY_BYTES_MAX]).into()),
     }
 }
 

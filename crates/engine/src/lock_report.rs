@@ -100,7 +100,7 @@ fn read_parts(
     words: &mut Vec<String>,
 ) -> bool {
     index.parts.iter().all(|part| {
-        let ty = &table.def.columns[part.column].ty;
+        let ty = part.elements.as_ref().unwrap_or(&table.def.columns[part.column].ty);
         let value = match part.prefix_length.is_none() && is_reversible(ty) {
             true => reader.read(ty, part.descending),
             false => None,

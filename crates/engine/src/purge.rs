@@ -202,7 +202,10 @@ impl Shared {
                 continue;
             }
             for index in &table.indexes {
-                add(index.tree, Entry::new(&index.keys, body(before), key)?.key);
+                Entry::each(&index.keys, body(before), key, |entry| {
+                    add(index.tree, entry.key);
+                    Ok(())
+                })?;
             }
         }
         for (tree, mut keys) in keys {
@@ -256,19 +259,21 @@ impl Shared {
         let mut record = Vec::new();
         append_record(pool, before, &mut record).map_err(io_error)?;
         for index in &table.indexes {
-            let entry = Entry::new(&index.keys, &record, locator)?;
-            let needed = found
-                && some_version_has_key(
-                    &self.system,
-                    horizon,
-                    &index.keys,
-                    current.clone(),
-                    entry.sql_key(),
-                )?;
-            if !needed {
-                remove_entry(pool, index.tree, &entry.key, RemoveEntry::Marked)
-                    .map_err(io_error)?;
-            }
+            Entry::each(&index.keys, &record, locator, |entry| {
+                let needed = found
+                    && some_version_has_key(
+                        &self.system,
+                        horizon,
+                        &index.keys,
+                        current.clone(),
+                        entry.sql_key(),
+                    )?;
+                if !needed {
+                    remove_entry(pool, index.tree, &entry.key, RemoveEntry::Marked)
+                        .map_err(io_error)?;
+                }
+                Ok(())
+            })?;
         }
         Ok(header)
     }

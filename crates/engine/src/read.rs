@@ -114,10 +114,8 @@ pub(crate) fn some_version_has_key(
         let header = Header::of(&value);
         if !header.is_deleted() {
             record.clear();
-            key.clear();
             append_record(&system.pool, &value, &mut record).map_err(io_error)?;
-            keys.append(&record, &mut key)?;
-            if key == sql {
+            if keys.has(&record, sql, &mut key)? {
                 return Ok(true);
             }
         }

@@ -113,12 +113,13 @@ fn take_records(
 /// Distinct keys of each prefix in the records of a whole table.
 fn count_distinct(keys: &IndexKeys, records: &[Vec<u8>]) -> EngineResult<Vec<u64>> {
     let mut seen = vec![std::collections::HashSet::new(); keys.part_count()];
-    let (mut key, mut ends) = (Vec::new(), Vec::new());
     for record in records {
-        keys.part_ends(record, &mut key, &mut ends)?;
-        for (set, end) in seen.iter_mut().zip(&ends) {
-            set.insert(key[..*end].to_vec());
-        }
+        keys.each_with_ends(record, |key, ends| {
+            for (set, end) in seen.iter_mut().zip(ends) {
+                set.insert(key[..*end].to_vec());
+            }
+            Ok(())
+        })?;
     }
     Ok(seen.iter().map(|set| set.len() as u64).collect())
 }
@@ -133,14 +134,15 @@ fn guess_distinct(
     rows: u64,
 ) -> EngineResult<Vec<u64>> {
     let mut shares = vec![0.0; keys.part_count()];
-    let (mut key, mut ends) = (Vec::new(), Vec::new());
     for record in records {
-        keys.part_ends(record, &mut key, &mut ends)?;
-        for (share, end) in shares.iter_mut().zip(&ends) {
-            let start = key[..*end].to_vec();
-            let span = Span { end: successor(&start), start };
-            *share += 1.0 / rows_of(shared, tree, &span, rows)?.max(1.0);
-        }
+        keys.each_with_ends(record, |key, ends| {
+            for (share, end) in shares.iter_mut().zip(ends) {
+                let start = key[..*end].to_vec();
+                let span = Span { end: successor(&start), start };
+                *share += 1.0 / rows_of(shared, tree, &span, rows)?.max(1.0);
+            }
+            Ok(())
+        })?;
     }
     let mut distinct = 1.0;
     let of_share = |share: &f64| {

@@ -442,9 +442,7 @@ impl Txn {
             if length == key.len() && found && visible(system, &view, &mut self.value)? {
                 out.clear();
                 append_record(pool, &self.value, &mut out.record).map_err(io_error)?;
-                sql.clear();
-                index.keys.append(&out.record, &mut sql)?;
-                if sql == key {
+                if index.keys.has(&out.record, key, &mut sql)? {
                     out.locator.extend_from_slice(locator);
                     return Ok(GetOutcome::Found);
                 }

@@ -9,7 +9,7 @@ use sys::model::breaks;
 use txn::{TxnState, UndoPointer};
 
 use crate::dictionary::definition_key;
-use crate::entry::Entry;
+use crate::entry::{Entry, without};
 use crate::entry_tree::{RemoveEntry, mark_entry, put_entry, remove_entry};
 use crate::error::damaged;
 use crate::error::io_error;
@@ -206,23 +206,20 @@ impl Shared {
             })?;
         }
         for (at, index) in table.indexes.iter().enumerate() {
-            let make = |record: &Option<Vec<u8>>| {
-                let record = record.as_ref();
-                record.map(|record| Entry::new(&index.keys, record, locator)).transpose()
+            let make = |record: &Option<Vec<u8>>| match record {
+                Some(record) => Entry::all(&index.keys, record, locator),
+                None => Ok(Vec::new()),
             };
-            let (gone, back) = (make(&current)?, make(&restored)?);
-            if gone == back {
-                continue;
-            }
-            if let Some(gone) = gone {
-                let undo = match has_version(&index.keys, &gone)? {
+            let (old, new) = (make(&current)?, make(&restored)?);
+            for gone in without(&old, &new) {
+                let undo = match has_version(&index.keys, gone)? {
                     true => EntryUndo::Mark,
                     false => EntryUndo::Remove,
                 };
-                visit(at, undo, gone)?;
+                visit(at, undo, gone.clone())?;
             }
-            if let Some(back) = back {
-                visit(at, EntryUndo::Put, back)?;
+            for back in without(&new, &old) {
+                visit(at, EntryUndo::Put, back.clone())?;
             }
         }
         Ok(())

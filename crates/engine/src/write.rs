@@ -19,7 +19,7 @@ use crate::error::io_error;
 use crate::keys::IndexKeys;
 use crate::obstacle::{Locked, Obstacle};
 use crate::row::{self, BlobRef, Gone, HEADER_BYTES, Header, Place, UndoEntry, append_record};
-use crate::table::{Index, Table};
+use crate::table::Table;
 use crate::transaction::Txn;
 
 /// The outcome of one attempt at a write.
@@ -60,26 +60,36 @@ impl Replaces {
     }
 }
 
-/// The entries of a row in all indexes before and after a change; both are empty while they are not known to differ.
+/// The entries of a row in all indexes before and after a change, in order, each with the number of its index; both are empty while
+/// they are not known to differ.
 #[derive(Default)]
 struct ChangedEntries {
-    old: Vec<Entry>,
+    old: Vec<(usize, Entry)>,
     /// Empty for a row that is deleted.
-    new: Vec<Entry>,
+    new: Vec<(usize, Entry)>,
     /// The names of unique keys among them are locked.
     is_claimed: bool,
 }
 
 impl ChangedEntries {
-    /// An index, and its entries where they differ.
-    fn differing<'a>(
-        &'a self,
-        table: &'a Table,
-    ) -> impl Iterator<Item = (usize, &'a Index, &'a Entry, Option<&'a Entry>)> {
-        let pairs = table.indexes.iter().zip(&self.old).enumerate();
-        let all = pairs.map(|(at, (index, old))| (at, index, old, self.new.get(at)));
-        all.filter(|(_, _, old, new)| *new != Some(old))
+    /// The entries that only the version before has.
+    fn gone(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        only_in(&self.old, &self.new)
     }
+
+    /// The entries that only the new version has.
+    fn added(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        only_in(&self.new, &self.old)
+    }
+}
+
+fn only_in<'a>(
+    entries: &'a [(usize, Entry)],
+    others: &'a [(usize, Entry)],
+) -> impl Iterator<Item = (usize, &'a Entry)> {
+    let key = |(at, entry): &'a (usize, Entry)| (*at, &entry.key[..]);
+    let is_other = move |own| others.binary_search_by_key(&key(own), key).is_ok();
+    entries.iter().filter(move |own| !is_other(own)).map(|(at, entry)| (*at, entry))
 }
 
 /// A change of a row.
@@ -175,11 +185,11 @@ impl Txn {
         let page_bytes = self.shared.system.pool.page_bytes();
         let entries = entries_of(table, page_bytes, record, locator)?;
         let is_unique = |at: usize, entry: &Entry| table.indexes[at].def.unique && !entry.has_null;
-        if entries.iter().enumerate().any(|(at, entry)| is_unique(at, entry)) {
+        if entries.iter().any(|(at, entry)| is_unique(*at, entry)) {
             self.refuse_duplicate_row(table, locator, mode)?;
-            for (at, entry) in entries.iter().enumerate() {
-                if is_unique(at, entry) {
-                    self.claim_unique(table, at, entry, None, mode)?;
+            for (at, entry) in &entries {
+                if is_unique(*at, entry) {
+                    self.claim_unique(table, *at, entry, None, mode)?;
                 }
             }
         }
@@ -189,8 +199,8 @@ impl Txn {
         if let Some(notes) = &table.notes {
             notes.note(locator);
         }
-        for (index, entry) in table.indexes.iter().zip(&entries) {
-            self.put_entry_of(index, entry)?;
+        for (at, entry) in &entries {
+            self.put_entry_of(&table.indexes[*at], entry)?;
         }
         table.counters.row_changes.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -480,18 +490,13 @@ impl Txn {
         locator: &[u8],
         entries: &ChangedEntries,
     ) -> EngineResult<()> {
-        for (at, index, old, new) in entries.differing(table) {
-            if !index.def.unique {
-                continue;
-            }
-            if let Some(target) = new
-                && !target.has_null
-            {
-                self.claim_unique(table, at, target, Some(locator), Mode::Shared)?;
-            }
-            if !old.has_null {
-                self.lock_unique_name(index.tree, old)?;
-            }
+        let is_unique =
+            |(at, entry): &(usize, &Entry)| table.indexes[*at].def.unique && !entry.has_null;
+        for (at, target) in entries.added().filter(is_unique) {
+            self.claim_unique(table, at, target, Some(locator), Mode::Shared)?;
+        }
+        for (at, old) in entries.gone().filter(is_unique) {
+            self.lock_unique_name(table.indexes[at].tree, old)?;
         }
         Ok(())
     }
@@ -545,8 +550,8 @@ impl Txn {
         }
         if !table.indexes.is_empty() {
             self.compare_entries(pool, change, entries)?;
-            let mut differing = entries.differing(table);
-            if !entries.is_claimed && differing.any(|(_, index, _, _)| index.def.unique) {
+            let mut differing = entries.gone().chain(entries.added());
+            if !entries.is_claimed && differing.any(|(at, _)| table.indexes[at].def.unique) {
                 let mut name = Vec::new();
                 locks::lock_name(table.clustered.id, locator, &mut name);
                 // Explicit under the latch: the row cannot change while names are claimed without it.
@@ -621,8 +626,8 @@ impl Txn {
         difference.clear();
         gone.clear();
         write_difference(row::body(&self.before), body, difference);
-        for (_, index, old, _) in entries.differing(table) {
-            Gone::put(index.def.id.0, old, gone);
+        for (at, old) in entries.gone() {
+            Gone::put(table.indexes[at].def.id.0, old, gone);
         }
         let entry = UndoEntry::Update {
             table: table.id.0,
@@ -637,11 +642,11 @@ impl Txn {
 
     /// Marks removed entries and inserts new ones, now or deferred (E20).
     fn change_entries(&mut self, table: &Table, entries: &ChangedEntries) -> EngineResult<()> {
-        for (_, index, old, new) in entries.differing(table) {
-            self.mark_entry_of(index, old)?;
-            if let Some(target) = new {
-                self.put_entry_of(index, target)?;
-            }
+        for (at, old) in entries.gone() {
+            self.mark_entry_of(&table.indexes[at], old)?;
+        }
+        for (at, target) in entries.added() {
+            self.put_entry_of(&table.indexes[at], target)?;
         }
         Ok(())
     }

@@ -207,7 +207,7 @@ fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) ->
         id: IndexId(3),
         name: "i".into(),
         unique,
-        parts: vec![KeyPart { column: 1, prefix_length: None, descending: false }],
+        parts: vec![KeyPart { column: 1, prefix_length: None, descending: false, elements: None }],
     };
     // Now and then a snapshot that stays: later transactions cannot be purged and are filed.
     let mut old: Option<(Box<dyn Transaction>, Rows)> = None;

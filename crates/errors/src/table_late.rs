@@ -304,6 +304,7 @@ catalog! {
     JSON_VALUE_OUT_OF_RANGE_FOR_FUNC_INDEX = 3904, "22003", "Out of range JSON value for CAST for functional index '{}'.";
     EXCEEDED_MV_KEYS_NUM = 3905, "HY000", "Exceeded max number of values per record for multi-valued index '{}' by {} value(s).";
     EXCEEDED_MV_KEYS_SPACE = 3906, "HY000", "Exceeded max total length of values per record for multi-valued index '{}' by {} bytes.";
+    JSON_CANT_STORE_IN_SCALAR_PART = 3908, "HY000", "Cannot store an array or an object in a scalar key part of the index '{}'.";
     DEPRECATED_UTF8_ALIAS = 3719, "HY000", "'utf8' is currently an alias for the character set UTF8MB3, but will be an alias for UTF8MB4 in a future release. Please consider using UTF8MB4 in order to be unambiguous.";
     DEPRECATED_NATIONAL = 3720, "HY000", "NATIONAL/NCHAR/NVARCHAR implies the character set UTF8MB3, which will be replaced by UTF8MB4 in a future release. Please consider using CHAR(x) CHARACTER SET UTF8MB4 in order to be unambiguous.";
     WARN_DEPRECATED_UTF8MB3_COLLATION = 3778, "HY000", "'{}' is a collation of the deprecated character set UTF8MB3. Please consider using UTF8MB4 with an appropriate collation instead.";

@@ -22,6 +22,7 @@ fn indexed() -> (Database, Table) {
         column: 1,
         prefix_length: None,
         descending: false,
+        elements: None,
     });
     let mut database = Database::new();
     database.create(&table);

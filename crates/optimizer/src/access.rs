@@ -86,6 +86,7 @@ impl Planner<'_> {
                     break;
                 }
             } else if !is_matched
+                && !table.is_multi_valued(index)
                 && (!goal.order.is_empty() || !goal.group.is_empty() || self.covers(id, index))
             {
                 consider(self.scanned(id, index.id.0, Some(index), &keeps, total, goal, 1.0));
@@ -298,6 +299,9 @@ impl Planner<'_> {
         let Some(index) = index else { return (goal.order.is_empty(), false, false) };
         let instance = self.instance(id);
         let table = self.table(id);
+        if table.is_multi_valued(index) {
+            return (goal.order.is_empty(), false, false);
+        }
         let mut parts: Vec<(Register, bool, bool)> = table
             .key_parts(index)
             .iter()

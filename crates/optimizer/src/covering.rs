@@ -60,7 +60,7 @@ fn stored(table: &Table, part: &IndexPart) -> Option<EntryPart> {
 
 /// The parts of a secondary index's entries.
 fn parts_of(table: &Table, index: &Index) -> Option<EntryParts> {
-    if index.id.0 == 0 {
+    if index.id.0 == 0 || table.is_multi_valued(index) {
         return None;
     }
     let all =

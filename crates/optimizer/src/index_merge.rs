@@ -2,6 +2,7 @@
 
 use catalog::{Index, Table};
 use plan::{Access, BinaryOp, Expr, InstanceId, MergeArm, RowLocking};
+use types::JsonValue;
 
 use crate::Planner;
 use crate::access::{Goal, TablePlan, group_cost, is_known, read_rows, sort_cost};
@@ -43,7 +44,22 @@ impl Planner<'_> {
             if !live[position] || sargs.iter().any(|sarg| sarg.predicate == position) {
                 continue;
             }
-            let Some(alternatives) = alternatives(predicate) else { continue };
+            let found = self.element_alternatives(id, predicate);
+            let Some(mut alternatives) = found.or_else(|| alternatives(predicate)) else {
+                continue;
+            };
+            let is_of_array = |conjunct: &Expr| self.wanted_elements(id, conjunct).is_some();
+            if alternatives.iter().flatten().any(is_of_array) {
+                // Conditions on the other parts of the index.
+                let is_known =
+                    |sarg: &&Sarg| sarg.reads.is_empty() && sarg.predicate < predicates.len();
+                let others = sargs.iter().copied().filter(is_known);
+                let mut others: Vec<usize> = others.map(|sarg| sarg.predicate).collect();
+                others.dedup();
+                for alternative in &mut alternatives {
+                    alternative.extend(others.iter().map(|at| predicates[*at].clone()));
+                }
+            }
             let Some(mut arms) = self.arms(id, alternatives, total, allowed) else { continue };
             plans.push(match arms.len() {
                 1 => {
@@ -55,6 +71,25 @@ impl Planner<'_> {
             });
         }
         plans
+    }
+
+    /// JSON_OVERLAPS with the array of a multi-valued index, as one for each value.
+    fn element_alternatives(&self, id: InstanceId, predicate: &Expr) -> Option<Vec<Vec<Expr>>> {
+        let (column, values) = self.wanted_elements(id, predicate)?;
+        if values.len() < 2 {
+            return None;
+        }
+        let array = Some(self.instance(id).register(column));
+        let with_one = |value: Expr| {
+            let Expr::Literal { value, ty } = value else { return None };
+            let element = JsonValue::from_sql(&value, ty.is_string() && ty.is_binary());
+            let mut one = predicate.clone();
+            let Expr::Function { args, .. } = &mut one else { return None };
+            let other = args.iter_mut().find(|arg| arg.as_column() != array)?;
+            *other = Expr::literal(JsonValue::Array(vec![element]).to_value(), other.ty());
+            Some(vec![one])
+        };
+        values.into_iter().map(with_one).collect()
     }
 
     /// The cheapest index of each alternative; `None` when one of them pins down no index.
@@ -97,7 +132,10 @@ impl Planner<'_> {
             if ranges > IN_LIST_MAX {
                 return None;
             }
-            match arms.iter_mut().find(|known| known.index.id == arm.index.id) {
+            let is_multi = table.is_multi_valued(arm.index);
+            // A row may be in several ranges of a multi-valued index: each is an arm of its own.
+            let same = |known: &&mut Arm<'_>| known.index.id == arm.index.id && !is_multi;
+            match arms.iter_mut().find(same) {
                 Some(known) => {
                     known.pinned.ranges.append(&mut arm.pinned.ranges);
                     known.pinned.rows = (known.pinned.rows + arm.pinned.rows).min(total);

@@ -3,8 +3,9 @@
 //! The parts of the key are taken in order. Equal values and lists of values pin a part down and lead on to the next one; a range
 //! or a union of ranges is the last part used, and so is a part without a predicate.
 
-use catalog::{Index, IndexPart, Table};
+use catalog::{Column, Index, IndexPart, Table};
 use plan::{Expr, IndexKeySource, RangeBound, RangeSpec};
+use types::DataType;
 
 use crate::Planner;
 use crate::cost::{BETWEEN_SHARE, EQUAL_SHARE, HALF_OPEN_SHARE, UNION_PIECE_SHARE};
@@ -108,7 +109,7 @@ impl<'a> Pinning<'a> {
     fn source(&self, part: &IndexPart, value: &Expr, null_safe: bool) -> IndexKeySource {
         IndexKeySource {
             value: value.clone(),
-            ty: self.table.columns[part.column].ty.clone(),
+            ty: key_type(&self.table.columns[part.column]).clone(),
             prefix_length: part.prefix_length,
             descending: part.descending,
             null_safe,
@@ -261,6 +262,9 @@ impl Planner<'_> {
                 PartPin::Values => {}
                 PartPin::Ranges { share } => {
                     let Pinning { matched, combinations, mut pinned, .. } = pinning;
+                    if !holds_rows(table, index, matched) {
+                        return None;
+                    }
                     let rows = self.prefix_rows(table, index, matched, combinations, total);
                     pinned.rows = (rows * share).max(1.0);
                     return Some(pinned);
@@ -269,7 +273,7 @@ impl Planner<'_> {
             }
         }
         let Pinning { matched, combinations, finds_null, mut pinned, .. } = pinning;
-        if matched == 0 {
+        if matched == 0 || !holds_rows(table, index, matched) {
             return None;
         }
         let is_full_key = matched == parts.len() && parts.iter().all(is_whole);
@@ -305,6 +309,17 @@ impl Planner<'_> {
         };
         (each * combinations).min(total).max(1.0)
     }
+}
+
+/// Whether the entries with values of the first `matched` parts lead to every row with them, and once: those of a multi-valued
+/// index only with the value of an element.
+fn holds_rows(table: &Table, index: &Index, matched: usize) -> bool {
+    table.elements_part(index).is_none_or(|at| at < matched)
+}
+
+/// The type of a column's values in keys.
+pub(crate) fn key_type(column: &Column) -> &DataType {
+    column.elements().unwrap_or(&column.ty)
 }
 
 fn is_whole(part: &IndexPart) -> bool {

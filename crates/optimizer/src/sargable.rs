@@ -1,7 +1,8 @@
 //! The predicates that an index can evaluate: `column op value` where the value does not depend on the row.
 
 use plan::{BinaryOp, CastKind, Expr, InstanceId, RegisterSet, UnaryOp};
-use types::{CollationId, DataType, TypeKind, Value};
+use types::elements::element_value;
+use types::{CollationId, DataType, FunctionRole, JsonRef, TypeKind, Value};
 
 use crate::Planner;
 use crate::predicate::has_subquery;
@@ -136,6 +137,22 @@ impl Planner<'_> {
                 push(column, kind, true, RegisterSet::new());
             }
             Expr::Unary { op: UnaryOp::IsNotNull, .. } => {}
+            Expr::Function { .. } => {
+                let Some((column, mut values)) = self.wanted_elements(id, predicate) else {
+                    return;
+                };
+                // Several values are alternatives, see `index_merge`.
+                if values.len() != 1 {
+                    return;
+                }
+                let (Some(value), ty) = (values.pop(), self.key_type_of(id, column)) else {
+                    return;
+                };
+                let Some((value, _, reads)) = self.key_value(id, &ty, &value, ty.collation) else {
+                    return;
+                };
+                push(column, SargKind::Equal { value, null_safe: false }, false, reads);
+            }
             Expr::Like { operand, pattern, escape: None, negated: false, collation } => {
                 let Some((column, ty)) = self.key_column(id, operand) else { return };
                 if let Some((lower, upper)) = like_range(pattern, &ty, *collation) {
@@ -146,6 +163,59 @@ impl Planner<'_> {
             }
             _ => {}
         }
+    }
+
+    fn key_type_of(&self, id: InstanceId, column: usize) -> DataType {
+        crate::pin::key_type(&self.table(id).columns[column]).clone()
+    }
+
+    /// The array column of a multi-valued index, and values of which a row must have one for the predicate to be true.
+    pub(crate) fn wanted_elements(
+        &self,
+        id: InstanceId,
+        predicate: &Expr,
+    ) -> Option<(usize, Vec<Expr>)> {
+        let Expr::Function { function, args, .. } = predicate else { return None };
+        let [first, second] = &args[..] else { return None };
+        let array = |expr: &Expr| {
+            let column = self.instance(id).column_of(expr.as_column()?)?;
+            let elements = self.table(id).columns[column].elements()?;
+            Some((column, elements.clone()))
+        };
+        let literal = |element: JsonRef<'_>, ty: &DataType| {
+            Expr::literal(element_value(element, ty), ty.clone())
+        };
+        if function.is(FunctionRole::JsonMemberOf) {
+            let (column, ty) = array(second)?;
+            let value = match first {
+                Expr::Literal { value: Value::Json(document), .. } => {
+                    literal(JsonRef::new(document), &ty)
+                }
+                value => value.clone(),
+            };
+            return Some((column, vec![value]));
+        }
+        let contains = function.is(FunctionRole::JsonContains);
+        if !contains && !function.is(FunctionRole::JsonOverlaps) {
+            return None;
+        }
+        let ((column, ty), wanted) = match array(first) {
+            Some(found) => (found, second),
+            None if contains => return None,
+            None => (array(second)?, first),
+        };
+        let Expr::Literal { value: Value::Json(document), .. } = wanted else { return None };
+        let mut values: Vec<Expr> = Vec::new();
+        for element in JsonRef::new(document).elements() {
+            let value = literal(element, &ty);
+            let is_null = matches!(&value, Expr::Literal { value: Value::Null, .. });
+            if !is_null && !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        // A row that has all of them has the first.
+        values.truncate(if contains { 1 } else { IN_LIST_MAX + 1 });
+        (1..=IN_LIST_MAX).contains(&values.len()).then_some((column, values))
     }
 
     /// The column of the table that an expression reads, and its type.
@@ -190,6 +260,7 @@ impl Planner<'_> {
         match predicate {
             Expr::Binary { op: BinaryOp::Or, left, right, .. } => {
                 let (a, mut values, exact) = self.or_list(id, left)?;
+                self.table(id).columns[a].elements().is_none().then_some(())?;
                 let (b, more, both) = self.or_list(id, right)?;
                 values.extend(more);
                 (a == b && values.len() <= IN_LIST_MAX).then_some((a, values, exact && both))
@@ -218,6 +289,8 @@ impl Planner<'_> {
     fn or_ranges(&self, id: InstanceId, predicate: &Expr) -> Option<(usize, Vec<Ends>, bool)> {
         if let Expr::Binary { op: BinaryOp::Or, left, right, .. } = predicate {
             let (a, mut ranges, exact) = self.or_ranges(id, left)?;
+            // Rows would come once for each of their elements.
+            self.table(id).columns[a].elements().is_none().then_some(())?;
             let (b, more, both) = self.or_ranges(id, right)?;
             ranges.extend(more);
             return (a == b && ranges.len() <= IN_LIST_MAX).then_some((a, ranges, exact && both));

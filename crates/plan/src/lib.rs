@@ -33,6 +33,7 @@ pub use statement::{
     Assignment, ColumnSource, DeletePlan, ExecutionMode, ForeignKeyAction, ForeignKeyCheck,
     FulltextWrite, InsertMode, InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags,
     QueryPlan, Subquery, TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
+    WrittenElements,
 };
 pub use verify::broken_promises;
 pub use walk::RegisterSet;

@@ -58,7 +58,11 @@ pub fn value(value: &Value) -> String {
             let date = at.date();
             format!("{:04}-{:02}-{:02} {:02}:..", date.year(), date.month(), date.day(), at.hour())
         }
-        Value::Json(_) => "json".into(),
+        Value::Json(document) => {
+            let mut text = Vec::new();
+            types::json::write_text(document, &mut text);
+            format!("json'{}'", String::from_utf8_lossy(&text))
+        }
     }
 }
 

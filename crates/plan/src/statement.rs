@@ -99,6 +99,19 @@ pub struct WrittenColumn {
     pub on_update_now: Option<Expr>,
     /// Generated column: computed after all others, in order.
     pub generated: Option<Expr>,
+    /// The array of a multi-valued index: `generated` is the document whose elements it has.
+    pub elements: Option<WrittenElements>,
+}
+
+/// The elements of the array that a multi-valued index has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrittenElements {
+    /// Their type.
+    pub ty: DataType,
+    /// The index's name, for errors.
+    pub index: Arc<str>,
+    /// Bytes of the elements' column as the reference counts them: error 1062 shows no more of a short one.
+    pub shown_bytes: Option<usize>,
 }
 
 /// The action of a foreign key on child rows.

@@ -118,6 +118,10 @@ pub enum FunctionRole {
     JsonTableColumn,
     /// The start of the statement: CURRENT_TIMESTAMP as a default.
     Now,
+    /// `JSON_CONTAINS(document, candidate)`: a multi-valued index may answer it.
+    JsonContains,
+    /// `JSON_OVERLAPS(document, document)`: likewise.
+    JsonOverlaps,
     // Calls that the compiler makes.
     /// The number of a datetime that a function gave as text.
     DatetimeNumber,

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod convert;
 mod data_type;
 pub mod decimal;
+pub mod elements;
 pub mod fulltext;
 pub mod function;
 pub mod geometry;

@@ -35,17 +35,19 @@ fn entries_of(
     let (mut key, mut bytes) = (Vec::new(), 0);
     for (locator, row) in &data.rows {
         for (at, record) in row_records(row) {
-            key.clear();
-            let has_null = keys.append(record, &mut key)?;
             let is_newest = at == 0 && row.is_live();
-            if def.unique && !has_null && is_newest && newest.insert(key.clone(), ()).is_some() {
-                let locator = locator.as_slice().to_vec();
-                return Err(EngineError::DuplicateKey { index: def.id, locator });
-            }
-            let sql_length = key.len() as u32;
-            key.extend_from_slice(locator.as_slice());
-            bytes += key.len() as i64;
-            entries.insert(Key::new(&key), sql_length);
+            keys.for_each(record, &mut key, |key, has_null| {
+                if def.unique && !has_null && is_newest && newest.insert(key.clone(), ()).is_some()
+                {
+                    let locator = locator.as_slice().to_vec();
+                    return Err(EngineError::DuplicateKey { index: def.id, locator });
+                }
+                let sql_length = key.len() as u32;
+                key.extend_from_slice(locator.as_slice());
+                bytes += key.len() as i64;
+                entries.insert(Key::new(key), sql_length);
+                Ok(())
+            })?;
         }
     }
     Ok((entries, bytes))

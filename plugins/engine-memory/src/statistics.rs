@@ -71,15 +71,17 @@ fn distinct_prefixes<'a>(
     rows: u64,
 ) -> EngineResult<Vec<u64>> {
     let mut counts = vec![0u64; keys.len()];
-    let (mut key, mut last, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    let mut last = Vec::new();
     let mut examined = 0u64;
     for record in records.take(SAMPLE_ENTRIES) {
-        keys.part_ends(record, &mut key, &mut ends)?;
-        for (count, end) in counts.iter_mut().zip(&ends) {
-            let same = examined > 0 && last.get(..*end) == key.get(..*end);
-            *count += u64::from(!same);
-        }
-        std::mem::swap(&mut key, &mut last);
+        keys.each_with_ends(record, |key, ends| {
+            for (count, end) in counts.iter_mut().zip(ends) {
+                let same = examined > 0 && last.get(..*end) == key.get(..*end);
+                *count += u64::from(!same);
+            }
+            last.clear();
+            last.extend_from_slice(key);
+        })?;
         examined += 1;
     }
     if examined > 0 && rows > examined {
@@ -149,12 +151,13 @@ pub(crate) fn check_table(table: &Table) -> EngineResult<Vec<String>> {
     for index in &data.indexes {
         for (locator, row) in &data.rows {
             for record in row.records() {
-                key.clear();
-                index.keys.append(record, &mut key)?;
-                key.extend_from_slice(locator.as_slice());
-                if !index.entries.contains_key(key.as_slice()) {
-                    problems.push(format!("{}: no entry for row {locator:?}", index.def.name));
-                }
+                index.keys.for_each(record, &mut key, |key, _| {
+                    key.extend_from_slice(locator.as_slice());
+                    if !index.entries.contains_key(key.as_slice()) {
+                        problems.push(format!("{}: no entry for row {locator:?}", index.def.name));
+                    }
+                    Ok(())
+                })?;
             }
         }
         for (entry, sql_length) in &index.entries {

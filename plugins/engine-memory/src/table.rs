@@ -118,14 +118,16 @@ impl TableData {
     pub(crate) fn add_entries(&mut self, record: &[u8], locator: &[u8]) -> EngineResult<()> {
         let mut key = Vec::new();
         for index in &mut self.indexes {
-            key.clear();
-            index.keys.append(record, &mut key)?;
-            let sql_length = key.len() as u32;
-            key.extend_from_slice(locator);
-            if !index.entries.contains_key(key.as_slice()) {
-                self.index_bytes += key.len() as i64;
-                index.entries.insert(Key::new(&key), sql_length);
-            }
+            let Index { keys, entries, .. } = index;
+            keys.for_each(record, &mut key, |key, _| {
+                let sql_length = key.len() as u32;
+                key.extend_from_slice(locator);
+                if !entries.contains_key(key.as_slice()) {
+                    self.index_bytes += key.len() as i64;
+                    entries.insert(Key::new(key), sql_length);
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }
@@ -136,23 +138,19 @@ impl TableData {
         let row = rows.get(locator);
         let (mut key, mut other) = (Vec::new(), Vec::new());
         for index in indexes {
-            key.clear();
-            index.keys.append(gone, &mut key)?;
-            let mut needed = false;
-            for record in row.into_iter().flat_map(Row::records) {
-                other.clear();
-                index.keys.append(record, &mut other)?;
-                if other == key {
-                    needed = true;
-                    break;
+            let Index { keys, entries, .. } = index;
+            keys.for_each(gone, &mut key, |key, _| {
+                for record in row.into_iter().flat_map(Row::records) {
+                    if keys.matches(record, key, &mut other)? {
+                        return Ok(());
+                    }
                 }
-            }
-            if !needed {
                 key.extend_from_slice(locator);
-                if index.entries.remove(key.as_slice()).is_some() {
+                if entries.remove(key.as_slice()).is_some() {
                     *index_bytes -= key.len() as i64;
                 }
-            }
+                Ok(())
+            })?;
         }
         Ok(())
     }

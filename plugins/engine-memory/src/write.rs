@@ -147,19 +147,27 @@ impl MemoryTransaction {
         let old_record = old.and_then(|old| data.rows.get(old)?.head.record.as_deref());
         let (mut key, mut scratch) = (Vec::new(), Vec::new());
         for index in &data.indexes {
-            key.clear();
-            let has_null = index.keys.append(record, &mut key)?;
-            if let Some(old_record) = old_record
-                && old == Some(locator)
-                && index.keys.matches(old_record, &key, &mut scratch)?
-            {
-                continue;
-            }
-            if index.def.unique && !has_null {
-                self.check_unique(table, data, index, &key, old)?;
-            }
-            key.extend_from_slice(locator);
-            self.check_gaps(table, index.def.id, &key)?;
+            let mut check = |key: &mut Vec<u8>, has_null: bool| -> Result<(), Obstacle> {
+                if let Some(old_record) = old_record
+                    && old == Some(locator)
+                    && index.keys.matches(old_record, key, &mut scratch)?
+                {
+                    return Ok(());
+                }
+                if index.def.unique && !has_null {
+                    self.check_unique(table, data, index, key, old)?;
+                }
+                key.extend_from_slice(locator);
+                self.check_gaps(table, index.def.id, key)
+            };
+            let mut outcome = Ok(());
+            index.keys.for_each(record, &mut key, |key, has_null| {
+                if outcome.is_ok() {
+                    outcome = check(key, has_null);
+                }
+                Ok(())
+            })?;
+            outcome?;
         }
         Ok(())
     }

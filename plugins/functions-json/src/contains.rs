@@ -19,7 +19,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(2, 3),
         "JSON_CONTAINS(target, candidate[, path])\nWhether one document contains another.",
         bind_contains,
-    ),
+    )
+    .role(FunctionRole::JsonContains),
     scalar(
         "JSON_CONTAINS_PATH",
         Arity::at_least(3),
@@ -42,7 +43,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Ok(Value::bool(overlaps(JsonRef::new(&left), JsonRef::new(&right))))
             }))
         },
-    ),
+    )
+    .role(FunctionRole::JsonOverlaps),
     scalar(
         "JSON_MEMBER_OF",
         Arity::exactly(2),

@@ -34,7 +34,7 @@ pub struct Bench {
 }
 
 pub fn key_part(column: usize) -> KeyPart {
-    KeyPart { column, prefix_length: None, descending: false }
+    KeyPart { column, prefix_length: None, descending: false, elements: None }
 }
 
 pub fn index(id: IndexId, name: &str, unique: bool, columns: &[usize]) -> IndexDef {

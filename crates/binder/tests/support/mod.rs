@@ -106,6 +106,7 @@ pub fn table(
                         column: part.column,
                         prefix_length: None,
                         descending: false,
+                        elements: None,
                     })
                     .collect(),
             })

@@ -186,8 +186,10 @@ fn in_place_changes(
             return None;
         }
         let (was, now) = (&old.columns[was], &new.columns[now]);
-        let same_expression = was.generated.as_ref().map(|generated| &generated.expression)
-            == now.generated.as_ref().map(|generated| &generated.expression);
+        let expression =
+            |made: &catalog::Generated| (made.expression.clone(), made.elements.clone());
+        let same_expression =
+            was.generated.as_ref().map(expression) == now.generated.as_ref().map(expression);
         let same_expression =
             same_expression || now.is_vacant() || keeps_partitions(old, new, &was.name);
         let keeps_bytes = same_encoding(&column.ty, &new.definition.columns[place].ty)

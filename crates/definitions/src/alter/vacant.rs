@@ -15,7 +15,8 @@ pub(super) fn vacant_place(table: &Table, dropped: &DraftColumn) -> Option<Draft
     let was = table.columns.get(origin)?;
     let place = was.stored?;
     let value = if was.ty.nullable { Value::Null } else { some_value(&was.ty)? };
-    let generated = Generated { expression: Column::VACANT.into(), stored: true, hidden: true };
+    let generated =
+        Generated { expression: Column::VACANT.into(), stored: true, hidden: true, elements: None };
     let column = Column {
         // No two columns have the same place.
         name: format!("!dropped!{place}").into(),

@@ -187,19 +187,21 @@ impl Txn {
                 }
                 locator.clear();
                 page.copy_key(slot, &mut locator);
-                let entry = match Header::of(&value).is_out_of_line() {
+                let newest = match Header::of(&value).is_out_of_line() {
                     true => {
                         record.clear();
                         match self.current_record(table, &locator, &mut record)? {
-                            true => Entry::new(&build.keys, &record, &locator)?,
+                            true => &record[..],
                             false => continue,
                         }
                     }
-                    false => Entry::new(&build.keys, body(&value), &locator)?,
+                    false => body(&value),
                 };
-                check_length(pool.page_bytes(), &entry)?;
-                let tag = entry.sql as u16 | if entry.has_null { HAS_NULL } else { 0 };
-                sorter.add(&entry.key, tag).map_err(io_error)?;
+                Entry::each(&build.keys, newest, &locator, |entry| {
+                    check_length(pool.page_bytes(), &entry)?;
+                    let tag = entry.sql as u16 | if entry.has_null { HAS_NULL } else { 0 };
+                    sorter.add(&entry.key, tag).map_err(io_error)
+                })?;
             }
             build.read.fetch_add(page.count() as u64, Ordering::Relaxed);
             self.cancel.count_work(page.count() as u64);

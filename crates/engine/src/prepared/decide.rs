@@ -75,8 +75,10 @@ impl Shared {
                     append_record(&self.system.pool, before, &mut record)
                         .map_err(crate::error::io_error)?;
                     for index in table.indexes.iter().filter(|index| index.def.unique) {
-                        let entry = Entry::new(&index.keys, &record, key)?;
-                        self.lock_freed_key(core, unique_space(index.tree), entry.sql_key());
+                        Entry::each(&index.keys, &record, key, |entry| {
+                            self.lock_freed_key(core, unique_space(index.tree), entry.sql_key());
+                            Ok(())
+                        })?;
                     }
                 }
                 UndoEntry::Update { table, gone, .. } if !gone.is_empty() => {

@@ -114,7 +114,7 @@ pub fn key(id: i64) -> Vec<u8> {
 
 /// An index over one column, or a prefix of it.
 pub fn index(id: IndexId, column: usize, unique: bool, prefix_length: Option<u32>) -> IndexDef {
-    let part = KeyPart { column, prefix_length, descending: false };
+    let part = KeyPart { column, prefix_length, descending: false, elements: None };
     IndexDef { id, name: format!("i{}", id.0), unique, parts: vec![part] }
 }
 

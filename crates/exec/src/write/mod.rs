@@ -1,6 +1,7 @@
 //! INSERT, REPLACE, UPDATE and DELETE.
 
 mod delete;
+mod elements;
 mod foreign;
 mod insert;
 mod point;

@@ -6,6 +6,7 @@ use types::{
     DataType, Date, DateTime, Decimal, SqlBytes, StoreMode, Time, TypeKind, Value, to_text,
 };
 
+use super::elements::array;
 use super::table::{StoreCode, WriteColumn, WriteTable};
 use crate::run::Run;
 
@@ -65,6 +66,20 @@ pub(crate) fn evaluate(
     }
     let value = code.code.eval(run)?;
     store(&value, &code.from, code.is_utc, column, row, mode, run)
+}
+
+/// The value of a generated column.
+pub(crate) fn computed(
+    generated: &StoreCode,
+    column: &WriteColumn,
+    row: u64,
+    mode: StoreMode,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    match &column.elements {
+        Some(elements) => array(generated, elements, row, mode, run),
+        None => evaluate(generated, column, row, mode, run),
+    }
 }
 
 /// The default where nothing better is allowed: 0, the empty string, the zero date, the first member.
@@ -159,7 +174,7 @@ impl WriteTable {
         }
         for column in &self.columns {
             if let Some(generated) = &column.generated {
-                let value = evaluate(generated, column, row, strictness.mode, run)?;
+                let value = computed(generated, column, row, strictness.mode, run)?;
                 run.regs[column.register] = not_null(value, column, strictness, run)?;
             }
         }
@@ -239,7 +254,12 @@ impl WriteTable {
                     let local = convert::to_local(*timestamp, run.function.time_zone);
                     to_text(&Value::DateTime(local), &column.ty, &mut text);
                 }
-                value => to_text(value, &column.ty, &mut text),
+                value => {
+                    let start = text.len();
+                    to_text(value, &column.ty, &mut text);
+                    let shown = column.elements.as_ref().and_then(|own| own.shown_bytes);
+                    text.truncate(start + shown.unwrap_or(text.len()));
+                }
             }
         }
         let text = String::from_utf8_lossy(&text);

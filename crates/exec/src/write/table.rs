@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use engine_api::{EngineIndex, IndexId, TableId};
 use errors::Result;
-use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, KeyColumn, TableWrite, Triggers};
+use plan::{
+    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, KeyColumn, TableWrite, Triggers,
+    WrittenElements,
+};
 use rows::layout::Layout;
 use types::{DataType, TypeKind};
 
@@ -32,6 +35,8 @@ pub(crate) struct WriteColumn {
     pub(crate) late_default: bool,
     pub(crate) on_update_now: Option<StoreCode>,
     pub(crate) generated: Option<StoreCode>,
+    /// The array of a multi-valued index.
+    pub(crate) elements: Option<WrittenElements>,
     /// The view through which rows are inserted.
     pub(crate) view: Option<(Arc<str>, Arc<str>)>,
 }
@@ -105,6 +110,7 @@ fn written_columns(
             default: store_option(column.default.as_ref(), compiler)?,
             on_update_now: store_option(column.on_update_now.as_ref(), compiler)?,
             generated: store_option(column.generated.as_ref(), compiler)?,
+            elements: column.elements.clone(),
             view: table.view.clone(),
         });
     }

@@ -4,7 +4,7 @@ use errors::Result;
 use types::{StoreMode, Value};
 
 use super::foreign::with_row;
-use super::row::{Strictness, evaluate};
+use super::row::{Strictness, computed};
 use super::table::WriteTable;
 use crate::run::Run;
 
@@ -15,7 +15,7 @@ impl WriteTable {
         into.extend(self.columns.iter().map(|column| run.regs[column.register].clone()));
         for column in &self.virtuals {
             into.push(match &column.generated {
-                Some(generated) => evaluate(generated, column, number, StoreMode::Lenient, run)?,
+                Some(generated) => computed(generated, column, number, StoreMode::Lenient, run)?,
                 None => Value::Null,
             });
         }
@@ -48,7 +48,7 @@ impl WriteTable {
             for column in &self.columns {
                 if let Some(generated) = &column.generated {
                     let mode = StoreMode::Lenient;
-                    run.regs[column.register] = evaluate(generated, column, number, mode, run)?;
+                    run.regs[column.register] = computed(generated, column, number, mode, run)?;
                 }
             }
         }

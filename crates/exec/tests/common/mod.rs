@@ -409,6 +409,7 @@ impl Table {
             auto_increment: false,
             on_update_now: None,
             generated: None,
+            elements: None,
         };
         let index = |index: &IndexDef| {
             let name = Arc::from(format!("{short}.{}", index.name));
@@ -448,7 +449,12 @@ impl Table {
 }
 
 pub fn index(id: u32, name: &str, unique: bool, columns: &[usize]) -> IndexDef {
-    let part = |column: &usize| KeyPart { column: *column, prefix_length: None, descending: false };
+    let part = |column: &usize| KeyPart {
+        column: *column,
+        prefix_length: None,
+        descending: false,
+        elements: None,
+    };
     IndexDef {
         id: IndexId(id),
         name: name.into(),

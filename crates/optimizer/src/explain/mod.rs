@@ -75,7 +75,7 @@ pub struct Operator {
 /// The expression of the hidden column of a functional index part.
 fn hidden_expression(column: &Column) -> Option<String> {
     let generated = column.generated.as_ref().filter(|generated| generated.hidden)?;
-    Some(generated.expression.replace('`', ""))
+    Some(generated.shown().replace('`', ""))
 }
 
 /// A column as EXPLAIN names it.
@@ -137,8 +137,8 @@ impl Context<'_> {
     /// Whether all columns that a scan reads are in a secondary index (the primary key's columns always are).
     fn covers(&self, access: &TableAccess, index: u32) -> bool {
         let table = self.table(access);
-        let Some(known) = table.indexes.iter().find(|known| known.id.0 == index && index != 0)
-        else {
+        let covers = |known: &&catalog::Index| known.id.0 == index && !table.is_multi_valued(known);
+        let Some(known) = table.indexes.iter().find(covers).filter(|_| index != 0) else {
             return false;
         };
         let primary = table.indexes.iter().find(|index| index.id.0 == 0);

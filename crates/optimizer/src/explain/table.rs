@@ -5,6 +5,7 @@ use plan::{Access, Expr, IndexKeySource, JoinKind, Physical, Plan, TableAccess};
 use types::{DataType, TypeKind, Value};
 
 use super::{Context, column, ctes, root, subqueries};
+use crate::pin::key_type;
 
 /// A line of the answer.
 #[derive(Default)]
@@ -386,6 +387,12 @@ impl<'a> Lines<'a, '_> {
                     line.extra.push("Backward index scan".into());
                 }
             }
+            Access::Merge { arms, .. } if array_index(table, arms).is_some() => {
+                line.access = Some("range");
+                let parts = arms.iter().map(|arm| range_parts(&arm.ranges)).max().unwrap_or(0);
+                let index = array_index(table, arms).unwrap_or_default();
+                self.key(&mut line, access, index, &[], parts);
+            }
             Access::Merge { arms, .. } => {
                 line.access = Some("index_merge");
                 let mut shown = Vec::with_capacity(arms.len());
@@ -466,7 +473,7 @@ impl<'a> Lines<'a, '_> {
             .parts
             .iter()
             .take(parts)
-            .map(|part| key_length(&table.columns[part.column].ty, part.prefix_length))
+            .map(|part| key_length(key_type(&table.columns[part.column]), part.prefix_length))
             .sum();
         line.key_length = Some(length.to_string());
         if !key.is_empty() {
@@ -484,6 +491,14 @@ impl<'a> Lines<'a, '_> {
             line.reference = Some(references.join(","));
         }
     }
+}
+
+/// The multi-valued index that all arms read.
+pub(super) fn array_index(table: &Table, arms: &[plan::MergeArm]) -> Option<u32> {
+    let first = arms.first()?.index;
+    let index = table.indexes.iter().find(|index| index.id.0 == first)?;
+    let is_alone = table.is_multi_valued(index) && arms.iter().all(|arm| arm.index == first);
+    is_alone.then_some(first)
 }
 
 /// Parts of an index that ranges go by.

@@ -492,7 +492,23 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
                     .with("ranges", Json::texts(shown))
             }
         },
-        Access::Merge { arms, .. } => return merge_node(table, arms, context),
+        Access::Merge { arms, .. } => match super::table::array_index(definition, arms) {
+            None => return merge_node(table, arms, context),
+            Some(index) => {
+                let ranges = arms.iter().flat_map(|arm| &arm.ranges);
+                // The reference shows the last elements first.
+                let mut shown: Vec<_> = ranges
+                    .map(|range| (last_value(range), range_text(table, index, range, context)))
+                    .collect();
+                shown.sort_by(|(one, _), (other, _)| types::json::compare(other, one));
+                let shown: Vec<String> = shown.into_iter().map(|(_, text)| text).collect();
+                let (named, shown_list) = (named(index), range_list(&shown));
+                let text = format!("Index range scan on {alias} using {named} over {shown_list}");
+                Node::new(text, "index")
+                    .with("index_access_type", Json::text("index_range_scan"))
+                    .with("ranges", Json::texts(shown))
+            }
+        },
         Access::Fulltext { search, against } => {
             let columns: Vec<String> = search
                 .columns
@@ -576,6 +592,17 @@ fn range_list(ranges: &[String]) -> String {
     }
 }
 
+/// The value of the last part of a range of points, as a document.
+fn last_value(range: &RangeSpec) -> types::SqlBytes {
+    let value = range.equal.last().and_then(|part| {
+        let plan::Expr::Literal { value, .. } = &part.value else { return None };
+        Some(value)
+    });
+    value
+        .map_or(types::JsonValue::Null, |value| types::JsonValue::from_sql(value, false))
+        .to_binary()
+}
+
 /// `(a = 1 AND 2 < b <= 5)`.
 fn range_text(table: &TableAccess, index: u32, range: &RangeSpec, context: &Context<'_>) -> String {
     let name =
@@ -584,7 +611,10 @@ fn range_text(table: &TableAccess, index: u32, range: &RangeSpec, context: &Cont
         .equal
         .iter()
         .enumerate()
-        .map(|(position, part)| format!("{} = {}", name(position), context.expr(&part.value)))
+        .map(|(position, part)| match array_part(table, index, position, context) {
+            Some(array) => format!("{} MEMBER OF ({array})", element_text(part, context)),
+            None => format!("{} = {}", name(position), context.expr(&part.value)),
+        })
         .collect();
     let column = name(range.equal.len());
     let sign = |bound: &plan::RangeBound| if bound.inclusive { "<=" } else { "<" };
@@ -596,6 +626,37 @@ fn range_text(table: &TableAccess, index: u32, range: &RangeSpec, context: &Cont
         parts.push(format!("{}{column}{}", lower.unwrap_or_default(), upper.unwrap_or_default()));
     }
     format!("({})", parts.join(" AND "))
+}
+
+/// The document of the array in a part of an index.
+fn array_part(
+    table: &TableAccess,
+    index: u32,
+    position: usize,
+    context: &Context<'_>,
+) -> Option<String> {
+    let definition = context.table(table);
+    let known = definition.indexes.iter().find(|known| known.id.0 == index)?;
+    let generated = definition.columns[known.parts.get(position)?.column].generated.as_ref()?;
+    generated.elements.as_ref()?;
+    Some(generated.expression.replace('`', ""))
+}
+
+/// The element that is looked up, as text.
+fn element_text(part: &plan::IndexKeySource, context: &Context<'_>) -> String {
+    let plan::Expr::Literal { value, ty } = &part.value else { return context.expr(&part.value) };
+    let mut text = Vec::new();
+    types::to_text(value, ty, &mut text);
+    let text = String::from_utf8_lossy(&text);
+    if ty.is_numeric() { text.into_owned() } else { format!("'{text}'") }
+}
+
+/// The same as the reference shows it in a look-up.
+fn document_text(part: &plan::IndexKeySource, context: &Context<'_>) -> String {
+    let plan::Expr::Literal { value, ty } = &part.value else { return context.expr(&part.value) };
+    let is_binary = ty.is_string() && ty.is_binary();
+    let document = types::JsonValue::from_sql(value, is_binary).to_value();
+    plan::print::value(&document)
 }
 
 fn key_column(
@@ -619,7 +680,11 @@ fn key_text(
         .enumerate()
         .map(|(position, part)| {
             let name = key_column(table, index, position, context).unwrap_or_else(|| "?".into());
-            format!("{name} = {}", context.expr(&part.value))
+            let value = match array_part(table, index, position, context) {
+                Some(_) => document_text(part, context),
+                None => context.expr(&part.value),
+            };
+            format!("{name} = {value}")
         })
         .collect::<Vec<_>>()
         .join(", ")

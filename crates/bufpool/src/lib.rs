@@ -10,6 +10,7 @@ mod flush;
 mod frames;
 mod guard;
 mod pool;
+mod room;
 
 pub use latch::Latch;
 

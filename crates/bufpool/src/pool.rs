@@ -19,6 +19,7 @@ use crate::flush::{PageWriter, bytes_of};
 use crate::frames::{Partition, Service, divide};
 use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::latch::Latch;
+use crate::room::Room;
 
 /// Entries of one translation segment: 4,096 * 16 bytes = 64 KiB.
 const SEGMENT_ENTRIES: usize = sized(4096, 64);
@@ -35,6 +36,8 @@ pub struct PoolConfig {
     pub pages_max: usize,
     /// Whether pages go to the doublewrite file first, so that torn ones can be restored. Without it the file system must write whole pages.
     pub doublewrite: bool,
+    /// Pages that have blocks before anybody needs them, for work that must not fail when there is no space.
+    pub reserve_pages: u64,
 }
 
 /// Counters since start.
@@ -112,6 +115,7 @@ pub struct Pool {
     pub(crate) file: Arc<dyn File>,
     pub(crate) writer: Mutex<PageWriter>,
     log: OnceLock<Arc<Log>>,
+    pub(crate) room: Room,
     reads: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) evictions: AtomicU64,
@@ -137,6 +141,10 @@ impl Pool {
     ) -> io::Result<Pool> {
         assert!(config.page_bytes.is_power_of_two() && (256..=32768).contains(&config.page_bytes));
         let page_words = config.page_bytes / 8;
+        /// Of the pages that there may be.
+        const RESERVE_SHARE: u64 = 16;
+        let reserve_pages = config.reserve_pages.min(config.pages_max as u64 / RESERVE_SHARE);
+        let config = PoolConfig { reserve_pages, ..config };
         let frames = config.frames.max(32);
         let descriptor = |_| Descriptor {
             page: AtomicU32::new(NO_FRAME),
@@ -156,6 +164,7 @@ impl Pool {
             file,
             writer: Mutex::new(PageWriter::new(doublewrite, config.page_bytes)),
             log: OnceLock::new(),
+            room: Room::default(),
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             evictions: AtomicU64::new(0),

@@ -10,6 +10,7 @@ use crate::error::io_error;
 use crate::obstacle::Obstacle;
 use crate::read::committed_version;
 use crate::table::Table;
+use crate::space::ROW_PAGES;
 use crate::transaction::Txn;
 
 /// The entries of a record in every index of `table`.
@@ -33,6 +34,7 @@ impl Txn {
         let writer = self.own_id();
         loop {
             let shared = self.shared.clone();
+            shared.room_for(ROW_PAGES)?;
             let may_insert = || self.may_insert(tree.id, &entry.key);
             match put_entry(&shared.system.pool, tree, entry, writer, may_insert)? {
                 Ok(()) => return Ok(()),

@@ -18,6 +18,7 @@ use crate::row::{Header, append_record, body};
 use crate::side_log::{Change, read_change};
 use crate::sorter::Sorter;
 use crate::table::{StoredTree, Table};
+use crate::space::{GROUP_PAGES, ROW_PAGES};
 use crate::transaction::{Pending, Txn};
 
 use super::{CANCEL_EVERY, HAS_NULL, IndexBuild, QUIET_BYTES_MAX, ROUNDS_MAX};
@@ -152,6 +153,7 @@ impl Txn {
                 }
                 shared.brake();
             }
+            pool.ensure_room(GROUP_PAGES)?;
             builder.push(pool, (key, &entry_value(sql)), |mtr, pages| {
                 shared.log_tree_pages(&core, tree, mtr, pages);
             })?;
@@ -245,6 +247,7 @@ impl Txn {
                 read_change(&mut reader).ok_or_else(|| Error::internal("a damaged side log"))?;
             match change {
                 Change::Put => {
+                    shared.room_for(ROW_PAGES)?;
                     // No transaction reads the tree yet, so no range of it is locked.
                     let _always = put_entry(pool, tree, &entry, 0, || Ok(()))?;
                     self.look_for_equal(build, &entry)?;

@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -74,11 +75,11 @@ class Load(threading.Thread):
         self.port, self.number, self.chance = port, number, random.Random(chance.random())
         self.next = (moment * WORKERS + number) * 1_000_000
         self.acknowledged, self.errors, self.stops, self.failure = set(), [], False, None
-        self.gone = False
+        self.gone, self.statement_now, self.session = False, None, None
 
     def run(self):
         try:
-            session = Session(self.port)
+            self.session = session = Session(self.port)
             while not self.stops:
                 self.step(session)
             session.close()
@@ -88,7 +89,9 @@ class Load(threading.Thread):
             self.failure = repr(error)
 
     def statement(self, session, sql):
+        self.statement_now = sql[:80]
         _, error = session.run(sql)
+        self.statement_now = None
         if error:
             self.errors.append(error)
         return error is None
@@ -191,9 +194,13 @@ def moment(number, options, place, server, chance, acknowledged):
         server.kill()
     for load in loads:
         load.stops = True
+        if kills and load.session:
+            # A client may wait for an answer that does not come.
+            load.session.process.kill()
     for load in loads:
-        load.join(120)
-        expect(not load.is_alive(), "a statement does not end")
+        load.join(60)
+        if load.is_alive():
+            expect(False, "a statement does not end", load.statement_now, state(server))
         expect(load.failure is None, load.failure)
         expect(kills or not load.gone, "the server ended", load.gone, tail(server))
         for error in load.errors:
@@ -222,6 +229,16 @@ def moment(number, options, place, server, chance, acknowledged):
     session.close()
     errors = [error for load in loads for error in load.errors]
     return server, errors
+
+
+def state(server):
+    """What the server does: its statements, and the stacks of its threads in its log."""
+    if server.process.poll() is not None:
+        return "ended", tail(server)
+    shown = subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{server.port}", "-uroot", "-e", "SHOW PROCESSLIST; SELECT * FROM information_schema.innodb_trx"], capture_output=True, text=True, timeout=20)
+    server.process.send_signal(signal.SIGUSR2)
+    time.sleep(2)
+    return shown.stdout, shown.stderr, (server.folder / "log").read_text()
 
 
 def tail(server):

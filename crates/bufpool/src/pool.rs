@@ -14,6 +14,7 @@ use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use wal::Log;
 
+use crate::bad_pages::{BadPage, BadPages};
 use crate::dirty::DirtySet;
 use crate::flush::{PageWriter, bytes_of};
 use crate::frames::{Partition, Service, divide};
@@ -116,6 +117,7 @@ pub struct Pool {
     pub(crate) writer: Mutex<PageWriter>,
     log: OnceLock<Arc<Log>>,
     pub(crate) room: Room,
+    bad: BadPages,
     reads: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) evictions: AtomicU64,
@@ -165,6 +167,7 @@ impl Pool {
             writer: Mutex::new(PageWriter::new(doublewrite, config.page_bytes)),
             log: OnceLock::new(),
             room: Room::default(),
+            bad: BadPages::default(),
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -388,12 +391,26 @@ impl Pool {
             Ok(count == self.config.page_bytes && verify(&bytes_of(words), no))
         };
         // Once more: the transfer may have been faulty while the device holds the right bytes.
-        if !attempt()? && !attempt()? {
-            return Err(damaged(no));
+        let read = attempt().and_then(|is_whole| if is_whole { Ok(true) } else { attempt() });
+        match read {
+            Ok(true) => {}
+            Ok(false) => {
+                self.bad.note(no, "its checksum is wrong");
+                return Err(damaged(no));
+            }
+            Err(error) => {
+                self.bad.note(no, &error.to_string());
+                return Err(error);
+            }
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
         sys::usage::count_missed_page();
         Ok(())
+    }
+
+    /// Pages that could not be read since the start.
+    pub fn damaged_pages(&self) -> Vec<BadPage> {
+        self.bad.list()
     }
 
     /// Lets another thread run, for a caller with repeatedly failing optimistic attempts.

@@ -1,5 +1,5 @@
 //! Blocks for pages before anybody needs them: a page that was allocated can always be written, so that a full file system keeps neither
-//! checkpoints nor rollbacks from going on (B15).
+//! checkpoints nor rollbacks from going on (B16).
 
 use std::io;
 

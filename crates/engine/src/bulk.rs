@@ -20,8 +20,8 @@ use crate::obstacle::Obstacle;
 use crate::row::{Header, UndoEntry, append_record};
 use crate::shared::Shared;
 use crate::sorter::Sorter;
-use crate::table::Table;
 use crate::space::GROUP_PAGES;
+use crate::table::Table;
 use crate::transaction::Txn;
 
 /// Rows that are inserted as usual first: fewer are not worth keeping others out of the table.

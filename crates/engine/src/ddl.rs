@@ -12,8 +12,8 @@ use crate::codec;
 use crate::dictionary::definition_key;
 use crate::error::io_error;
 use crate::row::{BlobRef, UndoEntry};
-use crate::table::{StoredTree, Table, TableCounters};
 use crate::space::ROW_PAGES;
+use crate::table::{StoredTree, Table, TableCounters};
 use crate::transaction::{Pending, Txn};
 
 impl Txn {

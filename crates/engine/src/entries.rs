@@ -9,8 +9,8 @@ use crate::entry_tree::{entries_with, put_entry};
 use crate::error::io_error;
 use crate::obstacle::Obstacle;
 use crate::read::committed_version;
-use crate::table::Table;
 use crate::space::ROW_PAGES;
+use crate::table::Table;
 use crate::transaction::Txn;
 
 /// The entries of a record in every index of `table`.

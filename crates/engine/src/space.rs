@@ -71,7 +71,9 @@ impl Shared {
         let clock = RealClock::new();
         let since = Duration::from_micros(self.shortage.since.load(Ordering::Relaxed));
         while self.is_short() {
-            if clock.monotonic().saturating_sub(since) > PATIENCE {
+            // Without threads nobody takes a checkpoint.
+            let is_vain = !self.config.background;
+            if is_vain || clock.monotonic().saturating_sub(since) > PATIENCE {
                 return Err(self.log_is_full());
             }
             if cancel.is_cancelled() {
@@ -119,7 +121,9 @@ impl Shared {
                 space.path,
                 space.free_bytes,
                 space.total_bytes,
-                self.missing_bytes().saturating_sub(space.free_bytes).max(self.config.page_bytes as u64),
+                self.missing_bytes()
+                    .saturating_sub(space.free_bytes)
+                    .max(self.config.page_bytes as u64),
             ),
             None => format!("{} bytes are missing", self.missing_bytes()),
         }

@@ -19,8 +19,8 @@ use crate::error::io_error;
 use crate::keys::IndexKeys;
 use crate::obstacle::{Locked, Obstacle};
 use crate::row::{self, BlobRef, Gone, HEADER_BYTES, Header, Place, UndoEntry, append_record};
-use crate::table::{Index, Table};
 use crate::space::{GROUP_PAGES, ROW_PAGES};
+use crate::table::{Index, Table};
 use crate::transaction::Txn;
 
 /// The outcome of one attempt at a write.

@@ -35,6 +35,7 @@ pub(crate) fn known(
         Box::new(profile::Profile),
         Box::new(audit::Audit),
         Box::new(syslog::Syslog),
+        Box::new(file_systems::FileSystems),
         Box::new(change_log::ChangeLogPlugin),
         Box::new(user_locks::UserLocks),
         Box::new(sys_schema::SysSchema),

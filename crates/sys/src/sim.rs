@@ -102,8 +102,7 @@ impl SimDisk {
     pub fn limit(&self, bytes: Option<u64>) {
         let mut state = self.state();
         let blocks = |inode: &Inode| inode.blocks.len() as u64;
-        state.blocks_used =
-            state.names.values().map(|inode| blocks(&state.inodes[*inode])).sum();
+        state.blocks_used = state.names.values().map(|inode| blocks(&state.inodes[*inode])).sum();
         state.blocks_max = bytes.map(|bytes| bytes / BLOCK_BYTES as u64);
     }
 

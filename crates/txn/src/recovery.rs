@@ -283,6 +283,8 @@ fn restart(
     let space = found.space.clone();
     let disk = space.disk.clone();
     let next_ticket = end.next_ticket.max(checkpoint.next_ticket);
+    // One that a crash left behind is the reserve of the first checkpoint of this run.
+    remove_unsettled_except(&*disk, checkpoint.number)?;
     wal::remove_segments_except(&*disk, &log_config, &end.segments)?;
     let log = Arc::new(Log::resume(disk.clone(), log_config, &end, next_ticket)?);
     if end.damage.is_some() {

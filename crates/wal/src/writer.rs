@@ -88,13 +88,8 @@ pub(crate) struct SegmentFiles {
 
 impl SegmentFiles {
     /// `first`: number of the first segment to be taken. Files of an earlier run's reserve are taken over.
-    pub fn new(
-        disk: Arc<dyn Disk>,
-        config: &LogConfig,
-        first: u64,
-    ) -> io::Result<SegmentFiles> {
-        let mut files =
-            Files { spare: Vec::new(), next: None, last: first - 1, reserved: 0 };
+    pub fn new(disk: Arc<dyn Disk>, config: &LogConfig, first: u64) -> io::Result<SegmentFiles> {
+        let mut files = Files { spare: Vec::new(), next: None, last: first - 1, reserved: 0 };
         for name in disk.list()? {
             let Some(number) = name.strip_prefix(RESERVE_PREFIX) else { continue };
             files.reserved = files.reserved.max(number.parse().unwrap_or(0));

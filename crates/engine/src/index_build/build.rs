@@ -17,8 +17,8 @@ use crate::keys::IndexKeys;
 use crate::row::{Header, append_record, body};
 use crate::side_log::{Change, read_change};
 use crate::sorter::Sorter;
-use crate::table::{StoredTree, Table};
 use crate::space::{GROUP_PAGES, ROW_PAGES};
+use crate::table::{StoredTree, Table};
 use crate::transaction::{Pending, Txn};
 
 use super::{CANCEL_EVERY, HAS_NULL, IndexBuild, QUIET_BYTES_MAX, ROUNDS_MAX};

@@ -114,7 +114,11 @@ impl<'p> Mtr<'p> {
 
     fn tell_pool(&self, meta: usize) {
         let page = self.page(meta);
-        self.pool.note_pages(page.body_word(META_PAGE_COUNT), page.body_word(META_FREE_COUNT));
+        let (pages, free) = (page.body_word(META_PAGE_COUNT), page.body_word(META_FREE_COUNT));
+        sys::unmodelled! {
+            assert!(free < pages, "the meta page itself is never free");
+        }
+        self.pool.note_pages(pages, free);
     }
 
     /// Makes sure that `free` cannot fail.

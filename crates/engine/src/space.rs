@@ -1,4 +1,4 @@
-//! What happens when space ends: who needs more of it fails and says so, who ends something goes on from the reserve (E22).
+//! What happens when space ends: who needs more of it fails and says so, who ends something goes on from the reserve (E24).
 
 use std::time::Duration;
 
@@ -93,6 +93,12 @@ impl Shared {
             blocking(|| sys::threads::sleep(PAUSE));
             rounds += 1;
         }
+    }
+
+    /// Whether a part of the reserve is missing, and not only for the moment.
+    pub(crate) fn lacks_reserve(&self) -> bool {
+        let (wanted, there) = self.system.pool.reserve_state();
+        self.is_short() || there < wanted
     }
 
     /// Bytes that the reserves lack.

@@ -270,7 +270,7 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
     stats.extend([
         stat("space", "reserve_bytes", reserve),
         stat("space", "reserve_there_bytes", there),
-        stat("space", "is_short", u64::from(there < reserve)),
+        stat("space", "is_short", u64::from(shared.lacks_reserve())),
     ]);
     stats.extend(system.pool.damaged_pages().into_iter().map(|page| {
         let (group, name) = ("damage", format!("page_{}", page.number));

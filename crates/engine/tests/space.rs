@@ -1,16 +1,19 @@
 //! A disk that becomes full at any moment: what was acknowledged stays, commits, rollbacks and checkpoints go on, and so does everything
-//! once there is space (E22).
+//! once there is space (E24).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod support;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{Engine, EngineError, EngineResult, IndexId, TableId, Transaction};
 use errors::ErrorCode;
 use sys::entropy::SplitMix;
+use sys::fault::{Call, FaultDisk, Verdict};
 use sys::sim::SimDisk;
 use wal::LogConfig;
 
@@ -18,7 +21,7 @@ use support::numbers::{self, record, rows};
 use support::{begin, key, whole};
 
 const TABLE: TableId = TableId(2000);
-const SEEDS: u64 = 50;
+const SEEDS: u64 = 20;
 
 fn config() -> EngineConfig {
     EngineConfig {
@@ -162,4 +165,43 @@ fn a_disk_that_becomes_full_loses_nothing_and_holds_nothing_up() {
         check(&engine, &known, seed);
     }
     assert!(refused > SEEDS && opened_full > SEEDS / 2, "{refused} {opened_full}");
+}
+
+/// A quota is met where a file grows: the statement fails and names the table, nothing of it stays, and the next one works without the quota.
+#[test]
+fn a_quota_is_a_full_table() {
+    let armed = Arc::new(AtomicBool::new(false));
+    let asked = armed.clone();
+    let rule = move |call, name: &str| match call == Call::Reserve && name == "space" {
+        true if asked.load(Ordering::SeqCst) => Verdict::Fail(ErrorKind::QuotaExceeded),
+        _ => Verdict::Pass,
+    };
+    let disk = FaultDisk::new(Arc::new(SimDisk::new()), Arc::new(rule));
+    let engine = DurableEngine::open(Arc::new(disk), config(), |_| {}).unwrap();
+    let mut txn = begin(&engine);
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true), (1, false)])).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    armed.store(true, Ordering::SeqCst);
+    let (mut known, mut first, mut failure) = (Rows::new(), 0, None);
+    while failure.is_none() {
+        let mut txn = begin(&engine);
+        failure = (first..first + 500).find_map(|id| txn.insert(TABLE, &record([id, id])).err());
+        match failure {
+            None => {
+                txn.commit().unwrap().wait().unwrap();
+                known.extend((first..first + 500).map(|id| (id, id)));
+                first += 500;
+            }
+            Some(_) => txn.rollback().unwrap(),
+        }
+        assert!(first < 100_000, "the quota is not noticed");
+    }
+    let Some(EngineError::Other(error)) = failure else { panic!("{failure:?}") };
+    assert_eq!(error.code(), ErrorCode::RECORD_FILE_FULL);
+    assert!(error.message().starts_with("The table 'test.t' is full: "), "{}", error.message());
+    check(&engine, &known, 0);
+    armed.store(false, Ordering::SeqCst);
+    let mut txn = begin(&engine);
+    (first..first + 500).for_each(|id| txn.insert(TABLE, &record([id, id])).unwrap());
+    txn.commit().unwrap().wait().unwrap();
 }

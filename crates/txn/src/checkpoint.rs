@@ -20,7 +20,7 @@ pub(crate) fn unsettled_file_name(number: u64) -> String {
     format!("straddle-{number}")
 }
 
-/// Name of the file that becomes the next checkpoint's: its blocks are there already, so that a checkpoint needs no space (X18).
+/// Name of the file that becomes the next checkpoint's: its blocks are there already, so that a checkpoint needs no space (X19).
 const RESERVE_NAME: &str = "checkpoint-reserve";
 /// Bytes of it at least; more when the last file of unsettled transactions was longer than half of it.
 pub(crate) const RESERVE_BYTES_MIN: u64 = 4 << 20;
@@ -169,6 +169,7 @@ fn pad(image: &mut Vec<u8>, length: u64) {
     if image.len() < length {
         put_padding(image, length.saturating_sub(image.len() + HEAD_BYTES));
     }
+    assert!(image.len() >= length, "the whole file is written (X19)");
 }
 
 fn put_padding(image: &mut Vec<u8>, bytes: usize) {

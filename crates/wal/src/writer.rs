@@ -153,6 +153,7 @@ impl SegmentFiles {
             None => self.make(&mut files)?,
         };
         files.last += 1;
+        assert!(files.next.is_none(), "a segment's file is used once");
         self.note(&files);
         Ok(file)
     }

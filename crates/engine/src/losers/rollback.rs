@@ -67,6 +67,7 @@ impl Shared {
         let cores = std::mem::take(&mut *self.abandoned.lock());
         let mut outcome = Ok(());
         for core in cores {
+            // Pairs with the store in `stop_threads`.
             let goes_on = &mut || !self.stopping.load(Ordering::Acquire);
             outcome = outcome.and(self.undo_while(&core, 0, KeepLocks::No, goes_on));
             if core.last_undo().0 > 0 {

@@ -29,7 +29,7 @@ def free_port():
 
 class Server:
     def __init__(self, program, folder, port, extra=()):
-        self.folder, self.port = folder, port
+        self.folder, self.port, self.extra = folder, port, extra
         started = time.perf_counter()
         log = open(folder / "log", "ab")
         before = log.tell()

@@ -48,10 +48,12 @@ const STEPS: &[Step] = &[
         run::command("target/debug/histories", &[&squalld[..], &["--seconds", "5"]].concat())
     }),
     ("damage", || {
-        let scripts = ["damage.py", "surroundings.py", "addresses.py"];
+        let scripts = ["damage.py", "device.py", "surroundings.py", "addresses.py"];
         for script in scripts.map(|name| format!("tests/crash/{name}")) {
             run::command("python3", &[&script, "--squalld", "target/debug/squalld"])?;
         }
+        let full_disk = ["tests/crash/full_disk.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &[&full_disk[..], &["--moments", "20"]].concat())?;
         let transactions = ["tests/crash/transactions.py", "--squalld", "target/debug/squalld"];
         run::command(
             "python3",
@@ -76,6 +78,20 @@ const STEPS: &[Step] = &[
     ("clients", || run::command("bash", &["tests/clients/run"])),
     ("size", lines::size),
 ];
+
+/// The scripts of `damage` that find more the longer they run, on the debug build.
+///
+/// # Errors
+/// A script failed.
+pub fn soak() -> Result<(), String> {
+    run::command("cargo", &["build", "--package", "server", "--bin", "squalld", "--locked"])?;
+    let full_disk = ["tests/crash/full_disk.py", "--squalld", "target/debug/squalld"];
+    // A new directory each time: one that was filled once has free pages.
+    (1..=10).try_for_each(|seed: u32| {
+        let (moments, seed) = (["--moments", "20", "--seed"], seed.to_string());
+        run::command("python3", &[&full_disk[..], &moments, &[seed.as_str()]].concat())
+    })
+}
 
 /// Runs all steps, or those named in `only`. A step that fails does not keep the others from running: one run tells all that is
 /// wrong.

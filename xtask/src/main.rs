@@ -24,6 +24,7 @@ Usage: cargo xtask <task>
 
   ci      everything that must pass before a change lands
   models  loom and shuttle on the engine's concurrent parts
+  soak    what takes too long for each change: a disk that is full at 200 moments
   tidy    layers, sizes, banned calls, names in documents, ratchets; [--strict | --ratchet | --list NAME]
   circles files that import each other in a circle; [CRATE]
   compat  writes the parts of COMPAT.md that come from tags in scripts
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = args.collect();
     let result = match task.as_str() {
         "ci" => ci::ci(&rest),
+        "soak" => ci::soak(),
         "models" => models::models(),
         "tidy" => tidy::tidy(&rest),
         "circles" => tidy::print_circles(&rest),

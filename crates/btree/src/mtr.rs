@@ -96,17 +96,29 @@ impl<'p> Mtr<'p> {
             let mut edit = self.edit(meta);
             edit.set_link(next);
             edit.write_body(META_FREE_COUNT * 8, &count.saturating_sub(1).to_le_bytes());
+            self.tell_pool(meta);
             return Ok(place);
         }
         let count = self.page(meta).body_word(META_PAGE_COUNT);
         let no = PageNo(u32::try_from(count).map_err(|_| io::ErrorKind::StorageFull)?);
+        self.pool.reserve_page(count)?;
         let guard = self.pool.create(no).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => io::ErrorKind::StorageFull.into(),
             _ => error,
         })?;
         let place = self.add(guard);
         self.edit(meta).write_body(META_PAGE_COUNT * 8, &(count + 1).to_le_bytes());
+        self.tell_pool(meta);
         Ok(place)
+    }
+
+    fn tell_pool(&self, meta: usize) {
+        let page = self.page(meta);
+        let (pages, free) = (page.body_word(META_PAGE_COUNT), page.body_word(META_FREE_COUNT));
+        sys::unmodelled! {
+            assert!(free < pages, "the meta page itself is never free");
+        }
+        self.pool.note_pages(pages, free);
     }
 
     /// Makes sure that `free` cannot fail.
@@ -135,6 +147,7 @@ impl<'p> Mtr<'p> {
         let mut edit = self.edit(meta);
         edit.set_link(no);
         edit.write_body(META_FREE_COUNT * 8, &(count + 1).to_le_bytes());
+        self.tell_pool(meta);
     }
 
     /// Sets one of the engine's words on the meta page.
@@ -236,6 +249,7 @@ pub fn format_space(pool: &Pool) -> io::Result<()> {
     edit.format(PageNo::META, Kind::Meta, 0, 0);
     edit.write_body(META_PAGE_COUNT * 8, &1_u64.to_le_bytes());
     mtr.commit(KIND_PAGES, &[]);
+    pool.note_pages(1, 0);
     Ok(())
 }
 

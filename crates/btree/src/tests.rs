@@ -22,7 +22,13 @@ fn pool_on(disk: &SimDisk, page_bytes: usize) -> Pool {
     disk.sync_dir().unwrap();
     Pool::restore_torn(&*file, &*doublewrite, page_bytes).unwrap();
     Pool::new(
-        PoolConfig { page_bytes, frames: 64, pages_max: 100_000, doublewrite: true },
+        PoolConfig {
+            page_bytes,
+            frames: 64,
+            pages_max: 100_000,
+            doublewrite: true,
+            reserve_pages: 0,
+        },
         file,
         doublewrite,
     )
@@ -38,6 +44,7 @@ fn setup(disk: &SimDisk, page_bytes: usize) -> (Arc<Pool>, Tree) {
         flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
+        reserve_segments: 0,
     };
     let log = Log::start(Arc::new(disk.clone()), config, START, 1).unwrap();
     pool.connect(Arc::new(log));

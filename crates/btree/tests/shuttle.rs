@@ -23,7 +23,13 @@ fn tree() -> (Arc<Pool>, Tree) {
     let disk = SimDisk::new();
     let file = disk.open("data", OpenMode::OrCreate).unwrap();
     let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
-    let config = PoolConfig { page_bytes: 256, frames: 32, pages_max: 64, doublewrite: true };
+    let config = PoolConfig {
+        page_bytes: 256,
+        frames: 32,
+        pages_max: 64,
+        doublewrite: true,
+        reserve_pages: 0,
+    };
     let pool = Arc::new(Pool::new(config, file, doublewrite).unwrap());
     let config = LogConfig {
         segment_bytes: 32 << 10,
@@ -32,6 +38,7 @@ fn tree() -> (Arc<Pool>, Tree) {
         flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
+        reserve_segments: 0,
     };
     pool.connect(Arc::new(Log::start(Arc::new(disk), config, START, 1).unwrap()));
     format_space(&pool).unwrap();

@@ -69,6 +69,11 @@ impl PageWriter {
         }
     }
 
+    /// Blocks for the longest batch.
+    pub fn reserve(&self) -> io::Result<()> {
+        self.doublewrite.reserve(0, (HEADER_BYTES + BATCH_PAGES * self.page_bytes) as u64)
+    }
+
     /// The header of a batch of sealed copies.
     fn header(&self) -> Vec<u8> {
         let mut out = vec![0; 8];

@@ -14,11 +14,13 @@ use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use wal::Log;
 
+use crate::bad_pages::{BadPage, BadPages};
 use crate::dirty::DirtySet;
 use crate::flush::{PageWriter, bytes_of};
 use crate::frames::{Partition, Service, divide};
 use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::latch::Latch;
+use crate::room::Room;
 
 /// Entries of one translation segment: 4,096 * 16 bytes = 64 KiB.
 const SEGMENT_ENTRIES: usize = sized(4096, 64);
@@ -35,6 +37,8 @@ pub struct PoolConfig {
     pub pages_max: usize,
     /// Whether pages go to the doublewrite file first, so that torn ones can be restored. Without it the file system must write whole pages.
     pub doublewrite: bool,
+    /// Pages that have blocks before anybody needs them, for work that must not fail when there is no space.
+    pub reserve_pages: u64,
 }
 
 /// Counters since start.
@@ -112,6 +116,8 @@ pub struct Pool {
     pub(crate) file: Arc<dyn File>,
     pub(crate) writer: Mutex<PageWriter>,
     log: OnceLock<Arc<Log>>,
+    pub(crate) room: Room,
+    bad: BadPages,
     reads: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) evictions: AtomicU64,
@@ -137,6 +143,10 @@ impl Pool {
     ) -> io::Result<Pool> {
         assert!(config.page_bytes.is_power_of_two() && (256..=32768).contains(&config.page_bytes));
         let page_words = config.page_bytes / 8;
+        /// Of the pages that there may be.
+        const RESERVE_SHARE: u64 = 16;
+        let reserve_pages = config.reserve_pages.min(config.pages_max as u64 / RESERVE_SHARE);
+        let config = PoolConfig { reserve_pages, ..config };
         let frames = config.frames.max(32);
         let descriptor = |_| Descriptor {
             page: AtomicU32::new(NO_FRAME),
@@ -156,6 +166,8 @@ impl Pool {
             file,
             writer: Mutex::new(PageWriter::new(doublewrite, config.page_bytes)),
             log: OnceLock::new(),
+            room: Room::default(),
+            bad: BadPages::default(),
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -379,12 +391,26 @@ impl Pool {
             Ok(count == self.config.page_bytes && verify(&bytes_of(words), no))
         };
         // Once more: the transfer may have been faulty while the device holds the right bytes.
-        if !attempt()? && !attempt()? {
-            return Err(damaged(no));
+        let read = attempt().and_then(|is_whole| if is_whole { Ok(true) } else { attempt() });
+        match read {
+            Ok(true) => {}
+            Ok(false) => {
+                self.bad.note(no, "its checksum is wrong");
+                return Err(damaged(no));
+            }
+            Err(error) => {
+                self.bad.note(no, &error.to_string());
+                return Err(error);
+            }
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
         sys::usage::count_missed_page();
         Ok(())
+    }
+
+    /// Pages that could not be read since the start.
+    pub fn damaged_pages(&self) -> Vec<BadPage> {
+        self.bad.list()
     }
 
     /// Lets another thread run, for a caller with repeatedly failing optimistic attempts.

@@ -134,8 +134,13 @@ mod pages {
 
     use crate::{Pool, PoolConfig};
 
-    const CONFIG: PoolConfig =
-        PoolConfig { page_bytes: 1024, frames: 32, pages_max: 10_000, doublewrite: true };
+    const CONFIG: PoolConfig = PoolConfig {
+        page_bytes: 1024,
+        frames: 32,
+        pages_max: 10_000,
+        doublewrite: true,
+        reserve_pages: 0,
+    };
 
     fn open(disk: &SimDisk) -> Pool {
         let file = disk.open("data", OpenMode::OrCreate).unwrap();

@@ -102,7 +102,7 @@ fn write_rounds(shared: &Shared) {
             Round::Rest
         });
         // Without a spare segment a commit would have to make one; if the disk is full now, the next round makes it.
-        let _ = shared.system.log.prepare_segment();
+        shared.keep_reserves();
         if shared.config.log.durability == Durability::Relaxed && now - synced >= RELAXED_SYNC {
             let log = &shared.system.log;
             failure = failure.or(log.flush_to(log.next_ticket() - 1).err());
@@ -129,15 +129,19 @@ fn archive_rounds(shared: &Shared) {
     }
 }
 
-/// Undoes losers. A failed step is tried again.
+/// Undoes losers, and what its own session could not undo. A failed step is tried again.
 fn roll_back_rounds(shared: &Shared) {
-    while let Err(error) = shared.roll_back_losers() {
-        if is_over(shared) {
-            return;
+    let mut has_failed = false;
+    while !is_over(shared) {
+        let outcome = shared.roll_back_losers().and_then(|()| shared.roll_back_abandoned());
+        if let Err(error) = &outcome
+            && !has_failed
+        {
+            sys::process::warn(&format!(
+                "a rollback failed: {error:?}; its rows stay locked and it is tried again"
+            ));
         }
-        sys::process::warn(&format!(
-            "rolling back transactions that a crash left failed: {error:?}; trying again"
-        ));
+        has_failed = outcome.is_err();
         pause(shared, RELAXED_SYNC);
     }
 }

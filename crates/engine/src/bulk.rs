@@ -20,6 +20,7 @@ use crate::obstacle::Obstacle;
 use crate::row::{Header, UndoEntry, append_record};
 use crate::shared::Shared;
 use crate::sorter::Sorter;
+use crate::space::GROUP_PAGES;
 use crate::table::Table;
 use crate::transaction::Txn;
 
@@ -100,7 +101,8 @@ impl Shared {
         mtr: Mtr<'_>,
         pages: &[PageNo],
     ) {
-        self.system.start_change(core);
+        // What cannot move to a file stays in memory: it is little, and the next change asks again.
+        let _ = self.system.start_change(core);
         let pages: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
         let payload = UndoEntry::TreePages { tree: tree.id, pages: &pages }.encode();
         self.system.log_change(core, mtr, &payload);
@@ -219,6 +221,7 @@ impl Txn {
                 return Err(EngineError::Cancelled);
             }
         }
+        self.shared.room_for(GROUP_PAGES)?;
         let (place, body) = self.store_record(bulk.key.len(), record)?;
         let core = self.core();
         Header::new(core.id, bulk.undo, place).write(&body, &mut bulk.value);
@@ -303,6 +306,7 @@ impl Txn {
         let Bulk { table, builder, sorters, new_rows, .. } = bulk;
         let tree = table.clustered;
         let log = |mtr: Mtr<'_>, pages: &[PageNo]| shared.log_tree_pages(&core, tree, mtr, pages);
+        shared.room_for(GROUP_PAGES)?;
         if let Some(root) = builder.finish(pool, log).map_err(io_error)? {
             self.replace_tree(tree, &root)?;
         }
@@ -320,6 +324,7 @@ impl Txn {
         // Readers that cannot see this transaction read the rows (E15).
         let mut builder = TreeBuilder::new(pool, tree).written_by(core.id);
         let each = |key: &[u8], sql| {
+            pool.ensure_room(GROUP_PAGES)?;
             builder.push(pool, (key, &entry_value(usize::from(sql))), log).map(drop)
         };
         sorter.finish(each).map_err(io_error)?;

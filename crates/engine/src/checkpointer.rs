@@ -99,7 +99,8 @@ impl<'s> Checkpointer<'s> {
         let is_quiet = now - self.quiet_since >= self.shared.config.checkpoint_interval;
         let (dirty, frames) = (pool.dirty_frames() as u64, pool.usable_frames() as u64);
         // Changes older than half of the log that may be replayed are being written.
-        let below = match is_quiet || dirty * 4 > frames || dirty > budget.pages {
+        let is_short = self.shared.is_short();
+        let below = match is_short || is_quiet || dirty * 4 > frames || dirty > budget.pages {
             true => u64::MAX,
             false => log.ticket_before(budget.log_bytes / 2),
         };
@@ -115,6 +116,8 @@ impl<'s> Checkpointer<'s> {
         self.set_brake(then_bytes, &budget);
         let gain = now_bytes.saturating_sub(then_bytes);
         let is_worth = gain >= (budget.log_bytes / GAIN_SHARE).max(segment_bytes)
+            // A part of the log that is released makes the reserve whole.
+            || is_short && gain > 0
             || is_quiet && written == 0 && oldest != self.redo_from;
         if is_worth && now - self.checkpointed >= CHECKPOINT_PAUSE {
             self.shared

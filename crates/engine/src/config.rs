@@ -19,6 +19,8 @@ pub struct EngineConfig {
     pub pages_max: usize,
     /// Whether torn pages can be restored; without it the file system must write whole pages.
     pub doublewrite: bool,
+    /// Bytes of pages that have blocks before anybody needs them, so that rollback and purge need no space.
+    pub reserve_bytes: u64,
     /// Bytes of undo that one transaction keeps in memory; older undo moves to a file.
     pub undo_memory_bytes: usize,
     /// Changes of secondary entries that a statement makes one by one before it defers the rest.
@@ -57,6 +59,7 @@ impl Default for EngineConfig {
             // 4 TiB of 16 KiB pages.
             pages_max: 1 << 28,
             doublewrite: true,
+            reserve_bytes: 4 << 20,
             undo_memory_bytes: 1 << 20,
             direct_changes: 1024,
             log: LogConfig::default(),

@@ -12,6 +12,7 @@ use crate::codec;
 use crate::dictionary::definition_key;
 use crate::error::io_error;
 use crate::row::{BlobRef, UndoEntry};
+use crate::space::ROW_PAGES;
 use crate::table::{StoredTree, Table, TableCounters};
 use crate::transaction::{Pending, Txn};
 
@@ -20,6 +21,8 @@ impl Txn {
         let core = self.core();
         let shared = self.shared.clone();
         let id = shared.system.log.draw();
+        self.start_change()?;
+        shared.room_for(ROW_PAGES)?;
         let mut mtr = Mtr::new(&shared.system.pool);
         let tree = create_tree(&mut mtr, id).map_err(io_error)?;
         let payload = UndoEntry::CreateTree { root: tree.root.0, tree: id }.encode();

@@ -29,6 +29,7 @@ use crate::prepared::Prepared;
 use crate::row::UndoEntry;
 use crate::shared::Shared;
 use crate::sorter::FILE_PREFIX;
+use crate::space::Shortage;
 use crate::transaction::{Txn, commit_handle};
 
 /// The durable engine.
@@ -53,6 +54,7 @@ impl DurableEngine {
             frames: config.pool_bytes / config.page_bytes,
             pages_max: config.pages_max,
             doublewrite: config.doublewrite,
+            reserve_pages: config.reserve_bytes / config.page_bytes as u64,
         };
         for name in disk.list().map_err(io_error)? {
             // A backup that is opened in place is no longer a backup.
@@ -100,6 +102,8 @@ impl DurableEngine {
             log_damage: opened.damage,
             settings: Settings::default(),
             brake_micros: AtomicU64::new(0),
+            shortage: Shortage::default(),
+            abandoned: Mutex::new(Vec::new()),
         });
         if let Some(archive) = &shared.archive {
             archive.attach(&shared.system.log);
@@ -138,6 +142,8 @@ impl DurableEngine {
     /// I/O.
     pub fn tick(&self) -> EngineResult<()> {
         self.shared.roll_back_losers()?;
+        self.shared.roll_back_abandoned()?;
+        self.shared.keep_reserves();
         self.shared.purge(usize::MAX)?;
         self.shared.system.flush_pages(64).map_err(io_error)?;
         self.shared.dictionary.close_some()?;

@@ -9,6 +9,7 @@ use crate::entry_tree::{entries_with, put_entry};
 use crate::error::io_error;
 use crate::obstacle::Obstacle;
 use crate::read::committed_version;
+use crate::space::ROW_PAGES;
 use crate::table::Table;
 use crate::transaction::Txn;
 
@@ -36,6 +37,7 @@ impl Txn {
         let writer = self.own_id();
         loop {
             let shared = self.shared.clone();
+            shared.room_for(ROW_PAGES)?;
             let may_insert = || self.may_insert(tree.id, &entry.key);
             match put_entry(&shared.system.pool, tree, entry, writer, may_insert)? {
                 Ok(()) => return Ok(()),

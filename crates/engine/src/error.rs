@@ -9,7 +9,9 @@ use errors::{Error, ErrorCode};
 pub(crate) fn io_error(error: io::Error) -> EngineError {
     let text = error.to_string();
     EngineError::Other(match error.kind() {
-        io::ErrorKind::StorageFull => Error::with(ErrorCode::RECORD_FILE_FULL, &[&"(space)"]),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Error::with(ErrorCode::RECORD_FILE_FULL, &[&"(space)"])
+        }
         _ => Error::with(ErrorCode::ERROR_ON_READ, &[&"space", &0, &text]),
     })
 }
@@ -33,6 +35,11 @@ impl From<Failure> for EngineError {
     fn from(failure: Failure) -> EngineError {
         failure.0
     }
+}
+
+/// Whether there was no space.
+pub(crate) fn is_full(error: &EngineError) -> bool {
+    matches!(error, EngineError::Other(error) if error.code() == ErrorCode::RECORD_FILE_FULL)
 }
 
 /// Adds the table's name to an error of its files.

@@ -44,6 +44,7 @@ mod shared;
 mod side_log;
 mod snapshot_reader;
 mod sorter;
+mod space;
 mod stats;
 mod table;
 mod transaction;

@@ -7,7 +7,7 @@ use engine_api::EngineResult;
 use sys::blocking::blocking;
 use sys::disk::Disk;
 use sys::sync::{Condvar, Mutex};
-use txn::{TxnSystem, take_checkpoint};
+use txn::{TxnState, TxnSystem, take_checkpoint};
 use wal::{Checkpoint, CheckpointFile, LogDamage};
 
 use crate::archive::Archiver;
@@ -20,6 +20,7 @@ use crate::losers::Losers;
 use crate::prepared::Prepared;
 use crate::side_log::SideLog;
 use crate::sorter::{FILE_PREFIX, Sorter};
+use crate::space::Shortage;
 
 /// The state that transactions share.
 pub(crate) struct Shared {
@@ -41,6 +42,9 @@ pub(crate) struct Shared {
     pub prepared: Prepared,
     pub log_damage: Option<LogDamage>,
     pub settings: Settings,
+    pub shortage: Shortage,
+    /// Transactions whose rollback failed: it is tried again.
+    pub abandoned: Mutex<Vec<Arc<TxnState>>>,
     /// Microseconds that a change waits because the log outgrew the recovery target.
     pub brake_micros: AtomicU64,
 }

@@ -268,6 +268,16 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         stat("locks", "waits_total", locks.waits),
         stat("locks", "deadlocks_total", locks.deadlocks),
     ];
+    let (reserve, there) = shared.reserve_bytes();
+    stats.extend([
+        stat("space", "reserve_bytes", reserve),
+        stat("space", "reserve_there_bytes", there),
+        stat("space", "is_short", u64::from(shared.lacks_reserve())),
+    ]);
+    stats.extend(system.pool.damaged_pages().into_iter().map(|page| {
+        let (group, name) = ("damage", format!("page_{}", page.number));
+        EngineStat { group, name, value: page.reason }
+    }));
     let (pages, around) = system.pool.memory_bytes();
     let memory = [
         ("pages", pages as u64),

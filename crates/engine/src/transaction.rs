@@ -23,7 +23,7 @@ use crate::deferred_entries::DeferredEntries;
 use crate::dictionary::RecentTables;
 use crate::entry_reader::EntryReader;
 use crate::error::io_error;
-use crate::error::name_table;
+use crate::error::{is_full, name_table};
 use crate::obstacle::Locked;
 use crate::read::{View, visible};
 use crate::row::{Header, append_record};
@@ -259,7 +259,7 @@ impl Txn {
     }
 
     /// Like `undo_mark`, at the beginning of a change.
-    pub(crate) fn start_change(&mut self) -> u64 {
+    pub(crate) fn start_change(&mut self) -> EngineResult<u64> {
         /// Changes between two waits of a transaction that makes many: commits of small ones wait for themselves.
         const BRAKE_EVERY: u64 = 256;
         self.changes += 1;
@@ -267,7 +267,11 @@ impl Txn {
             self.shared.brake();
             self.relieve_locks();
         }
-        self.core.as_ref().map_or(0, |core| self.shared.system.start_change(core).0)
+        if self.shared.is_short() {
+            self.shared.wait_for_reserve(&self.cancel)?;
+        }
+        let Some(core) = &self.core else { return Ok(0) };
+        self.shared.system.start_change(core).map(|mark| mark.0).map_err(io_error)
     }
 
     pub(crate) fn undo_to(&mut self, mark: u64, keep_locks: bool) -> EngineResult<()> {
@@ -289,8 +293,11 @@ impl Txn {
         if let Some(core) = self.core.take() {
             match &undone {
                 Ok(()) => self.shared.system.finish_rollback(&core),
-                // Left active: the rows stay locked, and restart rolls it back.
-                Err(_) => self.owner = None,
+                // The rows stay locked until the background has undone them.
+                Err(_) => {
+                    self.owner = None;
+                    self.shared.abandoned.lock().push(core);
+                }
             }
         }
         self.end();
@@ -505,6 +512,7 @@ impl Txn {
     #[cold]
     fn name_table(&mut self, id: TableId, error: EngineError) -> EngineError {
         match self.table(id) {
+            Ok(table) if is_full(&error) => self.shared.table_is_full(&table.def.name),
             Ok(table) => name_table(&table.def, error),
             Err(_) => error,
         }

@@ -122,6 +122,7 @@ impl Shared {
             count += 1;
             if count.is_multiple_of(BRAKE_EVERY) {
                 self.brake();
+                self.spare_log();
             }
             if !goes_on() {
                 return Ok(());

@@ -19,7 +19,8 @@ use crate::error::io_error;
 use crate::keys::IndexKeys;
 use crate::obstacle::{Locked, Obstacle};
 use crate::row::{self, BlobRef, Gone, HEADER_BYTES, Header, Place, UndoEntry, append_record};
-use crate::table::Table;
+use crate::space::{GROUP_PAGES, ROW_PAGES};
+use crate::table::{Index, Table};
 use crate::transaction::Txn;
 
 /// The outcome of one attempt at a write.
@@ -168,7 +169,7 @@ impl Txn {
         if self.keep_row(table, record)? {
             return Ok(());
         }
-        let mark = self.start_change();
+        let mark = self.start_change()?;
         let locator = self.locator_of(table, record)?;
         let inserted = self.insert_at(table, &locator, record, mode);
         self.inserted = locator;
@@ -272,6 +273,7 @@ impl Txn {
         let shared = self.shared.clone();
         let (mut rest, mut first) = (bytes, PageNo::META);
         while !rest.is_empty() {
+            shared.room_for(GROUP_PAGES)?;
             let (left, pages, mtr) =
                 write_blob_part(&shared.system.pool, rest, first).map_err(io_error)?;
             let numbers: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
@@ -302,6 +304,7 @@ impl Txn {
     }
 
     fn make_room(&self, table: &Table, locator: &[u8]) -> EngineResult<()> {
+        self.shared.room_for(ROW_PAGES)?;
         make_room(&self.shared.system.pool, table.clustered, locator).map_err(io_error)
     }
 
@@ -362,7 +365,7 @@ impl Txn {
         locator: &[u8],
         record: &[u8],
     ) -> EngineResult<()> {
-        let mark = self.start_change();
+        let mark = self.start_change()?;
         if !self.keeps_key(table, locator, record)? {
             let target = self.value.clone();
             let moved = self.change_row(table, locator, None, Replaces::Newest);
@@ -374,7 +377,7 @@ impl Txn {
     }
 
     pub(crate) fn delete_row(&mut self, table: &Table, locator: &[u8]) -> EngineResult<()> {
-        let mark = self.start_change();
+        let mark = self.start_change()?;
         let changed = self.change_row(table, locator, None, Replaces::Newest);
         changed.map(drop).or_else(|error| self.fail_after(mark, error))
     }
@@ -426,7 +429,7 @@ impl Txn {
                 return Ok(false);
             }
         }
-        let mark = self.start_change();
+        let mark = self.start_change()?;
         let changed = self.change_row(table, key, record, Replaces::Read(place, header));
         changed.or_else(|error| self.fail_after(mark, error).map(|()| false))
     }

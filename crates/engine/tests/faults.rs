@@ -151,7 +151,6 @@ fn a_checkpoint_that_fails_leaves_the_one_before() {
         (Call::Write, "checkpoint"),
         (Call::Sync, "checkpoint"),
         (Call::Open, "straddle-"),
-        (Call::SetSize, "straddle-"),
         (Call::Write, "straddle-"),
         (Call::Sync, "straddle-"),
         (Call::SyncDir, ""),

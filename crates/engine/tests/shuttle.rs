@@ -42,6 +42,7 @@ fn open() -> Arc<DurableEngine> {
             flights: 2,
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
+            reserve_segments: 0,
         },
         // Entries are deferred whenever that is allowed, and undone together (E20, E21).
         direct_changes: 0,

@@ -19,6 +19,7 @@ fn fresh(page_bytes: usize) -> Arc<dyn Engine> {
             flights: 2,
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
+            reserve_segments: 0,
         },
         ..EngineConfig::default()
     };

@@ -40,6 +40,7 @@ fn config() -> EngineConfig {
             flights: 2,
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
+            reserve_segments: 0,
         },
         undo_memory_bytes: 300,
         background: true,

@@ -12,6 +12,7 @@ use session::{PluginChoice, PluginHost, RootAccount, Server, ServerConfig, Wante
 use sys::clock::RealClock;
 use sys::disk::SyncPolicy;
 use sys::files::{self, Existing};
+use sys::process::Gravity;
 use sys::sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
 use types::Value;
@@ -47,7 +48,17 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
+/// Whether the options can be used: before anything is made that a start with other options would find.
+fn check_options(options: &Options) -> Result<(), String> {
+    let known = plugins::known(&Engines::in_memory(), &Arc::default(), &ErrorLog::unstarted());
+    Server::check_options(&Registry::knowing(&known), &options.variables)
+}
+
 fn run_server(options: &Options) -> ExitCode {
+    if let Err(message) = check_options(options) {
+        sys::process::print_error(&format!("squalld: {message}\n"));
+        return ExitCode::from(2);
+    }
     let directory = match DataDirectory::open(&options.datadir) {
         Ok(directory) => directory,
         Err(error) => {
@@ -63,6 +74,12 @@ fn run_server(options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // Parts of the server that know no log say through this what an administrator has to know.
+    sys::process::tell_to(Box::new(|gravity, text| match gravity {
+        Gravity::Note => info!("{text}"),
+        Gravity::Warning => warn!("{text}"),
+        Gravity::Error => error!("{text}"),
+    }));
     let outcome = match &options.restore {
         Some(restore) => crate::restore::run(options, restore, &directory),
         None => serve(options, &directory, &Stop::new(log)),

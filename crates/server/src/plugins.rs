@@ -37,6 +37,7 @@ pub(crate) fn known(
         Box::new(audit::Audit),
         Box::new(syslog::Syslog),
         Box::new(BinaryLogPlugin::new(engines.default.clone(), io_times.clone())),
+        Box::new(file_systems::FileSystems),
         Box::new(change_log::ChangeLogPlugin),
         Box::new(user_locks::UserLocks),
         Box::new(sys_schema::SysSchema),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ::accounts::{DEFAULT_METHOD, Logins, RootLogin, hash_password};
 use catalog::{Account, AccountName, Catalog, CatalogSnapshot, Edit, MetadataLocks};
 use engine_api::{CancelToken, Engine};
-use errors::{Result, err};
+use errors::{ErrorCode, Result, err};
 use plugin_api::{Registry, SessionFactory};
 use programs::{EventScheduler, schedule_events};
 use sys::clock::Clock;
@@ -114,6 +114,22 @@ pub(crate) const ENGINE_OPTIONS: &[&str] = &[
 ];
 
 impl Server {
+    /// Checks options of a start that has not made anything yet. The error is a sentence for who wrote them.
+    ///
+    /// # Errors
+    /// No variable has the name, or it cannot have the value.
+    pub fn check_options(registry: &Registry, options: &[(String, String)]) -> Result<(), String> {
+        let globals = globals_with(registry);
+        let given = Provenance::of(Origin::CommandLine);
+        options.iter().try_for_each(|(name, value)| {
+            let option = name.replace('_', "-");
+            globals.set_option(name, value, &given).map_err(|error| match error.code() {
+                ErrorCode::UNKNOWN_SYSTEM_VARIABLE => format!("unknown option '--{option}'"),
+                _ => format!("option '--{option}={value}': {}", error.message()),
+            })
+        })
+    }
+
     /// Opens the dictionary, creates the objects of a first start, applies options and persisted variables.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::{Disk, File, OpenMode};
+use crate::disk::{Disk, DiskSpace, File, OpenMode};
 
 /// Kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum Call {
     Sync,
     /// `File::set_size`.
     SetSize,
+    /// `File::reserve`.
+    Reserve,
     /// `Disk::remove`.
     Remove,
     /// `Disk::rename`, of the old name.
@@ -115,6 +117,10 @@ impl File for FaultFile {
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         judge(&self.rule, Call::SetSize, &self.name, || self.inner.set_size(size_bytes))
     }
+
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        judge(&self.rule, Call::Reserve, &self.name, || self.inner.reserve(offset, length))
+    }
 }
 
 impl Disk for FaultDisk {
@@ -141,5 +147,9 @@ impl Disk for FaultDisk {
 
     fn sync_dir(&self) -> io::Result<()> {
         judge(&self.rule, Call::SyncDir, "", || self.inner.sync_dir())
+    }
+
+    fn space(&self) -> Option<DiskSpace> {
+        self.inner.space()
     }
 }

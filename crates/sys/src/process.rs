@@ -91,9 +91,37 @@ pub fn print_error(text: &str) {
     let _written = io::stderr().write_all(text.as_bytes());
 }
 
-/// Writes a line of the server's own to its standard error.
+/// How bad it is what a part of the server says that has no log of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gravity {
+    /// For the administrator to know.
+    Note,
+    /// Something needs attention.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+type Teller = Box<dyn Fn(Gravity, &str) + Send + Sync>;
+
+static TELLER: OnceLock<Teller> = OnceLock::new();
+
+/// From now on `teller` gets what [`tell`] and [`abort`] have to say. The first call of the process counts.
+pub fn tell_to(teller: Teller) {
+    let _ = TELLER.set(teller);
+}
+
+/// Says something in the server's error log; to the standard error while there is none.
+pub fn tell(gravity: Gravity, text: &str) {
+    match TELLER.get() {
+        Some(teller) if simulation::current().is_none() => teller(gravity, text),
+        _ => print_error(&format!("squall: {text}\n")),
+    }
+}
+
+/// A warning in the error log.
 pub fn warn(text: &str) {
-    print_error(&format!("squall: {text}\n"));
+    tell(Gravity::Warning, text);
 }
 
 /// Writes down why and in which state the process ends.
@@ -111,7 +139,11 @@ pub fn before_abort(report: Report) {
 
 /// Ends the process at once, without undoing or finishing anything: for a state that only a restart can repair.
 pub fn abort(reason: &str) -> ! {
-    warn(&format!("{reason}; aborting"));
+    let text = format!("{reason}; aborting");
+    tell(Gravity::Error, &text);
+    if TELLER.get().is_some() {
+        print_error(&format!("squall: {text}\n"));
+    }
     if let Some(here) = simulation::current() {
         here.abort(reason);
     }

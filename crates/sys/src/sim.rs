@@ -4,11 +4,11 @@
 //! in order until `sync_dir`; a crash keeps a prefix of them, as a journalled filesystem does. After `crash_after` operations
 //! every call fails, as for a dead process; `after_crash` then returns the disk that the next process finds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::disk::{Disk, File, OpenMode};
+use crate::disk::{BLOCK_BYTES, Disk, DiskSpace, File, OpenMode};
 use crate::random::SplitMix;
 
 /// The unit in which the device writes whole or not at all.
@@ -26,6 +26,8 @@ struct Inode {
     current: Vec<u8>,
     durable: Vec<u8>,
     pending: Vec<Pending>,
+    /// Blocks that it has. Those of a removed file are free at once.
+    blocks: BTreeSet<u64>,
 }
 
 #[derive(Clone)]
@@ -46,6 +48,9 @@ struct State {
     crash_at: Option<u64>,
     fail_sync_at: Option<u64>,
     crashed: bool,
+    /// Blocks of the disk, when they are limited, and how many are in use; others have taken some of them.
+    blocks_max: Option<u64>,
+    blocks_used: u64,
 }
 
 /// The simulated disk. Cloning shares it.
@@ -91,6 +96,21 @@ impl SimDisk {
     /// Whether the crash has happened.
     pub fn has_crashed(&self) -> bool {
         self.state().crashed
+    }
+
+    /// Limits the bytes of all files; what needs more fails with `StorageFull`. A disk after a crash is limited again by its user.
+    pub fn limit(&self, bytes: Option<u64>) {
+        let mut state = self.state();
+        let blocks = |inode: &Inode| inode.blocks.len() as u64;
+        state.blocks_used = state.names.values().map(|inode| blocks(&state.inodes[*inode])).sum();
+        state.blocks_max = bytes.map(|bytes| bytes / BLOCK_BYTES as u64);
+    }
+
+    /// Bytes of the blocks of all files.
+    pub fn used_bytes(&self) -> u64 {
+        let state = self.state();
+        let blocks = state.names.values().map(|inode| state.inodes[*inode].blocks.len() as u64);
+        blocks.sum::<u64>() * BLOCK_BYTES as u64
     }
 
     /// Fails every call from now on.
@@ -170,7 +190,8 @@ fn survive(inode: &Inode, random: &mut SplitMix) -> Inode {
             }
         }
     }
-    Inode { current: image.clone(), durable: image, pending: Vec::new() }
+    let blocks = inode.blocks.clone();
+    Inode { current: image.clone(), durable: image, pending: Vec::new(), blocks }
 }
 
 fn put(image: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
@@ -190,6 +211,26 @@ impl State {
         self.operations += 1;
         Ok(())
     }
+
+    /// Gives a file the blocks of a range that it lacks, all or none.
+    fn allocate(&mut self, inode: usize, offset: u64, length: u64) -> io::Result<()> {
+        let block = BLOCK_BYTES as u64;
+        let range = offset / block..(offset + length).div_ceil(block);
+        let held = self.inodes[inode].blocks.range(range.clone()).count() as u64;
+        let wanted = range.end - range.start.min(range.end) - held;
+        if self.blocks_max.is_some_and(|max| wanted > 0 && self.blocks_used + wanted > max) {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "the simulated disk is full"));
+        }
+        self.blocks_used += wanted;
+        self.inodes[inode].blocks.extend(range);
+        Ok(())
+    }
+
+    fn release(&mut self, inode: usize, from: u64) {
+        let blocks = &mut self.inodes[inode].blocks;
+        let released = blocks.split_off(&from.div_ceil(BLOCK_BYTES as u64));
+        self.blocks_used = self.blocks_used.saturating_sub(released.len() as u64);
+    }
 }
 
 impl File for SimFile {
@@ -207,6 +248,7 @@ impl File for SimFile {
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.allocate(self.inode, offset, buf.len() as u64)?;
         let result = state.mutate();
         let was_alive = result.is_ok() || state.crash_at == Some(state.operations);
         if was_alive {
@@ -253,10 +295,19 @@ impl File for SimFile {
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         state.mutate()?;
+        state.release(self.inode, size_bytes);
         let inode = &mut state.inodes[self.inode];
         inode.current.resize(size_bytes as usize, 0);
         inode.pending.push(Pending::Size(size_bytes));
         Ok(())
+    }
+
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        if state.crashed {
+            return Err(gone());
+        }
+        state.allocate(self.inode, offset, length)
     }
 }
 
@@ -284,7 +335,8 @@ impl Disk for SimDisk {
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
         state.mutate()?;
-        state.names.remove(name).ok_or(io::ErrorKind::NotFound)?;
+        let inode = state.names.remove(name).ok_or(io::ErrorKind::NotFound)?;
+        state.release(inode, 0);
         state.dir_pending.push(DirOp::Remove(name.to_string()));
         Ok(())
     }
@@ -293,7 +345,9 @@ impl Disk for SimDisk {
         let mut state = self.state();
         state.mutate()?;
         let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        state.names.insert(to.to_string(), inode);
+        if let Some(replaced) = state.names.insert(to.to_string(), inode) {
+            state.release(replaced, 0);
+        }
         state.dir_pending.push(DirOp::Rename(from.to_string(), to.to_string()));
         Ok(())
     }
@@ -317,6 +371,16 @@ impl Disk for SimDisk {
         apply_dir(&mut names, &ops);
         state.durable_names = names;
         Ok(())
+    }
+
+    fn space(&self) -> Option<DiskSpace> {
+        let state = self.state();
+        let max = state.blocks_max?;
+        Some(DiskSpace {
+            path: "simulated".to_owned(),
+            total_bytes: max * BLOCK_BYTES as u64,
+            free_bytes: max.saturating_sub(state.blocks_used) * BLOCK_BYTES as u64,
+        })
     }
 }
 

@@ -20,6 +20,11 @@ pub(crate) fn unsettled_file_name(number: u64) -> String {
     format!("straddle-{number}")
 }
 
+/// Name of the file that becomes the next checkpoint's: its blocks are there already, so that a checkpoint needs no space (X19).
+const RESERVE_NAME: &str = "checkpoint-reserve";
+/// Bytes of it at least; more when the last file of unsettled transactions was longer than half of it.
+pub(crate) const RESERVE_BYTES_MIN: u64 = 4 << 20;
+
 /// Kind of an entry without an id in the file of unsettled transactions: the subjects of the undo of active ones (X16).
 const SUBJECTS: u64 = 0;
 /// The same for the names of prepared transactions (X17).
@@ -64,6 +69,8 @@ pub fn take_checkpoint(
     if *pins == 0 {
         remove_unsettled_except(disk, number)?;
     }
+    // Who lacks the reserve is told (`is_reserve_whole`); the checkpoint is taken.
+    let _ = system.make_reserve();
     for name in &unused {
         disk.remove(name)?;
     }
@@ -80,10 +87,13 @@ fn store(
     let (image, undo_files) = unsettled_image(system);
     // Before `sync_dir`, which makes their names durable too.
     undo_files.iter().try_for_each(|undo_file| undo_file.sync())?;
-    let unsettled = disk.open(&unsettled_file_name(number), OpenMode::OrCreate)?;
-    unsettled.set_size(0)?;
+    let unsettled = open_unsettled(disk, number)?;
+    let mut image = image;
+    pad(&mut image, unsettled.size_bytes()?);
+    seal(&mut image);
     unsettled.write_at(&image, 0)?;
     unsettled.sync()?;
+    system.unsettled_bytes.store(image.len() as u64, Ordering::Relaxed);
     disk.sync_dir()?;
     let next_ticket = system.log.next_ticket();
     system.log.flush_to(next_ticket - 1)?; // X7
@@ -136,14 +146,85 @@ pub fn files_beside(disk: &dyn Disk, checkpoint: u64) -> io::Result<Vec<String>>
     Ok(names)
 }
 
+/// The file of a checkpoint's unsettled transactions: the reserve, if it is there.
+fn open_unsettled(disk: &dyn Disk, number: u64) -> io::Result<Arc<dyn File>> {
+    let name = unsettled_file_name(number);
+    match disk.rename(RESERVE_NAME, &name) {
+        Ok(()) => disk.open(&name, OpenMode::Existing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let file = disk.open(&name, OpenMode::OrCreate)?;
+            file.set_size(0)?;
+            Ok(file)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes an image at least as long as the file that it replaces: cutting the file would give its blocks to others. The rest is a name of no
+/// transaction.
+fn pad(image: &mut Vec<u8>, length: u64) {
+    /// Words of an entry and of a name, and the lengths of two blobs.
+    const HEAD_BYTES: usize = 8 * 8 + 2 * 4;
+    let length = length as usize;
+    if image.len() < length {
+        put_padding(image, length.saturating_sub(image.len() + HEAD_BYTES));
+    }
+    assert!(image.len() >= length, "the whole file is written (X19)");
+}
+
+fn put_padding(image: &mut Vec<u8>, bytes: usize) {
+    [0, NAMES, 0, 0, 0, 0, 0].into_iter().for_each(|word| put_u64(image, word));
+    let mut name = Vec::new();
+    put_u64(&mut name, 0);
+    put_blob(&mut name, &vec![0; bytes]);
+    put_blob(image, &name);
+}
+
+/// The first of the others becomes the reserve, if there is none.
 pub(crate) fn remove_unsettled_except(disk: &dyn Disk, number: u64) -> io::Result<()> {
     let kept = unsettled_file_name(number);
-    for name in disk.list()? {
+    let names = disk.list()?;
+    let mut has_reserve = names.iter().any(|name| name == RESERVE_NAME);
+    for name in names {
         if name.starts_with("straddle-") && name != kept {
-            disk.remove(&name)?;
+            if std::mem::replace(&mut has_reserve, true) {
+                disk.remove(&name)?;
+            } else {
+                disk.rename(&name, RESERVE_NAME)?;
+            }
         }
     }
     Ok(())
+}
+
+impl TxnSystem {
+    /// Makes the file that the next checkpoint takes.
+    ///
+    /// # Errors
+    /// `StorageFull`, `QuotaExceeded`; I/O.
+    pub fn make_reserve(&self) -> io::Result<()> {
+        let last = self.unsettled_bytes.load(Ordering::Relaxed);
+        let wanted = (last * 2).max(self.checkpoint_reserve_min);
+        if self.checkpoint_reserve_min == 0 {
+            return Ok(());
+        }
+        let disk = &self.undo_space.disk;
+        let mut file = disk.open(RESERVE_NAME, OpenMode::OrCreate)?;
+        if file.size_bytes()? > wanted.saturating_mul(4) {
+            // An image of as many bytes is written each time.
+            disk.remove(RESERVE_NAME)?;
+            file = disk.open(RESERVE_NAME, OpenMode::OrCreate)?;
+        }
+        let made = file.reserve(0, wanted);
+        self.has_checkpoint_reserve.store(made.is_ok(), Ordering::Relaxed);
+        made
+    }
+
+    /// Whether the next checkpoint needs no space, as far as is known.
+    #[inline]
+    pub fn has_checkpoint_reserve(&self) -> bool {
+        self.has_checkpoint_reserve.load(Ordering::Relaxed)
+    }
 }
 
 /// Builds the bytes of the file: checksum:32, then for each transaction id, commit, purged, last, bytes of its undo in a file, number of that file when others share
@@ -204,9 +285,13 @@ fn unsettled_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
             put_blob(&mut out, &bytes);
         }
     }
-    let crc = stdx::hash_bytes(1, &out[4..]) as u32;
-    out[..4].copy_from_slice(&crc.to_le_bytes());
     (out, files)
+}
+
+/// Fills in the checksum.
+fn seal(image: &mut [u8]) {
+    let crc = stdx::hash_bytes(1, &image[4..]) as u32;
+    image[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
 pub(crate) fn read_unsettled(space: &UndoSpace, number: u64) -> io::Result<Vec<UnsettledTxn>> {

@@ -53,7 +53,13 @@ fn system() -> Arc<TxnSystem> {
     let disk = SimDisk::new();
     let file = disk.open("data", OpenMode::OrCreate).unwrap();
     let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
-    let config = PoolConfig { page_bytes: 256, frames: 32, pages_max: 64, doublewrite: true };
+    let config = PoolConfig {
+        page_bytes: 256,
+        frames: 32,
+        pages_max: 64,
+        doublewrite: true,
+        reserve_pages: 0,
+    };
     let pool = Arc::new(Pool::new(config, file, doublewrite).unwrap());
     let config = LogConfig {
         segment_bytes: 4096,
@@ -62,6 +68,7 @@ fn system() -> Arc<TxnSystem> {
         flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
+        reserve_segments: 0,
     };
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let log = Arc::new(Log::start(disk.clone(), config, START, 1).unwrap());

@@ -258,12 +258,13 @@ fn create(
 ) -> io::Result<Recovered> {
     let disk = space.disk.clone();
     // Files left behind by a failed first start are useless.
-    wal::remove_segments_except(&*disk, &[])?;
+    wal::remove_segments_except(&*disk, &log_config, &[])?;
     let start = LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
     let log = Arc::new(Log::start(disk.clone(), log_config, start, 1)?);
     let kept_log = keep_log_from.map(|segment| log.pin(segment));
     pool.connect(log.clone());
     setup(&pool)?;
+    pool.reserve_at_start()?;
     log.flush_to(log.next_ticket() - 1)?;
     let system = Arc::new(TxnSystem::new(pool, log, space));
     // Two: from here on one of the blocks is always whole, and a file without a whole block is damaged.
@@ -294,7 +295,9 @@ fn restart(
         let older = wal::positions_before(&*disk, from, checkpoint.position.segment)?;
         end.segments.splice(0..0, older);
     }
-    wal::remove_segments_except(&*disk, &end.segments)?;
+    // One that a crash left behind is the reserve of the first checkpoint of this run.
+    remove_unsettled_except(&*disk, checkpoint.number)?;
+    wal::remove_segments_except(&*disk, &log_config, &end.segments)?;
     let log = Arc::new(Log::resume(disk.clone(), log_config, &end, next_ticket)?);
     let kept_log = keep_log_from.map(|segment| log.pin(segment));
     if end.damage.is_some() {
@@ -303,6 +306,12 @@ fn restart(
         log.flush_to(first)?;
     }
     pool.connect(log.clone());
+    let (pages, free) = btree::pages_in_use(&pool)?;
+    pool.note_pages(pages, free);
+    if let Err(error) = pool.reserve_at_start() {
+        let text = format!("data pages have no reserve: {error}");
+        sys::process::warn(&text);
+    }
     let system = Arc::new(TxnSystem::new(pool, log, space));
     system.set_redo_rate(report.redo_rate);
     let (mut losers, mut prepared, mut kept_files) = (Vec::new(), Vec::new(), Vec::new());
@@ -401,7 +410,8 @@ impl Found {
                 }
                 if let Some(core) = self.cores.get_mut(&id) {
                     core.undo.restore(pointer, previous, reader.rest(), &self.space);
-                    core.undo.spill_if_large(&self.space);
+                    // What a full file system does not take stays in memory.
+                    let _ = core.undo.spill_if_large(&self.space);
                 }
             }
             KIND_UNDONE => {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use sys::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use btree::Mtr;
 use bufpool::Pool;
@@ -12,6 +12,7 @@ use sys::model::{breaks, sized};
 use sys::sync::{Mutex, MutexGuard};
 use wal::Log;
 
+use crate::checkpoint::RESERVE_BYTES_MIN;
 use crate::filed::{Filed, Filer, shared_name};
 use crate::purge_queue::{Ended, PurgeLane, PurgeQueue};
 use crate::snapshot::{Snapshot, SnapshotSlots, Visibility};
@@ -108,12 +109,19 @@ pub struct TxnSystem {
     pub(crate) checkpointing: Mutex<u64>,
     /// Bytes of log that a recovery replays in a second, as measured; 0 unknown.
     redo_rate: AtomicU64,
+    /// Bytes of the last checkpoint's file of unsettled transactions.
+    pub(crate) unsettled_bytes: AtomicU64,
+    /// Bytes that the next one's file has at least; 0 for none.
+    pub(crate) checkpoint_reserve_min: u64,
+    pub(crate) has_checkpoint_reserve: AtomicBool,
 }
 
 impl TxnSystem {
     /// No transactions.
     pub(crate) fn new(pool: Arc<Pool>, log: Arc<Log>, undo_space: UndoSpace) -> TxnSystem {
         let locks = LockTable::new();
+        // Tests of logs without a reserve have none here either.
+        let reserves = log.reserve_state().1 > 0;
         TxnSystem {
             low: AtomicU64::new(log.next_ticket()),
             pool,
@@ -130,6 +138,9 @@ impl TxnSystem {
             unused_files: Mutex::new(Vec::new()),
             checkpointing: Mutex::new(0),
             redo_rate: AtomicU64::new(0),
+            unsettled_bytes: AtomicU64::new(0),
+            checkpoint_reserve_min: if reserves { RESERVE_BYTES_MIN } else { 0 },
+            has_checkpoint_reserve: AtomicBool::new(!reserves),
         }
     }
 
@@ -205,7 +216,10 @@ impl TxnSystem {
     }
 
     /// The newest undo entry of a transaction before a change begins: entries beyond the limit go to a file now, while no latch is held.
-    pub fn start_change(&self, core: &TxnState) -> UndoPointer {
+    ///
+    /// # Errors
+    /// They cannot, and there is no room for more in memory.
+    pub fn start_change(&self, core: &TxnState) -> io::Result<UndoPointer> {
         core.start_change(&self.undo_space)
     }
 

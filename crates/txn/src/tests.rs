@@ -19,8 +19,15 @@ fn open(disk: &SimDisk) -> Recovered {
         flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
+        reserve_segments: 0,
     };
-    let pool = PoolConfig { page_bytes: 1024, frames: 64, pages_max: 10_000, doublewrite: true };
+    let pool = PoolConfig {
+        page_bytes: 1024,
+        frames: 64,
+        pages_max: 10_000,
+        doublewrite: true,
+        reserve_pages: 0,
+    };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let progress = &mut Progress::new(|_| {});
     let redo = RedoCrew { workers: 3, crew: Crew::InTurn };

@@ -1,5 +1,6 @@
 //! The state of one writing transaction that others read: its id, its commit time, its undo.
 
+use std::io;
 use std::sync::Arc;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -103,10 +104,10 @@ impl TxnState {
     }
 
     /// The newest entry not undone, before a change begins: entries beyond the limit go to a file now, while no latch is held.
-    pub(crate) fn start_change(&self, space: &UndoSpace) -> UndoPointer {
+    pub(crate) fn start_change(&self, space: &UndoSpace) -> io::Result<UndoPointer> {
         let mut undo = self.undo.lock();
-        undo.spill_if_large(space);
-        UndoPointer(undo.last)
+        undo.spill_if_large(space).or_else(|error| undo.check_memory(space, error))?;
+        Ok(UndoPointer(undo.last))
     }
 
     /// The subjects of its undo entries (X16), undone ones included; `None` if an earlier version wrote the entries, so that only they can say.

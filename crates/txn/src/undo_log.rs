@@ -3,6 +3,7 @@
 //! Offsets never change meaning. The file's content never changes, so a checkpoint syncs the file and names its length instead of
 //! copying it. The meaning of an entry is the caller's.
 
+use std::io;
 use std::sync::Arc;
 
 use stdx::bytes::Reader;
@@ -185,10 +186,22 @@ impl UndoLog {
     }
 
     /// Moves the entries in memory to the file when they exceed the limit. On failure they stay in memory.
-    pub fn spill_if_large(&mut self, space: &UndoSpace) {
-        if self.bytes.len() > space.memory_bytes && self.copy_to_file(space) {
+    pub fn spill_if_large(&mut self, space: &UndoSpace) -> io::Result<()> {
+        if self.bytes.len() > space.memory_bytes {
+            self.copy_to_file(space)?;
             // Keep the memory for the next entries.
             self.bytes.clear();
+        }
+        Ok(())
+    }
+
+    /// After a failure to move them: whether the entries may stay in memory.
+    pub fn check_memory(&self, space: &UndoSpace, failure: io::Error) -> io::Result<()> {
+        /// So many times the usual memory: a checkpoint stores it, and its reserve is larger.
+        const MEMORY_SHARES: usize = 2;
+        match self.bytes.len() > space.memory_bytes.saturating_mul(MEMORY_SHARES) {
+            true => Err(failure),
+            false => Ok(()),
         }
     }
 
@@ -207,26 +220,26 @@ impl UndoLog {
 
     /// Moves the entries in memory to the transaction's own file. On failure they stay in memory.
     pub fn spill(&mut self, space: &UndoSpace) {
-        if self.copy_to_file(space) {
+        if self.copy_to_file(space).is_ok() {
             self.bytes = Vec::new();
         }
     }
 
-    /// True: the entries in memory are in the file now, and the caller must drop them.
-    fn copy_to_file(&mut self, space: &UndoSpace) -> bool {
+    /// Without an error the entries in memory are in the file now, and the caller must drop them.
+    fn copy_to_file(&mut self, space: &UndoSpace) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file.clone(),
-            None => match space.disk.open(&file_name(self.id), OpenMode::OrCreate) {
-                Ok(file) => self.file.insert(file).clone(),
-                Err(_) => return false,
-            },
+            None => {
+                let file = space.disk.open(&file_name(self.id), OpenMode::OrCreate)?;
+                self.file.insert(file).clone()
+            }
         };
         let base = self.base;
-        let is_written = file.write_at(self.sealed(), base).is_ok();
-        if is_written {
-            self.base += self.bytes.len() as u64;
-        }
-        is_written
+        // All or nothing: a part of it would only take space from others.
+        file.reserve(base, self.bytes.len() as u64)?;
+        file.write_at(self.sealed(), base)?;
+        self.base += self.bytes.len() as u64;
+        Ok(())
     }
 
     /// `length` bytes from `start`, wherever they are.

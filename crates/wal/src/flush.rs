@@ -276,7 +276,8 @@ impl Log {
             flight
         };
         let number = flight.number();
-        let written = flight.write().or_else(|error| self.fail(error));
+        let waits = self.config.failure == FailurePolicy::Abort;
+        let written = flight.write(waits).or_else(|error| self.fail(error));
         self.writer.lock().keep(flight);
         written.map(|()| number)
     }
@@ -284,7 +285,9 @@ impl Log {
     fn fail<T>(&self, error: io::Error) -> io::Result<T> {
         if self.config.failure == FailurePolicy::Abort {
             // W6: the state of the file is unknown; only recovery can find its content.
-            sys::process::abort(&format!("the log cannot be written: {error}"));
+            sys::process::abort(&format!(
+                "the log cannot be written: {error}. What was acknowledged is safe. Check the device, then start the server again: it recovers"
+            ));
         }
         Err(error)
     }

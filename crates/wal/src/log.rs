@@ -6,13 +6,13 @@ use std::sync::Arc;
 use sys::disk::Disk;
 use sys::histogram::{Histogram, Summary};
 use sys::sync::Mutex;
-use sys::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::batch::put_record;
 use crate::flush::FlushState;
 use crate::follow::LogPlace;
 use crate::replay::ReplayEnd;
-use crate::writer::{SegmentFiles, Writer};
+use crate::writer::{SPARE_MAX, SegmentFiles, Writer};
 
 /// When a commit counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +47,20 @@ pub struct LogConfig {
     pub durability: Durability,
     /// Reaction to a failed write.
     pub failure: FailurePolicy,
+    /// Segments whose blocks are there before they are needed.
+    pub reserve_segments: usize,
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
+        /// Lanes for whose records a segment of the reserve is enough.
+        const LANES_EACH: usize = 16;
+        let lanes = sys::threads::processors().next_power_of_two().min(64);
         LogConfig {
             segment_bytes: 16 << 20,
             block_bytes: 4096,
-            lanes: sys::threads::processors().next_power_of_two().min(64),
+            lanes,
+            reserve_segments: 3 + lanes / LANES_EACH,
             flights: sys::threads::processors().clamp(2, 4),
             durability: Durability::Synced,
             failure: FailurePolicy::Abort,
@@ -96,6 +102,9 @@ pub struct LogStats {
 
 /// A lane larger than this asks its appender to flush.
 const LANE_BYTES_MAX: usize = 4 << 20;
+/// All lanes together hold at most this share of the reserve, but each may hold so much.
+const RESERVE_SHARE: u64 = 2;
+const LANE_BYTES_MIN: u64 = 64 << 10;
 /// Kinds of records that are counted.
 pub(crate) const KINDS: usize = 16;
 
@@ -129,6 +138,10 @@ pub struct Log {
     pub(crate) files: SegmentFiles,
     /// Microseconds that a thread which flushes for a commit waits for others first.
     pub(crate) delay_micros: AtomicU64,
+    /// Space is short: files are not kept for reuse.
+    is_frugal: AtomicBool,
+    /// Bytes of a lane above which its appender flushes.
+    lane_bytes_max: usize,
     pub(crate) config: LogConfig,
     pub(crate) flushes: Histogram,
 }
@@ -169,7 +182,7 @@ impl Log {
         next: u64,
     ) -> io::Result<Log> {
         assert!(config.lanes.is_power_of_two() && config.flights < crate::flush::SLOTS);
-        let files = SegmentFiles::new(disk, config.segment_bytes, start.segment);
+        let files = SegmentFiles::new(disk, &config, start.segment)?;
         let writer = Writer::start(&files, older, start, next)?;
         Ok(Log {
             next: Padded(AtomicU64::new(next)),
@@ -181,7 +194,9 @@ impl Log {
             writer: Mutex::new(writer),
             files,
             delay_micros: AtomicU64::new(0),
+            is_frugal: AtomicBool::new(false),
             flushes: Histogram::new(),
+            lane_bytes_max: lane_bytes_max(&config),
             config,
         })
     }
@@ -236,7 +251,23 @@ impl Log {
         sys::usage::count_log_bytes(state.bytes.len() - before);
         state.high = ticket + 1;
         state.counts[usize::from(kind) % KINDS] += 1;
-        (ticket, state.bytes.len() > LANE_BYTES_MAX)
+        (ticket, state.bytes.len() > self.lane_bytes_max)
+    }
+
+    /// Segments that can be used without more space, and how many there should be.
+    pub fn reserve_state(&self) -> (usize, usize) {
+        (self.files.available(), self.config.reserve_segments)
+    }
+
+    /// Whether every segment of the reserve is there.
+    #[inline]
+    pub fn is_reserve_whole(&self) -> bool {
+        self.files.is_reserve_whole()
+    }
+
+    /// Whether files are kept for reuse beyond the reserve.
+    pub fn set_frugal(&self, is_frugal: bool) {
+        self.is_frugal.store(is_frugal, Ordering::Relaxed);
     }
 
     /// Bytes of memory of the lanes.
@@ -320,7 +351,8 @@ impl Log {
     /// I/O; harmless, the files are found again at the next start.
     pub fn forget_before(&self, position: LogPosition) -> io::Result<()> {
         let old = self.writer.lock().forget_before(position);
-        self.files.recycle(old)
+        let kept = if self.is_frugal.load(Ordering::Relaxed) { 0 } else { SPARE_MAX };
+        self.files.recycle(old, kept)
     }
 
     /// Bytes of log after the start of the segment from which records at or above `ticket` can be read: the length of a replay.
@@ -347,6 +379,16 @@ impl Log {
     pub fn stats(&self) -> LogStats {
         self.writer.lock().stats()
     }
+}
+
+/// The reserve must hold what is in the lanes when space ends.
+fn lane_bytes_max(config: &LogConfig) -> usize {
+    let reserve = config.reserve_segments.saturating_sub(1) as u64 * config.segment_bytes;
+    if reserve == 0 {
+        return LANE_BYTES_MAX;
+    }
+    let share = reserve / RESERVE_SHARE / config.lanes as u64;
+    (share.max(LANE_BYTES_MIN) as usize).min(LANE_BYTES_MAX)
 }
 
 /// Keeps segments of a log for a reader of its files, until it is dropped.

@@ -10,8 +10,8 @@ use sys::disk::{BlockBuffer, Disk, File, OpenMode};
 
 use crate::batch::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, record_length};
 use crate::damage::{End, LogDamage, find_damage};
-use crate::log::LogPosition;
-use crate::writer::{segment_name, segment_number};
+use crate::log::{LogConfig, LogPosition};
+use crate::writer::{RESERVE_PREFIX, reserve_name, segment_name, segment_number};
 
 /// A record as it was appended.
 #[derive(Clone, Copy, Debug)]
@@ -680,15 +680,35 @@ pub fn replay_bytes(disk: &dyn Disk, position: LogPosition) -> io::Result<u64> {
     Ok(total)
 }
 
-/// Removes every log file but the segments in `kept`: old ones that no checkpoint needs, those without a batch, those prepared for use.
+/// Takes away every log file but the segments in `kept`: old ones that no checkpoint needs, those without a batch, those prepared for use. As
+/// many as the reserve lacks become files of the reserve: on a full file system their blocks might not be had again.
 ///
 /// # Errors
 /// I/O.
-pub fn remove_segments_except(disk: &dyn Disk, kept: &[LogPosition]) -> io::Result<()> {
-    for name in disk.list()? {
-        let is_kept = segment_number(&name)
-            .is_some_and(|number| kept.iter().any(|start| start.segment == number));
-        if name.starts_with("wal-") && !is_kept {
+pub fn remove_segments_except(
+    disk: &dyn Disk,
+    config: &LogConfig,
+    kept: &[LogPosition],
+) -> io::Result<()> {
+    let names = disk.list()?;
+    let numbers = names.iter().filter_map(|name| name.strip_prefix(RESERVE_PREFIX));
+    let numbers: Vec<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
+    let mut last = numbers.iter().copied().max().unwrap_or(0);
+    // One more than the reserve, which is the first segment of this run.
+    let mut missing = (config.reserve_segments + 1).saturating_sub(numbers.len());
+    for name in names {
+        let Some(number) = segment_number(&name) else { continue };
+        if kept.iter().any(|start| start.segment == number) {
+            continue;
+        }
+        let is_whole = config.reserve_segments > 0
+            && missing > 0
+            && disk.open(&name, OpenMode::Existing)?.size_bytes()? == config.segment_bytes;
+        if is_whole {
+            missing -= 1;
+            last += 1;
+            disk.rename(&name, &reserve_name(last))?;
+        } else {
             disk.remove(&name)?;
         }
     }

@@ -17,6 +17,7 @@ fn config() -> LogConfig {
         flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
+        reserve_segments: 2,
     }
 }
 
@@ -148,7 +149,7 @@ fn a_log_goes_on_over_crashes() {
                 None => Log::start(inner, config(), START, next),
                 Some(end) => {
                     disk.crash_after(random.below(60));
-                    let removed = remove_segments_except(&disk, &end.segments);
+                    let removed = remove_segments_except(&disk, &config(), &end.segments);
                     removed.and_then(|()| Log::resume(inner, config(), end, next))
                 }
             };

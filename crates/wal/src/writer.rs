@@ -3,16 +3,19 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use sys::disk::{BlockBuffer, Disk, File, OpenMode};
+use sys::disk::{BlockBuffer, Disk, File, OpenMode, is_full};
+use sys::process::Gravity;
 use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::batch::{HEADER_BYTES, Header, record_length};
 use crate::follow::LogPlace;
-use crate::log::{Lane, LogConfig, LogPosition, LogStats};
+use crate::log::{FailurePolicy, Lane, LogConfig, LogPosition, LogStats};
 
-/// Files kept for reuse.
-const SPARE_MAX: usize = 8;
+/// Files kept for reuse, besides the reserve.
+pub(crate) const SPARE_MAX: usize = 8;
 /// A flight's memory that is larger is not kept.
 const BUFFER_KEPT_MAX: usize = 8 << 20;
 
@@ -26,9 +29,15 @@ pub fn segment_number(name: &str) -> Option<u64> {
     name.strip_prefix("wal-")?.strip_suffix(".log")?.parse().ok()
 }
 
-/// A file with all blocks written, so that later writes change no metadata.
-fn create_segment(disk: &dyn Disk, number: u64, size_bytes: u64) -> io::Result<Arc<dyn File>> {
-    let file = disk.open_log(&segment_name(number), OpenMode::OrCreate)?;
+/// Files with these names hold blocks for segments to come.
+pub(crate) const RESERVE_PREFIX: &str = "wal-reserve-";
+
+pub(crate) fn reserve_name(number: u64) -> String {
+    format!("{RESERVE_PREFIX}{number:06}")
+}
+
+/// Writes all blocks of a segment's file, so that later writes change no metadata.
+fn fill_segment(file: &dyn File, size_bytes: u64) -> io::Result<()> {
     let mut zeros = BlockBuffer::default();
     zeros.reset(size_bytes.min(1 << 20) as usize).fill(0);
     let mut offset = 0;
@@ -37,42 +46,101 @@ fn create_segment(disk: &dyn Disk, number: u64, size_bytes: u64) -> io::Result<A
         file.write_at(&zeros.bytes()[..count], offset)?;
         offset += count as u64;
     }
-    file.sync()?;
-    disk.sync_dir()?;
-    Ok(file)
+    file.sync()
+}
+
+/// A file for a segment to come: its blocks are there.
+struct Spare {
+    name: String,
+    file: Arc<dyn File>,
+    /// It was a segment: all blocks were written.
+    is_written: bool,
 }
 
 struct Files {
-    /// Released by a checkpoint, for reuse.
-    spare: Vec<(u64, Arc<dyn File>)>,
+    /// Released by a checkpoint, or the reserve.
+    spare: Vec<Spare>,
     /// Made ahead.
     next: Option<Arc<dyn File>>,
     /// Number of the newest segment in use.
     last: u64,
+    /// Number of the newest file of the reserve.
+    reserved: u64,
+}
+
+impl Files {
+    fn count(&self) -> usize {
+        self.spare.len() + usize::from(self.next.is_some())
+    }
 }
 
 /// Makes segment files, from old ones if possible.
 pub(crate) struct SegmentFiles {
     disk: Arc<dyn Disk>,
     size_bytes: u64,
+    /// Segments that are there before they are needed.
+    reserve: usize,
+    /// Segments that are there now.
+    available: AtomicUsize,
     /// Taken after the writer's mutex.
     files: Mutex<Files>,
 }
 
 impl SegmentFiles {
-    /// `first`: number of the first segment to be taken.
-    pub fn new(disk: Arc<dyn Disk>, size_bytes: u64, first: u64) -> SegmentFiles {
-        let files = Files { spare: Vec::new(), next: None, last: first - 1 };
-        SegmentFiles { disk, size_bytes, files: Mutex::new(files) }
+    /// `first`: number of the first segment to be taken. Files of an earlier run's reserve are taken over.
+    pub fn new(disk: Arc<dyn Disk>, config: &LogConfig, first: u64) -> io::Result<SegmentFiles> {
+        let mut files = Files { spare: Vec::new(), next: None, last: first - 1, reserved: 0 };
+        for name in disk.list()? {
+            let Some(number) = name.strip_prefix(RESERVE_PREFIX) else { continue };
+            files.reserved = files.reserved.max(number.parse().unwrap_or(0));
+            let file = disk.open_log(&name, OpenMode::Existing)?;
+            match file.reserve(0, config.segment_bytes) {
+                Ok(()) => files.spare.push(Spare { name, file, is_written: false }),
+                Err(_) => disk.remove(&name)?,
+            }
+        }
+        let available = AtomicUsize::new(files.count());
+        let (size_bytes, reserve) = (config.segment_bytes, config.reserve_segments);
+        Ok(SegmentFiles { disk, size_bytes, reserve, available, files: Mutex::new(files) })
+    }
+
+    /// Segments that can be used without more space.
+    pub fn available(&self) -> usize {
+        self.available.load(Ordering::Relaxed)
+    }
+
+    /// Whether the whole reserve is there.
+    pub fn is_reserve_whole(&self) -> bool {
+        self.available() >= self.reserve
+    }
+
+    fn note(&self, files: &Files) {
+        self.available.store(files.count(), Ordering::Relaxed);
     }
 
     fn make(&self, files: &mut Files) -> io::Result<Arc<dyn File>> {
-        let number = files.last + 1;
-        let Some((old, file)) = files.spare.pop() else {
-            return create_segment(&*self.disk, number, self.size_bytes);
+        let name = segment_name(files.last + 1);
+        let file = match files.spare.last() {
+            None => {
+                let file = self.disk.open_log(&name, OpenMode::OrCreate)?;
+                if let Err(error) = fill_segment(&*file, self.size_bytes) {
+                    // A part of it is of no use, and others may need the blocks.
+                    let _ = self.disk.remove(&name);
+                    return Err(error);
+                }
+                file
+            }
+            Some(spare) => {
+                if !spare.is_written {
+                    fill_segment(&*spare.file, self.size_bytes)?;
+                }
+                // W4 keeps the old content of a recycled segment from being read.
+                self.disk.rename(&spare.name, &name)?;
+                let file = spare.file.clone();
+                files.spare.pop();
+                file
+            }
         };
-        // W4 keeps the old content of a recycled segment from being read.
-        self.disk.rename(&segment_name(old), &segment_name(number))?;
         self.disk.sync_dir()?;
         Ok(file)
     }
@@ -85,29 +153,88 @@ impl SegmentFiles {
             None => self.make(&mut files)?,
         };
         files.last += 1;
+        assert!(files.next.is_none(), "a segment's file is used once");
+        self.note(&files);
         Ok(file)
     }
 
+    /// Like `take`. There is no space when the reserve is used up too: then it waits for some, as nothing else could make the log whole (W13).
+    fn take_waiting(&self) -> io::Result<Arc<dyn File>> {
+        wait_for_space(|| self.take())
+    }
+
+    /// Makes the next segment, and the reserve whole.
     pub fn prepare(&self) -> io::Result<()> {
         let mut files = self.files.lock();
+        let made = self.make_ahead(&mut files);
+        self.note(&files);
+        made
+    }
+
+    fn make_ahead(&self, files: &mut Files) -> io::Result<()> {
         if files.next.is_none() {
-            files.next = Some(self.make(&mut files)?);
+            files.next = Some(self.make(files)?);
+        }
+        while files.count() < self.reserve {
+            files.reserved += 1;
+            let name = reserve_name(files.reserved);
+            let file = self.disk.open_log(&name, OpenMode::OrCreate)?;
+            if let Err(error) = file.reserve(0, self.size_bytes) {
+                let _ = self.disk.remove(&name);
+                return Err(error);
+            }
+            files.spare.insert(0, Spare { name, file, is_written: false });
         }
         Ok(())
     }
 
-    pub fn recycle(&self, old: Vec<OldSegment>) -> io::Result<()> {
+    /// `kept`: how many segments may wait for reuse besides the reserve.
+    pub fn recycle(&self, old: Vec<OldSegment>, kept: usize) -> io::Result<()> {
         let mut unused = Vec::new();
         {
             let mut files = self.files.lock();
             for OldSegment { number, file, size_bytes } in old {
-                match size_bytes == self.size_bytes && files.spare.len() < SPARE_MAX {
-                    true => files.spare.push((number, file)),
-                    false => unused.push(number),
+                let name = segment_name(number);
+                match size_bytes == self.size_bytes && files.count() < self.reserve + kept {
+                    true => files.spare.push(Spare { name, file, is_written: true }),
+                    false => unused.push(name),
                 }
             }
+            while files.count() > self.reserve + kept {
+                let Some(spare) = files.spare.pop() else { break };
+                unused.push(spare.name);
+            }
+            self.note(&files);
         }
-        unused.iter().try_for_each(|number| self.disk.remove(&segment_name(*number)))
+        unused.iter().try_for_each(|name| self.disk.remove(name))
+    }
+}
+
+/// Repeats what fails for lack of space until there is some, and says so.
+fn wait_for_space<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    const PAUSE: Duration = Duration::from_millis(50);
+    let mut is_told = false;
+    loop {
+        match attempt() {
+            Err(error) if is_full(&error) => {
+                if !is_told {
+                    sys::process::tell(
+                        Gravity::Error,
+                        &format!(
+                            "the log has no space, and its reserve is used up: {error}; commits wait until there is space on its file system"
+                        ),
+                    );
+                    is_told = true;
+                }
+                sys::threads::sleep(PAUSE);
+            }
+            outcome => {
+                if is_told {
+                    sys::process::tell(Gravity::Note, "the log has space again");
+                }
+                return outcome;
+            }
+        }
     }
 }
 
@@ -153,9 +280,15 @@ impl Flight {
         self.end
     }
 
-    pub fn write(&self) -> io::Result<()> {
+    /// `waits`: for space, when there is none.
+    pub fn write(&self, waits: bool) -> io::Result<()> {
         for piece in &self.pieces {
-            piece.file.write_at(&self.buffer.bytes()[piece.bytes.clone()], piece.offset)?;
+            let bytes = &self.buffer.bytes()[piece.bytes.clone()];
+            // The blocks are there; a file system that copies on write may need others. Nothing was acknowledged, and the bytes are still here.
+            match waits {
+                true => wait_for_space(|| piece.file.write_at(bytes, piece.offset))?,
+                false => piece.file.write_at(bytes, piece.offset)?,
+            }
             piece.file.sync()?;
         }
         Ok(())
@@ -276,7 +409,7 @@ impl Writer {
                     return Ok(());
                 }
             }
-            self.next_segment(files)?;
+            self.next_segment(files, config.failure)?;
         }
     }
 
@@ -342,7 +475,7 @@ impl Writer {
         self.current().start.epoch
     }
 
-    fn next_segment(&mut self, files: &SegmentFiles) -> io::Result<()> {
+    fn next_segment(&mut self, files: &SegmentFiles, failure: FailurePolicy) -> io::Result<()> {
         let start = LogPosition {
             segment: self.current().start.segment + 1,
             epoch: self.epoch(),
@@ -351,7 +484,11 @@ impl Writer {
             low: self.low,
             high: self.high,
         };
-        let (file, size_bytes) = (files.take()?, files.size_bytes);
+        let taken = match failure {
+            FailurePolicy::Abort => files.take_waiting(),
+            FailurePolicy::Report => files.take(),
+        };
+        let (file, size_bytes) = (taken?, files.size_bytes);
         self.segments.push_back(Segment { start, file, size_bytes });
         self.offset = 0;
         Ok(())

@@ -19,6 +19,7 @@ fn start(disk: &SimDisk) -> Arc<Log> {
         flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
+        reserve_segments: 0,
     };
     Arc::new(Log::start(Arc::new(disk.clone()), config, START, 1).unwrap())
 }

@@ -74,6 +74,24 @@ fn level(verbosity: u64) -> Level {
 }
 
 impl ErrorLog {
+    /// A log that gets no events, for a look at the plugin's variables before there is a place for a log.
+    pub fn unstarted() -> Arc<ErrorLog> {
+        Arc::new(ErrorLog::new(Output::Standard, level(VERBOSITY_MAX)))
+    }
+
+    fn new(output: Output, started: Level) -> ErrorLog {
+        ErrorLog {
+            output,
+            started,
+            verbosity: GlobalValue::default(),
+            services: GlobalValue::default(),
+            suppression: GlobalValue::default(),
+            table: Arc::default(),
+            server: Mutex::default(),
+            copy: OnceLock::new(),
+        }
+    }
+
     /// Sends events to `path`, or to standard error; `verbosity` as `log_error_verbosity`, and 4 for everything.
     ///
     /// # Errors
@@ -87,16 +105,7 @@ impl ErrorLog {
             }
             None => Output::Standard,
         };
-        let log = Arc::new(ErrorLog {
-            output,
-            started: level(verbosity.into()),
-            verbosity: GlobalValue::default(),
-            services: GlobalValue::default(),
-            suppression: GlobalValue::default(),
-            table: Arc::default(),
-            server: Mutex::default(),
-            copy: OnceLock::new(),
-        });
+        let log = Arc::new(ErrorLog::new(output, level(verbosity.into())));
         // A second server in the process (tests) keeps the first one's log.
         let _ = tracing::subscriber::set_global_default(Events(log.clone()));
         Ok(log)

@@ -202,6 +202,20 @@ pub fn recovery_progress(
     Ok(())
 }
 
+/// `DAMAGED_PAGES`: pages that could not be read since the start.
+pub fn damaged_pages(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for stat in ctx.engine_stats().iter().filter(|stat| stat.group == "damage") {
+        let number = stat.name.strip_prefix("page_").and_then(|number| number.parse().ok());
+        let Some(number) = number else { continue };
+        emit(&[Value::text(&stat.engine), Value::UInt(number), Value::text(&stat.value)])?;
+    }
+    Ok(())
+}
+
 /// `BACKUP_PROGRESS`: the backup that is running, or the last one of this run.
 pub fn backup_progress(
     ctx: &dyn InformationContext,

@@ -179,6 +179,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "CREATE_STATEMENTS", dictionary::create_statements),
     ("data_dictionary", "CREATE_SCHEMA_STATEMENTS", dictionary::create_schema_statements),
     ("data_dictionary", "RECOVERY_PROGRESS", dictionary::recovery_progress),
+    ("data_dictionary", "DAMAGED_PAGES", dictionary::damaged_pages),
     ("data_dictionary", "BACKUP_PROGRESS", dictionary::backup_progress),
     ("data_dictionary", "DDL_PROGRESS", dictionary::ddl_progress),
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),

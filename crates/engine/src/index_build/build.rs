@@ -17,6 +17,7 @@ use crate::keys::IndexKeys;
 use crate::row::{Header, append_record, body};
 use crate::side_log::{Change, read_change};
 use crate::sorter::Sorter;
+use crate::space::{GROUP_PAGES, ROW_PAGES};
 use crate::table::{StoredTree, Table};
 use crate::transaction::{Pending, Txn};
 
@@ -152,6 +153,7 @@ impl Txn {
                 }
                 shared.brake();
             }
+            pool.ensure_room(GROUP_PAGES)?;
             builder.push(pool, (key, &entry_value(sql)), |mtr, pages| {
                 shared.log_tree_pages(&core, tree, mtr, pages);
             })?;
@@ -248,6 +250,7 @@ impl Txn {
                 read_change(&mut reader).ok_or_else(|| Error::internal("a damaged side log"))?;
             match change {
                 Change::Put => {
+                    shared.room_for(ROW_PAGES)?;
                     // No transaction reads the tree yet, so no range of it is locked.
                     let _always = put_entry(pool, tree, &entry, 0, || Ok(()))?;
                     self.look_for_equal(build, &entry)?;

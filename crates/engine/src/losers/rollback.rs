@@ -62,6 +62,24 @@ impl Shared {
         });
     }
 
+    /// Undoes what sessions could not undo, and frees its locks.
+    pub(crate) fn roll_back_abandoned(&self) -> EngineResult<()> {
+        let cores = std::mem::take(&mut *self.abandoned.lock());
+        let mut outcome = Ok(());
+        for core in cores {
+            // Pairs with the store in `stop_threads`.
+            let goes_on = &mut || !self.stopping.load(Ordering::Acquire);
+            outcome = outcome.and(self.undo_while(&core, 0, KeepLocks::No, goes_on));
+            if core.last_undo().0 > 0 {
+                self.abandoned.lock().push(core);
+                continue;
+            }
+            self.system.finish_rollback(&core);
+            self.system.locks.release_all(&core.owner);
+        }
+        outcome
+    }
+
     /// Undoes losers until none is left or the engine stops.
     pub(crate) fn roll_back_losers(&self) -> EngineResult<()> {
         let _one = self.losers.rolling.lock();

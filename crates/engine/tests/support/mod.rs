@@ -31,6 +31,7 @@ pub fn config() -> EngineConfig {
             flights: 2,
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
+            reserve_segments: 0,
         },
         undo_memory_bytes: 200,
         direct_changes: 2,

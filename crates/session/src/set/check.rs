@@ -46,6 +46,12 @@ impl<'a> Checker<'a> {
         if definition.name == "gtid_purged" {
             check_gtid_purged(self.session, scope, value)?;
         }
+        if scope.is_some_and(|scope| scope != VarScope::Session)
+            && definition.name == "innodb_buffer_pool_size"
+        {
+            let what = "a new size of the buffer pool while the server runs, or kept for the next start; the option --innodb-buffer-pool-size";
+            return Err(Error::not_supported(what));
+        }
         if let Some((code, message)) = variables::warning_of_set(definition.name) {
             let condition =
                 Condition { level: Level::Warning, code, sqlstate: code.sqlstate(), message };

@@ -62,6 +62,15 @@ pub trait File: Send + Sync {
     /// # Errors
     /// I/O.
     fn set_size(&self, size_bytes: u64) -> io::Result<()>;
+    /// Gives the file blocks for `length` bytes from `offset`, without changing its content or its size, so that writes there need no more space.
+    /// File systems that cannot do that are left as they are.
+    ///
+    /// # Errors
+    /// `StorageFull` and `QuotaExceeded`; I/O.
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        let _ = (offset, length);
+        Ok(())
+    }
     /// The operating system's handle, for those who want to share the blocks of the file. Simulated files have none.
     fn handle(&self) -> Option<FileHandle<'_>> {
         None
@@ -109,6 +118,26 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// I/O.
     fn sync_dir(&self) -> io::Result<()>;
+    /// The space that there is; `None` when nobody knows.
+    fn space(&self) -> Option<DiskSpace> {
+        None
+    }
+}
+
+/// The space of the file system that a directory is on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// The directory.
+    pub path: String,
+    /// Bytes of the file system.
+    pub total_bytes: u64,
+    /// Bytes that this process may still use.
+    pub free_bytes: u64,
+}
+
+/// Whether an error says that there is no space: of the file system, or of what a user may have of it.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Offset and length of writes that go past the page cache are multiples of it.

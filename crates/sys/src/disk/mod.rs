@@ -6,5 +6,7 @@
 mod contract;
 mod real;
 
-pub use contract::{BLOCK_BYTES, BlockBuffer, Disk, File, FileHandle, OpenMode, SyncPolicy};
+pub use contract::{
+    BLOCK_BYTES, BlockBuffer, Disk, DiskSpace, File, FileHandle, OpenMode, SyncPolicy, is_full,
+};
 pub use real::{DiskOptions, ReadOnlyDisk, RealDisk, open, open_read_only, probe_sync};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use super::contract::{BLOCK_BYTES, BlockBuffer, Disk, File, OpenMode, SyncPolicy};
+use super::contract::{BLOCK_BYTES, BlockBuffer, Disk, DiskSpace, File, OpenMode, SyncPolicy};
 use crate::clock::monotonic;
 use crate::io_times::{Call, FileClass, IoTimes};
 use crate::ring::WriteRing;
@@ -256,6 +256,19 @@ impl File for RealFile {
         self.times.time((self.class, Call::Ftruncate), || self.file.set_len(size_bytes))
     }
 
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        loop {
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, length) {
+                Err(Errno::INTR) => {}
+                // Not every file system can.
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         Some(self.file.as_fd())
     }
@@ -329,6 +342,10 @@ impl File for DirectFile {
         self.has_cached_writes.store(true, Ordering::Release);
         self.cached.set_size(size_bytes)
     }
+
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.cached.reserve(offset, length)
+    }
 }
 
 fn is_aligned(buf: &[u8]) -> bool {
@@ -395,6 +412,10 @@ impl File for PageFile {
 
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         self.cached.set_size(size_bytes)
+    }
+
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.cached.reserve(offset, length)
     }
 
     fn handle(&self) -> Option<BorrowedFd<'_>> {
@@ -481,5 +502,10 @@ impl Disk for RealDisk {
             }
             SyncPolicy::Never => Ok(()),
         }
+    }
+
+    fn space(&self) -> Option<DiskSpace> {
+        let (free_bytes, total_bytes) = crate::files::space(&self.root)?;
+        Some(DiskSpace { path: self.root.display().to_string(), total_bytes, free_bytes })
     }
 }

@@ -22,6 +22,7 @@ use crate::log_sink::LogSink;
 use crate::observer::Observer;
 use crate::plugin::{Module, Plugin, PluginLoader};
 use crate::profile::ProfilePrinter;
+use crate::replication::ReplicationControl;
 use crate::rewrite::StatementRewriter;
 use crate::shared_state::SharedState;
 use crate::text_runner::TextRunner;
@@ -48,6 +49,7 @@ pub struct Registry {
     time_zones: Vec<Arc<dyn TimeZones>>,
     privileges: Vec<&'static str>,
     text_runner: Option<Arc<dyn TextRunner>>,
+    replication: Option<Arc<dyn ReplicationControl>>,
     profile_printer: Option<Arc<dyn ProfilePrinter>>,
     loaders: Vec<Arc<dyn PluginLoader>>,
     jobs: Vec<Arc<dyn BackgroundJob>>,
@@ -121,6 +123,7 @@ impl Registry {
             time_zones,
             privileges,
             text_runner,
+            replication,
             profile_printer,
             loaders,
             jobs,
@@ -151,6 +154,7 @@ impl Registry {
         self.time_zones.extend_from_slice(time_zones);
         self.privileges.extend_from_slice(privileges);
         self.text_runner = text_runner.clone().or_else(|| self.text_runner.take());
+        self.replication = replication.clone().or_else(|| self.replication.take());
         let printer = profile_printer.clone();
         self.profile_printer = printer.or_else(|| self.profile_printer.take());
         self.loaders.extend_from_slice(loaders);
@@ -431,6 +435,11 @@ impl Registry {
         self.text_runner.as_ref()
     }
 
+    /// Controls replicas.
+    pub fn replication(&self) -> Option<&Arc<dyn ReplicationControl>> {
+        self.replication.as_ref()
+    }
+
     /// Shows profiles of statements.
     pub fn profile_printer(&self) -> Option<&Arc<dyn ProfilePrinter>> {
         self.profile_printer.as_ref()
@@ -537,6 +546,12 @@ impl Registrar<'_> {
     pub fn text_runner(&mut self, name: &str, runner: Arc<dyn TextRunner>) {
         self.items.push(("STATEMENT", name.to_owned()));
         self.registry.text_runner = Some(runner);
+    }
+
+    /// Sets what controls replicas.
+    pub fn replication(&mut self, control: Arc<dyn ReplicationControl>) {
+        self.items.push(("STATEMENT", "START REPLICA".to_owned()));
+        self.registry.replication = Some(control);
     }
 
     /// Sets how PROFILE shows what it measured.

@@ -37,6 +37,7 @@ pub(crate) fn known(
         Box::new(syslog::Syslog),
         Box::new(change_log::ChangeLogPlugin),
         Box::new(user_locks::UserLocks),
+        Box::<replica::Replica>::default(),
         Box::new(sys_schema::SysSchema),
         Box::new(policies::SimpleUserPolicy),
         Box::new(policies::RegexPolicy),

@@ -44,6 +44,7 @@ mod program_host;
 mod query;
 mod reading;
 mod renew;
+mod replication;
 mod restricted;
 mod rewritten;
 mod server;

@@ -23,7 +23,7 @@ use crate::status::Counter;
 use crate::transaction_scope::Writable;
 use crate::{
     admin, backup, ddl, information_changes, load_data, maintenance, plugin_statements, profile,
-    set, text_session,
+    replication, set, text_session,
 };
 use accounts::Resource;
 use observation::Phase;
@@ -498,6 +498,10 @@ impl Session {
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),
+            Statement::Replication(_) => replication::control(self, running, sink),
+            Statement::Reset(items) if replication::is_of_replicas(items) => {
+                replication::control(self, running, sink)
+            }
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }
     }

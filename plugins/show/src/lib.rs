@@ -160,7 +160,15 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::BinaryLogStatus => server::binary_log_status(),
         ShowKind::BinaryLogs => return Err(err!(NO_BINARY_LOGGING)),
         ShowKind::Replicas => server::replicas(),
-        ShowKind::ReplicaStatus { .. } => server::replica_status(),
+        ShowKind::ReplicaStatus { channel } => {
+            let mut is_known = false;
+            let (schema, table) = ("data_dictionary", Some("REPLICA_STATUS"));
+            scope.facts.tables(schema, table, TableDetail::Name, &mut |_| {
+                is_known = true;
+                Ok(())
+            })?;
+            server::replica_status(channel.as_deref(), is_known)
+        }
         ShowKind::BinlogEvents { .. } => server::binlog_events(),
         // These need more than a SELECT, or show objects that do not exist yet: the session answers.
         ShowKind::CreateFunction(_)

@@ -1,0 +1,127 @@
+//! Statements on this server: a session of the server itself, and what it answers.
+
+use std::collections::HashMap;
+
+use engine_api::CancelToken;
+use errors::{Error, Result, bail};
+use plugin_api::{
+    ColumnMeta, ExecuteRequest, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory,
+    SessionHandle, SessionState,
+};
+use types::Value;
+
+/// Most prepared statements that are kept.
+const PREPARED_MAX: usize = 500;
+
+/// What a statement answered.
+#[derive(Default)]
+pub(crate) struct Answer {
+    pub(crate) rows: Vec<Vec<Value>>,
+    /// Rows that an UPDATE or DELETE found.
+    pub(crate) affected: u64,
+    error: Option<Error>,
+}
+
+impl ResultSink for Answer {
+    fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        self.rows.push((0..row.len()).map(|index| row.value(index)).collect::<Result<_>>()?);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &SessionState) -> Result<()> {
+        Ok(())
+    }
+
+    // Nothing waits for the log: what a crash takes, it takes together with the position that says that it is here.
+    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
+        self.affected = ok.affected_rows;
+        Ok(())
+    }
+
+    fn error(&mut self, error: &Error) -> Result<()> {
+        self.error = Some(error.clone());
+        Ok(())
+    }
+
+    fn local_file(&mut self, _: &str) -> Result<Box<dyn LocalFile + '_>> {
+        bail!(CLIENT_LOCAL_FILES_DISABLED)
+    }
+}
+
+impl Answer {
+    fn checked(self) -> Result<Answer> {
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+}
+
+/// A session on this server.
+pub(crate) struct Local {
+    session: Box<dyn SessionHandle>,
+    prepared: HashMap<String, u32>,
+}
+
+impl Local {
+    pub(crate) fn open(sessions: &dyn SessionFactory, cancel: CancelToken) -> Result<Local> {
+        Ok(Local { session: sessions.open_applier(cancel)?, prepared: HashMap::new() })
+    }
+
+    /// Runs a statement.
+    pub(crate) fn run(&mut self, sql: &[u8]) -> Result<Answer> {
+        let mut answer = Answer::default();
+        self.session.query(sql, &[], &mut answer)?;
+        answer.checked()
+    }
+
+    /// Runs a statement with parameters, which is prepared at its first use.
+    pub(crate) fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<Answer> {
+        let statement_id = match self.prepared.get(sql) {
+            Some(id) => *id,
+            None => {
+                if self.prepared.len() >= PREPARED_MAX {
+                    self.forget();
+                }
+                let id = self.session.prepare(sql.as_bytes())?.statement_id;
+                self.prepared.insert(sql.to_owned(), id);
+                id
+            }
+        };
+        let mut answer = Answer::default();
+        let request = ExecuteRequest { statement_id, parameters, attributes: &[], cursor: false };
+        self.session.execute(&request, &mut answer)?;
+        answer.checked()
+    }
+
+    /// Sets the current schema.
+    pub(crate) fn use_schema(&mut self, schema: &str) -> Result<()> {
+        self.session.init_db(schema).map(drop)
+    }
+
+    /// Closes the prepared statements.
+    pub(crate) fn forget(&mut self) {
+        for (_, id) in self.prepared.drain() {
+            self.session.close_statement(id);
+        }
+    }
+}
+
+/// A name in backquotes.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A value as text; empty for NULL.
+pub(crate) fn text_of(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(Value::UInt(number)) => number.to_string(),
+        Some(Value::Int(number)) => number.to_string(),
+        Some(_) | None => String::new(),
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use binlog::envelope::XaPrepare;
 use binlog::event::{Events, HEADER_BYTES, flags};
 use binlog::gtid::GtidEvent;
 use binlog::query::{QueryEvent, flags2};
@@ -17,6 +18,10 @@ use crate::target::{Change, Target};
 
 /// What comes makes no sense.
 const BROKEN: ErrorCode = ErrorCode(1594);
+/// The branch exists.
+const XA_DUPLICATE: ErrorCode = ErrorCode(1440);
+/// There is no such branch.
+const XA_UNKNOWN: ErrorCode = ErrorCode(1397);
 /// Most bytes of a compressed transaction once it is not.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 32;
 /// Most tables that are known at once.
@@ -70,6 +75,8 @@ pub(crate) struct Applier<'c> {
     set_up: SetUp,
     checks_foreign_keys: bool,
     stage: Stage,
+    /// No transaction was applied since the connection was made.
+    is_first: bool,
     transaction: Option<GtidEvent>,
 }
 
@@ -98,6 +105,7 @@ impl<'c> Applier<'c> {
             set_up: SetUp::Nothing,
             checks_foreign_keys: true,
             stage: Stage::Between,
+            is_first: true,
             transaction: None,
         }
     }
@@ -136,7 +144,7 @@ impl<'c> Applier<'c> {
                 let text = format!("The incident {text} occurred on the source");
                 return Err(Error::new(ErrorCode(1590), text));
             }
-            Event::XaPrepare(_) => return Err(Error::not_supported("replication of XA")),
+            Event::XaPrepare(xid) => self.prepare_branch(header, &xid)?,
             Event::FormatDescription(_) | Event::PreviousGtids(_) | Event::RowsQuery(_) => {}
             Event::TransactionPayload(_) | Event::Heartbeat(_) | Event::Stop => {}
             Event::Other(EventKind::TRANSACTION_CONTEXT | EventKind::VIEW_CHANGE) => {}
@@ -232,7 +240,7 @@ impl<'c> Applier<'c> {
             return self.commit(header);
         }
         if text.starts_with(b"XA ") {
-            return Err(Error::not_supported("replication of XA"));
+            return self.branch(header, text);
         }
         if text == b"ROLLBACK" {
             self.local.run(b"ROLLBACK")?;
@@ -255,6 +263,53 @@ impl<'c> Applier<'c> {
         self.local.run(b"BEGIN")?;
         self.stage = Stage::Open;
         Ok(())
+    }
+
+    /// A statement about an XA branch.
+    fn branch(&mut self, header: &Header, text: &[u8]) -> Result<()> {
+        if text.starts_with(b"XA END ") {
+            // When it is prepared: until then it is known whether the position becomes part of it.
+            return Ok(());
+        }
+        self.prepare_for_rows()?;
+        let done = self.local.run(text);
+        if text.starts_with(b"XA START ") {
+            self.stage = Stage::Open;
+            // It was prepared before the server ended, but the position not stored.
+            if done.as_ref().is_err_and(|error| error.code() == XA_DUPLICATE) && self.is_first {
+                self.stage = Stage::Skipped;
+                return Ok(());
+            }
+            return done.map(drop);
+        }
+        // XA COMMIT or XA ROLLBACK, which the server had done before it ended.
+        let is_done_before =
+            done.as_ref().is_err_and(|error| error.code() == XA_UNKNOWN) && self.is_first;
+        if !is_done_before {
+            done?;
+        }
+        self.begin()?;
+        self.commit(header)
+    }
+
+    /// The end of an XA branch in its session: the position is stored in the branch or, as it may stay prepared for long, after it.
+    fn prepare_branch(&mut self, header: &Header, xid: &XaPrepare<'_>) -> Result<()> {
+        if self.stage != Stage::Open {
+            return Err(broken("XA PREPARE without XA START"));
+        }
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let name = format!("X'{}',X'{}',{}", hex(xid.global), hex(xid.branch), xid.format);
+        if xid.one_phase {
+            self.advance(header)?;
+            self.local.run(format!("XA END {name}").as_bytes())?;
+            self.local.run(format!("XA COMMIT {name} ONE PHASE").as_bytes())?;
+            self.note_committed();
+            return Ok(());
+        }
+        self.local.run(format!("XA END {name}").as_bytes())?;
+        self.local.run(format!("XA PREPARE {name}").as_bytes())?;
+        self.begin()?;
+        self.commit(header)
     }
 
     fn prepare_for_rows(&mut self) -> Result<()> {
@@ -386,6 +441,14 @@ impl<'c> Applier<'c> {
 
     /// Stores the position after the transaction and commits.
     fn commit(&mut self, header: &Header) -> Result<()> {
+        self.advance(header)?;
+        self.local.run(b"COMMIT")?;
+        self.note_committed();
+        Ok(())
+    }
+
+    /// Stores the position after the transaction, as part of it.
+    fn advance(&mut self, header: &Header) -> Result<()> {
         self.position.offset = u64::from(header.position);
         if let Some(gtid) = self.transaction.take().and_then(|event| event.gtid) {
             self.executed.add(gtid.uuid, &gtid.tag, gtid.number);
@@ -395,12 +458,14 @@ impl<'c> Applier<'c> {
             // Names are in the character set of the statement's client otherwise.
             self.local.run(b"SET SESSION character_set_client = utf8mb4")?;
         }
-        store::advance(&mut self.local, &self.channel.name, &self.position)?;
-        self.local.run(b"COMMIT")?;
+        store::advance(&mut self.local, &self.channel.name, &self.position)
+    }
+
+    fn note_committed(&mut self) {
         self.stage = Stage::Between;
+        self.is_first = false;
         self.tables.clear();
         self.note_applied();
-        Ok(())
     }
 
     fn note_applied(&self) {

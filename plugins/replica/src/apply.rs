@@ -9,9 +9,11 @@ use binlog::gtid::GtidEvent;
 use binlog::query::{QueryEvent, flags2};
 use binlog::{Event, EventKind, GtidSet, Header, RowsEvent, TableMap, decode, rows};
 use errors::{Error, ErrorCode, Result};
+use syntax::ParseOptions;
+use syntax::ast::Statement;
 
 use crate::channel::Channel;
-use crate::local::Local;
+use crate::local::{Local, quoted};
 use crate::status::{Seen, now_micros};
 use crate::store::{self, Position};
 use crate::target::{Change, Target};
@@ -331,28 +333,71 @@ impl<'c> Applier<'c> {
         } else {
             query.text
         };
+        if !creates && commits_by_itself(text) {
+            return self.define_alone(header, query);
+        }
         // What can be part of a transaction is, so that the position after it is stored with it or not at all.
         self.set_context(header, query)?;
         self.local.run(b"SET SESSION transactional_ddl = 1")?;
         if self.stage != Stage::Open {
             self.local.run(b"BEGIN")?;
         }
-        let mut done = self.local.run(text);
-        if let Err(error) = &done
-            && error.code() == ErrorCode(1235)
-        {
-            // It commits by itself.
+        if let Err(error) = self.local.run(text) {
+            if error.code() != ErrorCode(1235) || creates {
+                return Err(error);
+            }
             self.local.run(b"ROLLBACK")?;
-            self.local.run(b"SET SESSION transactional_ddl = 0")?;
-            done = self.local.run(text);
+            return self.define_alone(header, query);
         }
-        done?;
         self.targets.clear();
         if creates {
             self.stage = Stage::Open;
             return Ok(());
         }
         self.commit(header)
+    }
+
+    /// A statement that cannot be part of a transaction. That it begins is stored before, so that after a crash in the middle it is known why
+    /// it fails: because it was done.
+    fn define_alone(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
+        let gtid = self.transaction.as_ref().and_then(|event| event.gtid.as_ref());
+        let place = format!("{}:{}", self.position.file, header.position);
+        let name = gtid.map_or(place, ToString::to_string);
+        let may_be_done = self.is_first && self.position.started == name;
+        self.prepare_for_rows()?;
+        store::start(&mut self.local, &self.channel.name, &name)?;
+        self.set_context(header, query)?;
+        self.local.run(b"SET SESSION transactional_ddl = 0")?;
+        if let Err(error) = self.local.run(query.text) {
+            self.prepare_for_rows()?;
+            if !may_be_done {
+                store::start(&mut self.local, &self.channel.name, "")?;
+                return Err(error);
+            }
+            tracing::warn!(transaction = name, %error, "done before the server ended");
+        }
+        self.disable_event(query)?;
+        self.targets.clear();
+        self.commit(header)
+    }
+
+    /// An event runs on the source alone: what it changes comes from there.
+    fn disable_event(&mut self, query: &QueryEvent<'_>) -> Result<()> {
+        let parsed = syntax::parse_bytes(query.text, &ParseOptions::default());
+        let name = match parsed.map(|(statement, _)| statement) {
+            Ok(Statement::CreateEvent(create)) => create.name,
+            Ok(Statement::AlterEvent(alter)) => alter.rename.unwrap_or(alter.name),
+            Ok(_) | Err(_) => return Ok(()),
+        };
+        let schema = match &name.schema {
+            Some(schema) => schema.text.to_string(),
+            None => String::from_utf8_lossy(query.schema).into_owned(),
+        };
+        let (schema, name) = (quoted(&schema), quoted(&name.name.text));
+        self.prepare_for_rows()?;
+        self.local
+            .run(format!("ALTER EVENT {schema}.{name} DISABLE ON REPLICA").as_bytes())
+            .map(drop)
     }
 
     /// Makes the session that of the statement.
@@ -486,6 +531,28 @@ const START_TRANSACTION: &[u8] = b" START TRANSACTION";
 fn is_create_in_transaction(text: &[u8]) -> bool {
     text.ends_with(START_TRANSACTION)
         && text.get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"CREATE "))
+}
+
+/// Whether a statement is no part of a transaction, with `transactional_ddl` either.
+fn commits_by_itself(text: &[u8]) -> bool {
+    let parsed = syntax::parse_bytes(text, &ParseOptions::default());
+    let Ok((statement, _)) = parsed else { return false };
+    matches!(
+        statement,
+        Statement::CreateEvent(_)
+            | Statement::AlterEvent(_)
+            | Statement::DropEvent(_)
+            | Statement::CreateUser(_)
+            | Statement::AlterUser(_)
+            | Statement::DropUser { .. }
+            | Statement::RenameUser(_)
+            | Statement::CreateRole { .. }
+            | Statement::DropRole { .. }
+            | Statement::Grant(_)
+            | Statement::Revoke(_)
+            | Statement::SetPassword(_)
+            | Statement::SetDefaultRole { .. }
+    )
 }
 
 fn collation_of(id: u16) -> Result<&'static str> {

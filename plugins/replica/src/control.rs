@@ -152,7 +152,7 @@ impl Channels {
             let settings = channel.settings.lock().clone();
             // The transactions that are here stay here.
             let gtids = channel.status().executed.to_string();
-            let position = Position { file: String::new(), offset: 4, gtids };
+            let position = Position { offset: 4, gtids, ..Position::default() };
             let stored = Stored { channel: channel.name.clone(), settings, position };
             store::put(&mut local, &stored)?;
             channel.place(stored.position);

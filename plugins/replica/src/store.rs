@@ -11,13 +11,15 @@ const CREATE: [&str; 2] = [
     "CREATE DATABASE IF NOT EXISTS squall_replication",
     "CREATE TABLE IF NOT EXISTS squall_replication.channels (channel VARCHAR(64) NOT NULL PRIMARY KEY, \
      settings LONGTEXT NOT NULL, log_file VARCHAR(512) NOT NULL, log_position BIGINT UNSIGNED NOT NULL, \
-     gtids LONGTEXT NOT NULL) DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
+     gtids LONGTEXT NOT NULL, started VARCHAR(128) NOT NULL DEFAULT '') DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
 ];
 const EXISTS: &str = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = \
      'squall_replication' AND TABLE_NAME = 'channels'";
-const LOAD: &str = "SELECT channel, settings, log_file, CAST(log_position AS CHAR), gtids FROM \
+const LOAD: &str = "SELECT channel, settings, log_file, CAST(log_position AS CHAR), gtids, started FROM \
      squall_replication.channels ORDER BY channel";
-const PUT: &str = "REPLACE INTO squall_replication.channels VALUES (?, ?, ?, ?, ?)";
+const PUT: &str = "REPLACE INTO squall_replication.channels (channel, settings, log_file, log_position, \
+     gtids) VALUES (?, ?, ?, ?, ?)";
+const START: &str = "UPDATE squall_replication.channels SET started = ? WHERE channel = ?";
 const ADVANCE: &str = "UPDATE squall_replication.channels SET log_file = ?, log_position = ?, \
      gtids = ? WHERE channel = ?";
 const REMOVE: &str = "DELETE FROM squall_replication.channels WHERE channel = ?";
@@ -31,6 +33,9 @@ pub(crate) struct Position {
     pub(crate) offset: u64,
     /// Transactions that were applied.
     pub(crate) gtids: String,
+    /// The transaction that was begun last whose statement commits by itself: if the server ended then, it may have been done. Empty
+    /// for none.
+    pub(crate) started: String,
 }
 
 /// A channel as it is stored.
@@ -56,6 +61,7 @@ pub(crate) fn load(local: &mut Local) -> Result<Vec<Stored>> {
                     file: text_of(row.get(2)),
                     offset: text_of(row.get(3)).parse().unwrap_or(0),
                     gtids: text_of(row.get(4)),
+                    started: text_of(row.get(5)),
                 },
             })
         })
@@ -87,6 +93,11 @@ pub(crate) fn advance(local: &mut Local, channel: &str, position: &Position) -> 
         Value::text(channel),
     ];
     local.execute(ADVANCE, &values).map(drop)
+}
+
+/// Stores that a statement begins that commits by itself, or with an empty name that it failed.
+pub(crate) fn start(local: &mut Local, channel: &str, name: &str) -> Result<()> {
+    local.execute(START, &[Value::text(name), Value::text(channel)]).map(drop)
 }
 
 /// Removes a channel.

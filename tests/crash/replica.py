@@ -193,7 +193,7 @@ def main():
             if ask(options.source, f"select gtid_subset('{wanted}','{done}')").strip() == "1":
                 break
             time.sleep(0.1)
-        status = dict(line.strip().split(": ", 1) for line in ask(replica, "show replica status\\G").splitlines() if ": " in line)
+        status = ask(replica, "select last_errno, last_error, last_io_error, exec_source_log_pos from data_dictionary.replica_status").strip()
         there, here = rows(options.source, load.schema), rows(replica, load.schema)
         count = sum(map(len, there.values()))
         if there != here:

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use engine_api::CancelToken;
+use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, Result, bail};
 use plugin_api::{
     ColumnMeta, ExecuteRequest, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory,
@@ -20,6 +20,7 @@ pub(crate) struct Answer {
     /// Rows that an UPDATE or DELETE found.
     pub(crate) affected: u64,
     error: Option<Error>,
+    commit: Option<CommitHandle>,
 }
 
 impl ResultSink for Answer {
@@ -36,9 +37,9 @@ impl ResultSink for Answer {
         Ok(())
     }
 
-    // Nothing waits for the log: what a crash takes, it takes together with the position that says that it is here.
     fn ok(&mut self, ok: &OkInfo) -> Result<()> {
         self.affected = ok.affected_rows;
+        self.commit.clone_from(&ok.commit);
         Ok(())
     }
 
@@ -53,10 +54,12 @@ impl ResultSink for Answer {
 }
 
 impl Answer {
-    fn checked(self) -> Result<Answer> {
-        match self.error {
-            Some(error) => Err(error),
-            None => Ok(self),
+    /// Waits until what the statement committed is durable; until then other sessions do not see it. Transactions of the source do not wait: what
+    /// a crash takes, it takes together with the position that says that it is here.
+    pub(crate) fn durable(self) -> Result<()> {
+        match &self.commit {
+            Some(commit) => commit.wait().map_err(|error| error.into_error(&CancelToken::new())),
+            None => Ok(()),
         }
     }
 }
@@ -65,18 +68,32 @@ impl Answer {
 pub(crate) struct Local {
     session: Box<dyn SessionHandle>,
     prepared: HashMap<String, u32>,
+    /// Of the last transaction that was committed.
+    commit: Option<CommitHandle>,
+}
+
+// Who opens a session next sees all that this one did.
+impl Drop for Local {
+    fn drop(&mut self) {
+        if let Some(commit) = &self.commit
+            && commit.wait().is_err()
+        {
+            tracing::error!("the log cannot be written: transactions of the source may be missing");
+        }
+    }
 }
 
 impl Local {
     pub(crate) fn open(sessions: &dyn SessionFactory, cancel: CancelToken) -> Result<Local> {
-        Ok(Local { session: sessions.open_applier(cancel)?, prepared: HashMap::new() })
+        let session = sessions.open_applier(cancel)?;
+        Ok(Local { session, prepared: HashMap::new(), commit: None })
     }
 
     /// Runs a statement.
     pub(crate) fn run(&mut self, sql: &[u8]) -> Result<Answer> {
         let mut answer = Answer::default();
         self.session.query(sql, &[], &mut answer)?;
-        answer.checked()
+        self.checked(answer)
     }
 
     /// Runs a statement with parameters, which is prepared at its first use.
@@ -95,7 +112,17 @@ impl Local {
         let mut answer = Answer::default();
         let request = ExecuteRequest { statement_id, parameters, attributes: &[], cursor: false };
         self.session.execute(&request, &mut answer)?;
-        answer.checked()
+        self.checked(answer)
+    }
+
+    fn checked(&mut self, answer: Answer) -> Result<Answer> {
+        if let Some(error) = answer.error {
+            return Err(error);
+        }
+        if let Some(commit) = &answer.commit {
+            self.commit = Some(commit.clone());
+        }
+        Ok(answer)
     }
 
     /// Sets the current schema.

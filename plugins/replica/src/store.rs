@@ -71,7 +71,7 @@ pub(crate) fn load(local: &mut Local) -> Result<Vec<Stored>> {
 /// Stores a channel, in place of what was there.
 pub(crate) fn put(local: &mut Local, stored: &Stored) -> Result<()> {
     for statement in CREATE {
-        local.run(statement.as_bytes())?;
+        local.run(statement.as_bytes())?.durable()?;
     }
     let position = &stored.position;
     let values = [
@@ -81,7 +81,7 @@ pub(crate) fn put(local: &mut Local, stored: &Stored) -> Result<()> {
         Value::UInt(position.offset),
         Value::text(&position.gtids),
     ];
-    local.execute(PUT, &values).map(drop)
+    local.execute(PUT, &values)?.durable()
 }
 
 /// Stores how far a channel is, in the open transaction.
@@ -97,10 +97,10 @@ pub(crate) fn advance(local: &mut Local, channel: &str, position: &Position) -> 
 
 /// Stores that a statement begins that commits by itself, or with an empty name that it failed.
 pub(crate) fn start(local: &mut Local, channel: &str, name: &str) -> Result<()> {
-    local.execute(START, &[Value::text(name), Value::text(channel)]).map(drop)
+    local.execute(START, &[Value::text(name), Value::text(channel)])?.durable()
 }
 
 /// Removes a channel.
 pub(crate) fn remove(local: &mut Local, channel: &str) -> Result<()> {
-    local.execute(REMOVE, &[Value::text(channel)]).map(drop)
+    local.execute(REMOVE, &[Value::text(channel)])?.durable()
 }

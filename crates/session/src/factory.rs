@@ -13,6 +13,7 @@ use types::Value;
 use variables::{Scope, as_text, as_u64};
 
 use crate::handle::Handle;
+use crate::replication::open_applier;
 use crate::server::Server;
 use crate::session::Session;
 
@@ -53,7 +54,7 @@ impl SessionFactory for Server {
     }
 
     fn open_applier(&self, cancel: CancelToken) -> Result<Box<dyn SessionHandle>> {
-        Ok(Box::new(Handle::new(Session::open_applier(self.arc()?, cancel))))
+        Ok(Box::new(Handle::new(open_applier(self.arc()?, cancel))))
     }
 
     fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {

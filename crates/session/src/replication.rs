@@ -10,7 +10,6 @@ use plugin_api::{
     AuthRequest, ConnectInfo, ConnectionKind, OkInfo, ReplicationSession, ResultSink, Traffic,
 };
 use programs::Running;
-use syntax::ast::ResetItem;
 use sys::sync::atomic::Ordering;
 use types::SqlMode;
 
@@ -22,22 +21,18 @@ const APPLIER_USER: &str = "system user";
 /// Numbers of such sessions begin here: beyond those that functions open.
 const FIRST_SESSION: u64 = 1 << 49;
 
-/// Whether RESET is for replicas alone.
-pub(crate) fn is_of_replicas(items: &[ResetItem]) -> bool {
-    items.iter().all(|item| matches!(item, ResetItem::Replica { .. }))
-}
-
 /// Runs a statement by the plugin that controls replicas.
 ///
 /// # Errors
 /// 1235 when there is none, errors of the statement.
 pub(crate) fn control(
     session: &mut Session,
+    unsupported: Option<&'static str>,
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     let Some(control) = session.server.registry().replication().cloned() else {
-        return Err(Error::not_supported("replication statements"));
+        return Err(Error::not_supported(unsupported.unwrap_or("replication statements")));
     };
     let text = String::from_utf8_lossy(running.source);
     control.run(&text, &mut Controlling { session })?;
@@ -63,37 +58,35 @@ impl ReplicationSession for Controlling<'_> {
     }
 }
 
-impl Session {
-    /// A session of the server itself that fires no triggers.
-    pub(crate) fn open_applier(server: Arc<Server>, cancel: CancelToken) -> Session {
-        let opened = server.opened_by_functions.fetch_add(1, Ordering::Relaxed);
-        let info = ConnectInfo {
-            connection_id: FIRST_SESSION + opened,
-            kind: ConnectionKind::Local,
-            cancel,
-            traffic: Traffic::default(),
-        };
-        let collation = types::CollationId::UTF8MB4_0900_AI_CI.0;
-        let user = APPLIER_USER.to_owned();
-        let found_rows = true;
-        let request = AuthRequest { user, collation, found_rows, ..AuthRequest::default() };
-        let mut session = Session::new(server, info, &request);
-        session.is_applier = true;
-        session.account = AccountName { user: "root".into(), host: "localhost".into() };
-        session.services.user = format!("{APPLIER_USER}@localhost");
-        session.services.current_user = session.account.to_string();
-        session.refresh_privileges();
-        session.describe_roles();
-        {
-            let mut activity = session.shared.activity.lock();
-            activity.user = APPLIER_USER.into();
-            activity.host = "localhost".into();
-            activity.account = session.account.to_string();
-            activity.command = "Connect";
-            activity.since_micros = session.server.now_micros();
-        }
-        session.set_client_collation(collation);
-        session.refresh_settings();
-        session
+/// A session of the server itself that fires no triggers.
+pub(crate) fn open_applier(server: Arc<Server>, cancel: CancelToken) -> Session {
+    let opened = server.opened_by_functions.fetch_add(1, Ordering::Relaxed);
+    let info = ConnectInfo {
+        connection_id: FIRST_SESSION + opened,
+        kind: ConnectionKind::Local,
+        cancel,
+        traffic: Traffic::default(),
+    };
+    let collation = types::CollationId::UTF8MB4_0900_AI_CI.0;
+    let user = APPLIER_USER.to_owned();
+    let found_rows = true;
+    let request = AuthRequest { user, collation, found_rows, ..AuthRequest::default() };
+    let mut session = Session::new(server, info, &request);
+    session.is_applier = true;
+    session.account = AccountName { user: "root".into(), host: "localhost".into() };
+    session.services.user = format!("{APPLIER_USER}@localhost");
+    session.services.current_user = session.account.to_string();
+    session.refresh_privileges();
+    session.describe_roles();
+    {
+        let mut activity = session.shared.activity.lock();
+        activity.user = APPLIER_USER.into();
+        activity.host = "localhost".into();
+        activity.account = session.account.to_string();
+        activity.command = "Connect";
+        activity.since_micros = session.server.now_micros();
     }
+    session.set_client_collation(collation);
+    session.refresh_settings();
+    session
 }

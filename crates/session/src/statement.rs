@@ -498,9 +498,8 @@ impl Session {
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),
-            Statement::Replication(_) => replication::control(self, running, sink),
-            Statement::Reset(items) if replication::is_of_replicas(items) => {
-                replication::control(self, running, sink)
+            Statement::Replication(_) | Statement::Reset(_) => {
+                replication::control(self, unsupported, running, sink)
             }
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }

@@ -209,20 +209,10 @@ impl<'c> Applier<'c> {
 
     /// An event of a transaction that is passed over.
     fn skip(&mut self, header: &Header, body: &[u8]) -> Result<Next> {
-        let ends = match decode(header.kind, body).map_err(broken)? {
-            Event::Xid(_) | Event::XaPrepare(_) | Event::TransactionPayload(_) => true,
-            Event::Query(query) => {
-                let text = query.text;
-                !(text == b"BEGIN"
-                    || text.starts_with(b"SAVEPOINT ")
-                    || text.starts_with(b"ROLLBACK TO ")
-                    || text.starts_with(b"XA START ")
-                    || text.starts_with(b"XA END ")
-                    || is_create_in_transaction(text))
-            }
-            _ => false,
-        };
-        if ends {
+        let event = decode(header.kind, body).map_err(broken)?;
+        let is_end =
+            matches!(event, Event::Xid(_) | Event::XaPrepare(_) | Event::TransactionPayload(_));
+        if is_end || matches!(event, Event::Query(query) if is_last(query.text)) {
             self.position.offset = u64::from(header.position);
             if let Some(gtid) = self.transaction.take().and_then(|event| event.gtid) {
                 self.executed.add(gtid.uuid, &gtid.tag, gtid.number);
@@ -527,6 +517,13 @@ impl<'c> Applier<'c> {
 
 /// How the creation of a table ends in the log whose rows are part of the transaction.
 const START_TRANSACTION: &[u8] = b" START TRANSACTION";
+
+/// Whether a transaction ends with this statement: it is a COMMIT, or one of its own.
+fn is_last(text: &[u8]) -> bool {
+    const PARTS: [&[u8]; 4] = [b"SAVEPOINT ", b"ROLLBACK TO ", b"XA START ", b"XA END "];
+    let is_part = PARTS.iter().any(|part| text.starts_with(part));
+    !(text == b"BEGIN" || is_part || is_create_in_transaction(text))
+}
 
 fn is_create_in_transaction(text: &[u8]) -> bool {
     text.ends_with(START_TRANSACTION)

@@ -33,10 +33,12 @@ pub(crate) struct Stop {
 
 impl Stop {
     pub(crate) fn is_asked(&self) -> bool {
+        // Pairs with the store in `ask`.
         self.asked.load(Ordering::Acquire)
     }
 
     fn ask(&self) {
+        // Pairs with the load in `is_asked`.
         self.asked.store(true, Ordering::Release);
     }
 }

@@ -216,18 +216,20 @@ fn until_of(until: &[(Ident, ReplicationValue)]) -> Result<Until> {
     for (option, value) in until {
         let wrong = || err!(WRONG_ARGUMENTS, option.text);
         let name = option.text.to_ascii_uppercase();
-        match (name.as_str(), value) {
-            ("SQL_AFTER_GTIDS" | "SQL_BEFORE_GTIDS", ReplicationValue::Text(text)) => {
+        let text = if let ReplicationValue::Text(text) = value { Some(text) } else { None };
+        match name.as_str() {
+            "SQL_AFTER_GTIDS" | "SQL_BEFORE_GTIDS" => {
+                let text = text.ok_or_else(wrong)?;
                 let set =
                     GtidSet::parse(text).ok_or_else(|| Error::with(ErrorCode(1772), &[&text]))?;
                 let after = name == "SQL_AFTER_GTIDS";
                 return Ok(if after { Until::AfterGtids(set) } else { Until::BeforeGtids(set) });
             }
-            ("SOURCE_LOG_FILE", ReplicationValue::Text(text)) => file = Some(text.to_string()),
-            ("SOURCE_LOG_POS", ReplicationValue::Number(number)) => {
+            "SOURCE_LOG_FILE" => file = Some(text.ok_or_else(wrong)?.to_string()),
+            "SOURCE_LOG_POS" => {
+                let ReplicationValue::Number(number) = value else { return Err(wrong()) };
                 offset = Some(number.parse().map_err(|_| wrong())?);
             }
-            ("SOURCE_LOG_FILE" | "SOURCE_LOG_POS", _) => return Err(wrong()),
             _ => return Err(Error::not_supported(format!("START REPLICA UNTIL {name}"))),
         }
     }
@@ -255,15 +257,17 @@ impl ReplicationControl for Control {
         };
         let parsed = syntax::parse_one(sql, &options);
         let (statement, _) = parsed.map_err(|_| Error::internal("a statement that was parsed"))?;
-        match &statement {
-            Statement::Replication(replication) => self.0.run_replication(replication, session),
-            Statement::Reset(items) => items.iter().try_for_each(|item| match item {
-                ResetItem::Replica { all, channel } => self.0.reset(*all, channel.as_deref()),
-                ResetItem::BinaryLogsAndGtids { .. } => {
-                    Err(Error::not_supported("RESET BINARY LOGS AND GTIDS"))
-                }
-            }),
-            _ => Err(Error::internal("a statement of another kind")),
+        if let Statement::Replication(replication) = &statement {
+            return self.0.run_replication(replication, session);
         }
+        let Statement::Reset(items) = &statement else {
+            return Err(Error::internal("a statement of another kind"));
+        };
+        items.iter().try_for_each(|item| match item {
+            ResetItem::Replica { all, channel } => self.0.reset(*all, channel.as_deref()),
+            ResetItem::BinaryLogsAndGtids { .. } => {
+                Err(Error::not_supported("RESET BINARY LOGS AND GTIDS"))
+            }
+        })
     }
 }

@@ -86,6 +86,7 @@ impl BackgroundJob for Job {
 /// Reads the channels as soon as tables can be read.
 fn load(channels: &Channels, starts: bool, stops: &AtomicBool) {
     const STEP: Duration = Duration::from_millis(200);
+    // Pairs with the store in `stop`.
     while !stops.load(Ordering::Acquire) {
         match channels.load(starts) {
             Ok(()) => return,
@@ -102,6 +103,7 @@ fn load(channels: &Channels, starts: bool, stops: &AtomicBool) {
 
 impl RunningJob for RunningChannels {
     fn stop(self: Box<Self>) {
+        // Pairs with the load in `load`.
         self.stops.store(true, Ordering::Release);
         self.thread.join();
         self.channels.stop_all();

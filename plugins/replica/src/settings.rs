@@ -169,15 +169,10 @@ fn wrong(name: &str) -> Error {
 }
 
 fn text(name: &str, value: &ReplicationValue) -> Result<String> {
-    match value {
-        ReplicationValue::Text(text) => Ok(text.to_string()),
-        _ => Err(wrong(name)),
-    }
+    if let ReplicationValue::Text(text) = value { Ok(text.to_string()) } else { Err(wrong(name)) }
 }
 
 fn number(name: &str, value: &ReplicationValue) -> Result<u64> {
-    match value {
-        ReplicationValue::Number(text) => text.parse().map_err(|_| wrong(name)),
-        _ => Err(wrong(name)),
-    }
+    let ReplicationValue::Number(text) = value else { return Err(wrong(name)) };
+    text.parse().map_err(|_| wrong(name))
 }

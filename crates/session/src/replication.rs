@@ -25,14 +25,13 @@ const FIRST_SESSION: u64 = 1 << 49;
 ///
 /// # Errors
 /// 1235 when there is none, errors of the statement.
-pub(crate) fn control(
+pub(crate) fn run_replica(
     session: &mut Session,
-    unsupported: Option<&'static str>,
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     let Some(control) = session.server.registry().replication().cloned() else {
-        return Err(Error::not_supported(unsupported.unwrap_or("replication statements")));
+        return Err(Error::not_supported("replication statements"));
     };
     let text = String::from_utf8_lossy(running.source);
     control.run(&text, &mut Controlling { session })?;

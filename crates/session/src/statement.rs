@@ -17,13 +17,14 @@ use crate::backup::Backup;
 use crate::lock_tables::Names;
 use crate::placeholders::is_blank;
 use crate::program_host::ProgramSession;
+use crate::replication::run_replica;
 use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
 use crate::{
     admin, backup, ddl, information_changes, load_data, maintenance, plugin_statements, profile,
-    replication, set, text_session,
+    set, text_session,
 };
 use accounts::Resource;
 use observation::Phase;
@@ -498,9 +499,7 @@ impl Session {
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),
-            Statement::Replication(_) | Statement::Reset(_) => {
-                replication::control(self, unsupported, running, sink)
-            }
+            Statement::Replication(_) | Statement::Reset(_) => run_replica(self, running, sink),
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }
     }

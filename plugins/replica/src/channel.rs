@@ -22,6 +22,8 @@ use crate::store::{self, Position};
 
 /// How often a wait looks whether the channel stops.
 const STEP: Duration = Duration::from_millis(100);
+/// How long other sessions do not see a transaction when the next ones come without a pause.
+const PENDING_MAX: Duration = Duration::from_millis(20);
 /// How often a transaction is tried again that lost against another.
 const RETRIES_MAX: u64 = 10;
 
@@ -339,7 +341,9 @@ impl Worker {
             uuid: self.sessions.global_text("server_uuid"),
             port: self.sessions.global_integer("port") as u16,
         };
-        let mut source = match Source::open(&settings, &position, &executed, &itself, &self.stop) {
+        let pending = local.pending.clone();
+        let opened = Source::open(&settings, &position, &executed, &itself, &self.stop, &pending);
+        let mut source = match opened {
             Ok(source) => source,
             Err(loss) => return ended(loss),
         };
@@ -379,6 +383,7 @@ impl Worker {
                 Ok(Next::Stop) => return End::Stopped,
                 Err(error) => return self.failed(error),
             }
+            pending.settle_after(PENDING_MAX);
             if self.stop.is_asked() {
                 return End::Stopped;
             }

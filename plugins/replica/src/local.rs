@@ -1,6 +1,8 @@
 //! Statements on this server: a session of the server itself, and what it answers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, Result, bail};
@@ -8,6 +10,7 @@ use plugin_api::{
     ColumnMeta, ExecuteRequest, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory,
     SessionHandle, SessionState,
 };
+use sys::sync::Mutex;
 use types::Value;
 
 /// Most prepared statements that are kept.
@@ -54,8 +57,8 @@ impl ResultSink for Answer {
 }
 
 impl Answer {
-    /// Waits until what the statement committed is durable; until then other sessions do not see it. Transactions of the source do not wait: what
-    /// a crash takes, it takes together with the position that says that it is here.
+    /// Waits until what the statement committed is durable; until then other sessions do not see it. Transactions of the source do not wait for
+    /// their own: what a crash takes, it takes together with the position that says that it is here.
     pub(crate) fn durable(self) -> Result<()> {
         match &self.commit {
             Some(commit) => commit.wait().map_err(|error| error.into_error(&CancelToken::new())),
@@ -68,17 +71,43 @@ impl Answer {
 pub(crate) struct Local {
     session: Box<dyn SessionHandle>,
     prepared: HashMap<String, u32>,
-    /// Of the last transaction that was committed.
-    commit: Option<CommitHandle>,
+    pub(crate) pending: Arc<Pending>,
 }
 
 // Who opens a session next sees all that this one did.
 impl Drop for Local {
     fn drop(&mut self) {
-        if let Some(commit) = &self.commit
-            && commit.wait().is_err()
-        {
+        self.pending.settle();
+    }
+}
+
+/// What was committed and is not durable: other sessions do not see it yet.
+#[derive(Default)]
+pub(crate) struct Pending {
+    /// The last commit, and since when one waits.
+    commit: Mutex<Option<(CommitHandle, Duration)>>,
+}
+
+impl Pending {
+    fn put(&self, commit: &CommitHandle) {
+        let mut pending = self.commit.lock();
+        let since = pending.as_ref().map(|(_, since)| *since);
+        *pending = Some((commit.clone(), since.unwrap_or_else(sys::clock::monotonic)));
+    }
+
+    /// Makes all of it durable.
+    pub(crate) fn settle(&self) {
+        let Some((commit, _)) = self.commit.lock().take() else { return };
+        if commit.wait().is_err() {
             tracing::error!("the log cannot be written: transactions of the source may be missing");
+        }
+    }
+
+    /// Makes it durable if it waits for so long.
+    pub(crate) fn settle_after(&self, age: Duration) {
+        let since = self.commit.lock().as_ref().map(|(_, since)| *since);
+        if since.is_some_and(|since| sys::clock::monotonic() - since > age) {
+            self.settle();
         }
     }
 }
@@ -86,7 +115,7 @@ impl Drop for Local {
 impl Local {
     pub(crate) fn open(sessions: &dyn SessionFactory, cancel: CancelToken) -> Result<Local> {
         let session = sessions.open_applier(cancel)?;
-        Ok(Local { session, prepared: HashMap::new(), commit: None })
+        Ok(Local { session, prepared: HashMap::new(), pending: Arc::default() })
     }
 
     /// Runs a statement.
@@ -120,7 +149,7 @@ impl Local {
             return Err(error);
         }
         if let Some(commit) = &answer.commit {
-            self.commit = Some(commit.clone());
+            self.pending.put(commit);
         }
         Ok(answer)
     }

@@ -176,3 +176,43 @@ fn number(name: &str, value: &ReplicationValue) -> Result<u64> {
     let ReplicationValue::Number(text) = value else { return Err(wrong(name)) };
     text.parse().map_err(|_| wrong(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use syntax::ast::{Replication, Statement};
+
+    use super::*;
+
+    fn changed(settings: &mut Settings, position: &mut Position, options: &str) -> Result<()> {
+        let sql = format!("CHANGE REPLICATION SOURCE TO {options}");
+        let parsed = syntax::parse_one(&sql, &syntax::ParseOptions::default()).expect(&sql);
+        let Statement::Replication(replication) = parsed.0 else { panic!("{sql}") };
+        let Replication::ChangeSource { options, .. } = *replication else { panic!("{sql}") };
+        settings.change(&options, position)
+    }
+
+    #[test]
+    fn settings_survive_and_hide_the_password() {
+        let (mut settings, mut position) = (Settings::default(), Position::default());
+        let options = "SOURCE_HOST = 'h', SOURCE_PORT = 3307, SOURCE_USER = 'u', SOURCE_PASSWORD = 'pw \"1', \
+                       SOURCE_DELAY = 3, SOURCE_SSL = 1, IGNORE_SERVER_IDS = (4, 5), SOURCE_HEARTBEAT_PERIOD = 1.5";
+        changed(&mut settings, &mut position, options).expect("known options");
+        let read = Settings::read(&settings.written()).expect("what was written");
+        assert!(read == settings && read.password == "pw \"1" && read.ignored_servers == [4, 5]);
+        assert_eq!(format!("{settings:?}"), "u@h:3307");
+    }
+
+    #[test]
+    fn another_source_begins_at_its_start() {
+        let (mut settings, mut position) = (Settings::default(), Position::default());
+        changed(&mut settings, &mut position, "SOURCE_LOG_FILE = 'f', SOURCE_LOG_POS = 99")
+            .expect("");
+        changed(&mut settings, &mut position, "SOURCE_USER = 'u'").expect("");
+        assert_eq!((position.file.as_str(), position.offset), ("f", 99));
+        changed(&mut settings, &mut position, "SOURCE_HOST = 'other'").expect("");
+        assert_eq!((position.file.as_str(), position.offset), ("", 4));
+        for refused in ["SOURCE_PORT = 70000", "SOURCE_SSL_CA = 'f'", "SOURCE_HOST = 1"] {
+            changed(&mut settings, &mut position, refused).expect_err(refused);
+        }
+    }
+}

@@ -11,6 +11,7 @@ use sys::net::Stream;
 use wire::CommandCode;
 
 use crate::channel::Stop;
+use crate::local::Pending;
 use crate::settings::Settings;
 use crate::status::now_micros;
 use crate::store::Position;
@@ -56,6 +57,7 @@ struct Wire {
     stream: Stream,
     stop: Arc<Stop>,
     limit: Duration,
+    pending: Arc<Pending>,
 }
 
 impl Carrier for Wire {}
@@ -81,6 +83,8 @@ impl Read for Wire {
                 other => return other,
             }
             self.check(since)?;
+            // There is time now.
+            self.pending.settle();
             self.stream.wait_readable(STEP)?;
         }
     }
@@ -140,18 +144,19 @@ impl Answer for Cells {
 }
 
 impl Source {
-    /// Connects, logs in and asks for the events after `position`.
+    /// Connects, logs in and asks for the events after `position`. When nothing has come, what is `pending` is made durable.
     pub(crate) fn open(
         settings: &Settings,
         position: &Position,
         executed: &GtidSet,
         itself: &Itself,
         stop: &Arc<Stop>,
+        pending: &Arc<Pending>,
     ) -> Result<Source, Loss> {
         let stream = connect(settings)?;
         // A source that says nothing for twice as long as it promised is gone.
         let limit = Duration::from_secs_f64((settings.heartbeat * 2.0).max(60.0));
-        let wire = Wire { stream, stop: stop.clone(), limit };
+        let wire = Wire { stream, stop: stop.clone(), limit, pending: pending.clone() };
         let options = Options {
             target: Target::Tcp(settings.host.clone(), settings.port),
             user: settings.user.clone(),

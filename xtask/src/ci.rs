@@ -62,6 +62,9 @@ const STEPS: &[Step] = &[
         let pathologies =
             ["tests/observability/pathologies.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &pathologies)?;
+        // It says so when there is no MySQL to replicate from.
+        let replica = ["tests/crash/replica.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &replica)?;
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
     }),

@@ -23,6 +23,7 @@ mod observer;
 mod plugin;
 mod profile;
 mod registry;
+mod replication;
 mod result;
 mod rewrite;
 mod secrets;
@@ -86,6 +87,7 @@ pub use observer::{
 pub use plugin::{Module, Plugin, PluginLoader};
 pub use profile::{ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};
 pub use registry::{Registrar, Registry};
+pub use replication::{ReplicationControl, ReplicationSession};
 pub use result::{
     ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,
     StateChange, ValueRow,

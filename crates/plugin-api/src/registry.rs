@@ -23,6 +23,7 @@ use crate::log_sink::LogSink;
 use crate::observer::Observer;
 use crate::plugin::{Module, Plugin, PluginLoader};
 use crate::profile::ProfilePrinter;
+use crate::replication::ReplicationControl;
 use crate::rewrite::StatementRewriter;
 use crate::shared_state::SharedState;
 use crate::text_runner::TextRunner;
@@ -51,6 +52,7 @@ pub struct Registry {
     privileges: Vec<&'static str>,
     text_runner: Option<Arc<dyn TextRunner>>,
     binary_log: Option<Arc<dyn BinaryLog>>,
+    replication: Option<Arc<dyn ReplicationControl>>,
     profile_printer: Option<Arc<dyn ProfilePrinter>>,
     loaders: Vec<Arc<dyn PluginLoader>>,
     jobs: Vec<Arc<dyn BackgroundJob>>,
@@ -126,6 +128,7 @@ impl Registry {
             privileges,
             text_runner,
             binary_log,
+            replication,
             profile_printer,
             loaders,
             jobs,
@@ -158,6 +161,7 @@ impl Registry {
         self.privileges.extend_from_slice(privileges);
         self.text_runner = text_runner.clone().or_else(|| self.text_runner.take());
         self.binary_log = binary_log.clone().or_else(|| self.binary_log.take());
+        self.replication = replication.clone().or_else(|| self.replication.take());
         let printer = profile_printer.clone();
         self.profile_printer = printer.or_else(|| self.profile_printer.take());
         self.loaders.extend_from_slice(loaders);
@@ -456,6 +460,11 @@ impl Registry {
         self.binary_log.as_ref()
     }
 
+    /// Controls replicas.
+    pub fn replication(&self) -> Option<&Arc<dyn ReplicationControl>> {
+        self.replication.as_ref()
+    }
+
     /// Shows profiles of statements.
     pub fn profile_printer(&self) -> Option<&Arc<dyn ProfilePrinter>> {
         self.profile_printer.as_ref()
@@ -568,6 +577,12 @@ impl Registrar<'_> {
     pub fn text_runner(&mut self, name: &str, runner: Arc<dyn TextRunner>) {
         self.items.push(("STATEMENT", name.to_owned()));
         self.registry.text_runner = Some(runner);
+    }
+
+    /// Sets what controls replicas.
+    pub fn replication(&mut self, control: Arc<dyn ReplicationControl>) {
+        self.items.push(("STATEMENT", "START REPLICA".to_owned()));
+        self.registry.replication = Some(control);
     }
 
     /// Sets how PROFILE shows what it measured.

@@ -117,6 +117,14 @@ pub trait SessionFactory: Send + Sync {
     /// # Errors
     /// Unknown schema (1049), no right to it (1044), too many connections of the user (1226).
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>>;
+    /// Opens a session of the server itself, with every privilege, that repeats what another server did: it fires no triggers. `cancel` stops
+    /// its statements. It ends when the handle is dropped.
+    ///
+    /// # Errors
+    /// 1235 where there is none.
+    fn open_applier(&self, _cancel: CancelToken) -> Result<Box<dyn SessionHandle>> {
+        Err(Error::not_supported("sessions of replicas"))
+    }
     /// Is told of a log-in that its method refused, and may give the reason: an account that is locked from now on (3955).
     fn refused(&self, _request: &AuthRequest, _kind: &ConnectionKind) -> Option<Error> {
         None

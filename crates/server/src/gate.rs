@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use engine_api::CancelToken;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
@@ -97,6 +98,13 @@ impl SessionFactory for Entrance {
         let request = AuthRequest { database: None, multi_statements: false, ..request.clone() };
         let inner = self.0.waiting.open(info, &request)?;
         Ok(Box::new(WaitingSession { gate: self.0.clone(), inner }))
+    }
+
+    fn open_applier(&self, cancel: CancelToken) -> Result<Box<dyn SessionHandle>> {
+        match self.0.open.get() {
+            Some(server) => server.open_applier(cancel),
+            None => Err(self.0.refusal()),
+        }
     }
 
     fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {

@@ -40,6 +40,7 @@ pub(crate) fn known(
         Box::new(file_systems::FileSystems),
         Box::new(change_log::ChangeLogPlugin),
         Box::new(user_locks::UserLocks),
+        Box::<replica::Replica>::default(),
         Box::new(sys_schema::SysSchema),
         Box::new(policies::SimpleUserPolicy),
         Box::new(policies::RegexPolicy),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ::accounts::{DEFAULT_METHOD, is_insecure};
+use engine_api::CancelToken;
 use errors::{Error, Result, bail};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, ConsolePage,
@@ -12,6 +13,7 @@ use types::Value;
 use variables::{Scope, as_text, as_u64};
 
 use crate::handle::Handle;
+use crate::replication::open_applier;
 use crate::server::Server;
 use crate::session::Session;
 
@@ -49,6 +51,10 @@ impl SessionFactory for Server {
         let session =
             opened.inspect_err(|error| self.tell_login_failure(request, &kind, Some(error)))?;
         Ok(Box::new(Handle::new(session)))
+    }
+
+    fn open_applier(&self, cancel: CancelToken) -> Result<Box<dyn SessionHandle>> {
+        Ok(Box::new(Handle::new(open_applier(self.arc()?, cancel))))
     }
 
     fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {

@@ -46,6 +46,7 @@ mod query;
 mod reading;
 mod recording;
 mod renew;
+mod replication;
 mod restricted;
 mod rewritten;
 mod server;

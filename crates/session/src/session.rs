@@ -78,6 +78,8 @@ pub(crate) struct Session {
     pub(crate) opened_by: Option<u64>,
     pub(crate) account: AccountName,
     pub(crate) active_roles: Vec<AccountName>,
+    /// It repeats what another server did: triggers have fired there, their changes come too.
+    pub(crate) is_applier: bool,
     /// Limits of its account: by the hour, or until it has a new password.
     pub(crate) limits: AccountLimits,
     pub(crate) privileges: Arc<EffectivePrivileges>,
@@ -171,6 +173,7 @@ impl Session {
             shared: shared.clone(),
             client,
             opened_by: None,
+            is_applier: false,
             account: AccountName::default(),
             active_roles: Vec::new(),
             limits: AccountLimits::default(),
@@ -313,8 +316,9 @@ impl Session {
     pub(crate) fn refresh_privileges(&mut self) {
         let snapshot = self.server.catalog.snapshot();
         let accounts = snapshot.accounts();
-        let effective = if accounts.get(&self.account).is_none() && &*self.account.user == "root" {
-            // `--insecure-root` without an account of that name.
+        let is_root = accounts.get(&self.account).is_none() && &*self.account.user == "root";
+        let effective = if is_root || self.is_applier {
+            // `--insecure-root` without an account of that name, or the server itself.
             EffectivePrivileges::everything()
         } else {
             accounts.effective(&self.account, &self.active_roles)

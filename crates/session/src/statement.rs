@@ -18,6 +18,7 @@ use crate::binary_log;
 use crate::lock_tables::Names;
 use crate::placeholders::is_blank;
 use crate::program_host::ProgramSession;
+use crate::replication::run_replica;
 use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
@@ -506,6 +507,7 @@ impl Session {
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),
+            Statement::Replication(_) | Statement::Reset(_) => run_replica(self, running, sink),
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }
     }

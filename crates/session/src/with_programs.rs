@@ -210,6 +210,9 @@ impl Host for Lender<'_> {
     }
 
     fn fire(&mut self, trigger: u32, rows: TriggerRows<'_>) -> Result<()> {
+        if self.lent.session.is_applier {
+            return Ok(());
+        }
         let number = trigger as usize;
         let mut known = self.loaded.get(number).cloned().flatten();
         let named = match known {

@@ -162,8 +162,22 @@ pub enum Stream {
     Virtual(VirtualSocket),
 }
 
+/// The addresses of a host, which is a name or an address, with this port. A simulated machine knows addresses only.
+///
+/// # Errors
+/// The name is not known.
+pub fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    if simulation::current().is_some() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(std::net::ToSocketAddrs::to_socket_addrs(&(host, port))?.collect())
+}
+
 impl Stream {
-    /// Connects and waits for it, for tests and tools.
+    /// Connects and waits for it.
     ///
     /// # Errors
     /// Refused, unreachable, or no answer in `limit`.

@@ -167,7 +167,15 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::BinaryLogs if !logs_changes(scope) => return Err(err!(NO_BINARY_LOGGING)),
         ShowKind::BinaryLogs => server::binary_logs(),
         ShowKind::Replicas => server::replicas(),
-        ShowKind::ReplicaStatus { .. } => server::replica_status(),
+        ShowKind::ReplicaStatus { channel } => {
+            let mut is_known = false;
+            let (schema, table) = ("data_dictionary", Some("REPLICA_STATUS"));
+            scope.facts.tables(schema, table, TableDetail::Name, &mut |_| {
+                is_known = true;
+                Ok(())
+            })?;
+            server::replica_status(channel.as_deref(), is_known)
+        }
         ShowKind::BinlogEvents { log, from, limit, .. } => {
             server::binlog_events(log.as_deref(), *from, limit.as_ref())
         }

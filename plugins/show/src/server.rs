@@ -235,8 +235,8 @@ pub fn replicas() -> Select {
     ])
 }
 
-/// SHOW REPLICA STATUS: empty, because this server is not a replica.
-pub fn replica_status() -> Select {
+/// SHOW REPLICA STATUS: what the plugin tells that follows other servers, or nothing.
+pub fn replica_status(channel: Option<&str>, is_known: bool) -> Select {
     const COLUMNS: &str = "Replica_IO_State Source_Host Source_User Source_Port Connect_Retry \
         Source_Log_File Read_Source_Log_Pos Relay_Log_File Relay_Log_Pos Relay_Source_Log_File \
         Replica_IO_Running Replica_SQL_Running Replicate_Do_DB Replicate_Ignore_DB \
@@ -251,8 +251,17 @@ pub fn replica_status() -> Select {
         Source_SSL_Crl Source_SSL_Crlpath Retrieved_Gtid_Set Executed_Gtid_Set Auto_Position \
         Replicate_Rewrite_DB Channel_Name Source_TLS_Version Source_public_key_path \
         Get_Source_public_key Network_Namespace";
-    let columns: Vec<_> = COLUMNS.split_whitespace().map(|name| (name, "''")).collect();
-    Select::empty(&columns)
+    let columns = COLUMNS.split_whitespace();
+    if !is_known {
+        let columns: Vec<_> = columns.map(|name| (name, "''")).collect();
+        return Select::empty(&columns);
+    }
+    let table = Select::from("data_dictionary.REPLICA_STATUS");
+    let select = columns.fold(table, |select, name| select.item(name, name));
+    match channel {
+        Some(channel) => select.only(format!("Channel_Name = {}", literal(channel))),
+        None => select,
+    }
 }
 
 /// HELP 'topic': the topic, or a list when the word does not match exactly one.

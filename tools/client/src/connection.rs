@@ -183,7 +183,7 @@ impl Connection {
         Connection::begin(stream, options)
     }
 
-    /// Logs in over the caller's stream, without TLS. The target of `options` is ignored.
+    /// Logs in over the caller's stream. The target of `options` is ignored.
     ///
     /// # Errors
     /// The server refuses.
@@ -231,7 +231,7 @@ impl Connection {
         let wanted = wanted.union(framing.capability());
         self.capabilities = Capabilities(wanted.0 & greeting.capabilities.0);
         let can_encrypt = greeting.capabilities.contains(Capabilities::SSL);
-        let is_network = matches!(self.stream, Stream::Tcp(_));
+        let is_network = matches!(self.stream, Stream::Tcp(_) | Stream::Carried(_, Reach::Network));
         if options.tls == Encryption::Required && !(can_encrypt && is_network) {
             return Err(Failure::Lost("SSL connection error: the server cannot encrypt".into()));
         }
@@ -367,6 +367,31 @@ impl Connection {
         self.sequence = 0;
         self.stream.begin_command();
         self.send(payload)
+    }
+
+    /// Sends a command whose answer is read packet by packet.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn send_command(&mut self, code: CommandCode, payload: &[u8]) -> Result<()> {
+        let mut packet = Vec::with_capacity(payload.len() + 1);
+        wire::put_simple_command(&mut packet, code, payload);
+        self.command(&packet)
+    }
+
+    /// The next packet of an answer that is a stream; `None` at its end.
+    ///
+    /// # Errors
+    /// The server answers with an error, or the connection is lost.
+    pub fn next_packet(&mut self) -> Result<Option<&[u8]>> {
+        const EOF_BYTES_MAX: usize = 8;
+        let length = self.read_packet()?.len();
+        let packet = &self.input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + length];
+        match packet.first() {
+            Some(0xff) => Err(Failure::Server(ErrPacket::decode(packet)?.to_error())),
+            Some(0xfe) if length <= EOF_BYTES_MAX => Ok(None),
+            Some(_) | None => Ok(Some(packet)),
+        }
     }
 
     /// Runs `sql` and reads its first result; rows go to `answer`.

@@ -26,6 +26,8 @@ pub enum Stream {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
     /// Any other byte stream.
     Carried(Box<dyn Carrier>, Reach),
+    /// Any other byte stream, encrypted.
+    CarriedTls(Box<StreamOwned<ClientConnection, Box<dyn Carrier>>>),
     /// Compressed inside any of the others.
     Compressed(Box<Compressed>),
 }
@@ -99,7 +101,6 @@ impl Compressed {
 impl Stream {
     /// Switches to encryption. The certificate is not verified: like `--ssl-mode=PREFERRED`, this protects against eavesdroppers only.
     pub fn encrypt(self) -> Result<Stream> {
-        let Stream::Tcp(tcp) = self else { return Ok(self) };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -107,10 +108,21 @@ impl Stream {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
-        let name = ServerName::IpAddress(tcp.peer_addr()?.ip().into());
-        let session =
-            ClientConnection::new(Arc::new(config), name).map_err(std::io::Error::other)?;
-        Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
+        let config = Arc::new(config);
+        let begin = |name| ClientConnection::new(config, name).map_err(std::io::Error::other);
+        Ok(match self {
+            Stream::Tcp(tcp) => {
+                let session = begin(ServerName::IpAddress(tcp.peer_addr()?.ip().into()))?;
+                Stream::Tls(Box::new(StreamOwned::new(session, tcp)))
+            }
+            Stream::Carried(carrier, Reach::Network) => {
+                // The certificate is not verified, so that no name is needed: an address is not sent.
+                let nobody = std::net::IpAddr::from([0, 0, 0, 0]);
+                let session = begin(ServerName::IpAddress(nobody.into()))?;
+                Stream::CarriedTls(Box::new(StreamOwned::new(session, carrier)))
+            }
+            other => other,
+        })
     }
 
     /// Goes on compressed.
@@ -137,7 +149,7 @@ impl Stream {
         match self {
             Stream::Tcp(_) => false,
             Stream::Carried(_, reach) => *reach == Reach::Machine,
-            Stream::Unix(_) | Stream::Tls(_) => true,
+            Stream::Unix(_) | Stream::Tls(_) | Stream::CarriedTls(_) => true,
             Stream::Compressed(stream) => stream.inner.is_safe(),
         }
     }
@@ -150,6 +162,7 @@ impl Read for Stream {
             Stream::Unix(stream) => stream.read(buf),
             Stream::Tls(stream) => stream.read(buf),
             Stream::Carried(stream, _) => stream.read(buf),
+            Stream::CarriedTls(stream) => stream.read(buf),
             Stream::Compressed(stream) => stream.read(buf),
         }
     }
@@ -162,6 +175,7 @@ impl Write for Stream {
             Stream::Unix(stream) => stream.write(buf),
             Stream::Tls(stream) => stream.write(buf),
             Stream::Carried(stream, _) => stream.write(buf),
+            Stream::CarriedTls(stream) => stream.write(buf),
             Stream::Compressed(stream) => stream.write(buf),
         }
     }
@@ -172,6 +186,7 @@ impl Write for Stream {
             Stream::Unix(stream) => stream.flush(),
             Stream::Tls(stream) => stream.flush(),
             Stream::Carried(stream, _) => stream.flush(),
+            Stream::CarriedTls(stream) => stream.flush(),
             Stream::Compressed(stream) => stream.inner.flush(),
         }
     }

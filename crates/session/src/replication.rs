@@ -1,0 +1,91 @@
+//! Statements that control replicas, which a plugin runs, and the session in which one repeats what its source did.
+
+use std::sync::Arc;
+
+use ::accounts::PrivilegeChecks;
+use catalog::AccountName;
+use engine_api::CancelToken;
+use errors::{Error, Level, Result};
+use plugin_api::{
+    AuthRequest, ConnectInfo, ConnectionKind, OkInfo, ReplicationSession, ResultSink, Traffic,
+};
+use programs::Running;
+use sys::sync::atomic::Ordering;
+use types::SqlMode;
+
+use crate::server::Server;
+use crate::session::Session;
+
+/// What SHOW PROCESSLIST shows as its user.
+const APPLIER_USER: &str = "system user";
+/// Numbers of such sessions begin here: beyond those that functions open.
+const FIRST_SESSION: u64 = 1 << 49;
+
+/// Runs a statement by the plugin that controls replicas.
+///
+/// # Errors
+/// 1235 when there is none, errors of the statement.
+pub(crate) fn run_replica(
+    session: &mut Session,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let Some(control) = session.server.registry().replication().cloned() else {
+        return Err(Error::not_supported("replication statements"));
+    };
+    let text = String::from_utf8_lossy(running.source);
+    control.run(&text, &mut Controlling { session })?;
+    session.send_ok(sink, OkInfo::default())
+}
+
+/// A session as `ReplicationSession`.
+struct Controlling<'s> {
+    session: &'s mut Session,
+}
+
+impl ReplicationSession for Controlling<'_> {
+    fn require_privilege(&self, name: &str) -> Result<()> {
+        self.session.require_dynamic(name)
+    }
+
+    fn sql_mode(&self) -> SqlMode {
+        self.session.settings.sql_mode
+    }
+
+    fn warn(&mut self, error: &Error) {
+        self.session.working.push_error(Level::Warning, error);
+    }
+}
+
+/// A session of the server itself that fires no triggers.
+pub(crate) fn open_applier(server: Arc<Server>, cancel: CancelToken) -> Session {
+    let opened = server.opened_by_functions.fetch_add(1, Ordering::Relaxed);
+    let info = ConnectInfo {
+        connection_id: FIRST_SESSION + opened,
+        kind: ConnectionKind::Local,
+        cancel,
+        traffic: Traffic::default(),
+    };
+    let collation = types::CollationId::UTF8MB4_0900_AI_CI.0;
+    let user = APPLIER_USER.to_owned();
+    let found_rows = true;
+    let request = AuthRequest { user, collation, found_rows, ..AuthRequest::default() };
+    let mut session = Session::new(server, info, &request);
+    session.is_applier = true;
+    session.account = AccountName { user: "root".into(), host: "localhost".into() };
+    session.services.user = format!("{APPLIER_USER}@localhost");
+    session.services.current_user = session.account.to_string();
+    session.refresh_privileges();
+    session.describe_roles();
+    {
+        let mut activity = session.shared.activity.lock();
+        activity.user = APPLIER_USER.into();
+        activity.host = "localhost".into();
+        activity.account = session.account.to_string();
+        activity.command = "Connect";
+        activity.since_micros = session.server.now_micros();
+    }
+    session.set_client_collation(collation);
+    session.refresh_settings();
+    session
+}

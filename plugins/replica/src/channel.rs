@@ -1,0 +1,412 @@
+//! A channel: its settings, its state, and the thread that reads and applies the events of its source.
+//!
+//! There is no relay log: what was read is applied at once, so one thread is enough and nothing is kept twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use binlog::{Event, Gtid, GtidSet, decode};
+use engine_api::CancelToken;
+use errors::{Error, ErrorCode, Result};
+use plugin_api::SessionFactory;
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicBool, Ordering};
+use sys::threads::Thread;
+
+use crate::apply::{Applier, Next};
+use crate::local::Local;
+use crate::settings::Settings;
+use crate::source::{Itself, Loss, Source};
+use crate::status::{Connection, LastError, Status, now_micros};
+use crate::store::{self, Position};
+
+/// How often a wait looks whether the channel stops.
+const STEP: Duration = Duration::from_millis(100);
+/// How long other sessions do not see a transaction when the next ones come without a pause.
+const PENDING_MAX: Duration = Duration::from_millis(20);
+/// How often a transaction is tried again that lost against another.
+const RETRIES_MAX: u64 = 10;
+
+/// Asks a channel to stop.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    asked: AtomicBool,
+}
+
+impl Stop {
+    pub(crate) fn is_asked(&self) -> bool {
+        // Pairs with the store in `ask`.
+        self.asked.load(Ordering::Acquire)
+    }
+
+    fn ask(&self) {
+        // Pairs with the load in `is_asked`.
+        self.asked.store(true, Ordering::Release);
+    }
+}
+
+/// Where START REPLICA .. UNTIL ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Nowhere.
+    #[default]
+    None,
+    /// Before the first of these transactions.
+    BeforeGtids(GtidSet),
+    /// When all of these are applied.
+    AfterGtids(GtidSet),
+    /// At or after a position of the source.
+    Source(String, u64),
+}
+
+impl Until {
+    /// As SHOW REPLICA STATUS names it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Until::None => "None",
+            Until::BeforeGtids(_) => "SQL_BEFORE_GTIDS",
+            Until::AfterGtids(_) => "SQL_AFTER_GTIDS",
+            Until::Source(..) => "Source",
+        }
+    }
+}
+
+/// The thread of a channel that runs.
+struct Running {
+    stop: Arc<Stop>,
+    cancel: CancelToken,
+    thread: Thread,
+}
+
+/// A channel.
+pub(crate) struct Channel {
+    pub(crate) name: String,
+    pub(crate) settings: Mutex<Settings>,
+    pub(crate) position: Mutex<Position>,
+    pub(crate) until: Mutex<Until>,
+    status: Mutex<Status>,
+    running: Mutex<Option<Running>>,
+    stop: Mutex<Arc<Stop>>,
+}
+
+impl Channel {
+    pub(crate) fn new(name: String, settings: Settings, position: Position) -> Channel {
+        let channel = Channel {
+            name,
+            settings: Mutex::new(settings),
+            position: Mutex::new(Position::default()),
+            until: Mutex::default(),
+            status: Mutex::default(),
+            running: Mutex::default(),
+            stop: Mutex::default(),
+        };
+        channel.place(position);
+        channel
+    }
+
+    /// Sets how far it is.
+    pub(crate) fn place(&self, position: Position) {
+        self.update(|status| {
+            status.applied_file.clone_from(&position.file);
+            status.applied_offset = position.offset;
+            status.read_file.clone_from(&position.file);
+            status.read_offset = position.offset;
+            status.executed = GtidSet::parse(&position.gtids).unwrap_or_default();
+        });
+        *self.position.lock() = position;
+    }
+
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.status.lock());
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.status.lock().clone()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.status.lock().is_applying
+    }
+
+    /// Starts its thread; nothing when it runs.
+    ///
+    /// # Errors
+    /// 1202.
+    pub(crate) fn start(
+        self: &Arc<Channel>,
+        sessions: &Arc<dyn SessionFactory>,
+        until: Until,
+    ) -> Result<()> {
+        let mut running = self.running.lock();
+        if self.is_running() {
+            return Ok(());
+        }
+        // A thread that ended by itself.
+        if let Some(ended) = running.take() {
+            ended.thread.join();
+        }
+        *self.until.lock() = until;
+        let (stop, cancel) = (Arc::new(Stop::default()), CancelToken::new());
+        *self.stop.lock() = stop.clone();
+        self.update(|status| {
+            status.is_applying = true;
+            status.connection = Connection::Connecting;
+            (status.connection_error, status.apply_error) = Default::default();
+        });
+        let worker = Worker {
+            channel: self.clone(),
+            sessions: sessions.clone(),
+            stop: stop.clone(),
+            cancel: cancel.clone(),
+        };
+        let spawned = sys::threads::spawn("replica", move || worker.run());
+        let thread = spawned.map_err(|_| {
+            self.update(|status| {
+                status.is_applying = false;
+                status.connection = Connection::No;
+            });
+            errors::err!(REPLICA_THREAD)
+        })?;
+        *running = Some(Running { stop, cancel, thread });
+        Ok(())
+    }
+
+    /// Stops its thread and waits for its end. A transaction that is not complete is rolled back.
+    pub(crate) fn stop(&self) {
+        let Some(running) = self.running.lock().take() else { return };
+        running.stop.ask();
+        running.cancel.kill_query();
+        running.thread.join();
+    }
+
+    fn is_asked_to_stop(&self) -> bool {
+        self.stop.lock().is_asked()
+    }
+
+    /// Error when the channel is asked to stop: the transaction is rolled back.
+    pub(crate) fn check_stop_within_transaction(&self) -> Result<()> {
+        if self.is_asked_to_stop() {
+            Err(Error::new(ErrorCode::QUERY_INTERRUPTED, ""))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Waits until a transaction is as old as the channel's delay says.
+    pub(crate) fn delay(&self, committed_micros: i64) -> Result<()> {
+        let delay = self.settings.lock().delay;
+        if delay == 0 {
+            return Ok(());
+        }
+        let ahead = self.status.lock().clock_ahead_micros;
+        let until = committed_micros - ahead + delay as i64 * 1_000_000;
+        self.update(|status| status.waits_until_micros = Some(until));
+        let mut outcome = Ok(());
+        while now_micros() < until && outcome.is_ok() {
+            sys::threads::sleep(STEP);
+            outcome = self.check_stop_within_transaction();
+        }
+        self.update(|status| status.waits_until_micros = None);
+        outcome
+    }
+
+    /// Whether UNTIL ends before this transaction.
+    pub(crate) fn stops_before(&self, gtid: &Gtid) -> bool {
+        match &*self.until.lock() {
+            Until::BeforeGtids(set) => set.contains(gtid.uuid, &gtid.tag, gtid.number),
+            Until::None | Until::AfterGtids(_) | Until::Source(..) => false,
+        }
+    }
+
+    /// Whether UNTIL ends here.
+    pub(crate) fn is_until_reached(&self, position: &Position, executed: &GtidSet) -> bool {
+        match &*self.until.lock() {
+            Until::None | Until::BeforeGtids(_) => false,
+            Until::AfterGtids(set) => set.is_subset(executed),
+            Until::Source(file, offset) => {
+                (&position.file, position.offset) >= (file, *offset) && position.file == *file
+                    || position.file > *file
+            }
+        }
+    }
+}
+
+/// Why reading and applying ended.
+enum End {
+    /// It was asked to, or UNTIL is reached.
+    Stopped,
+    /// The connection is lost.
+    Lost(Error),
+    /// The source cannot be followed.
+    Refused(Error),
+    /// A transaction lost against another: it may be tried again.
+    Again(Error),
+    /// A transaction failed.
+    Failed(Error),
+}
+
+/// What runs in the thread.
+struct Worker {
+    channel: Arc<Channel>,
+    sessions: Arc<dyn SessionFactory>,
+    stop: Arc<Stop>,
+    cancel: CancelToken,
+}
+
+impl Worker {
+    fn run(&self) {
+        let (mut attempts, mut retries) = (0, 0);
+        loop {
+            let before = self.channel.status().executed;
+            let end = self.follow();
+            let has_moved = self.channel.status().executed != before;
+            if has_moved {
+                (attempts, retries) = (0, 0);
+            }
+            match end {
+                End::Stopped => break,
+                End::Lost(error) => {
+                    self.note_connection_error(&error);
+                    attempts += 1;
+                    let (wait, most) = {
+                        let settings = self.channel.settings.lock();
+                        (settings.connect_retry, settings.retry_count)
+                    };
+                    if most > 0 && attempts > most || !self.wait(Duration::from_secs(wait)) {
+                        break;
+                    }
+                }
+                End::Refused(error) => {
+                    self.note_connection_error(&error);
+                    break;
+                }
+                End::Again(error) if retries < RETRIES_MAX => {
+                    retries += 1;
+                    self.channel.update(|status| status.retries += 1);
+                    tracing::warn!(channel = self.channel.name, %error, "a transaction is tried again");
+                    if !self.wait(Duration::from_millis(100 * retries)) {
+                        break;
+                    }
+                }
+                End::Again(error) | End::Failed(error) => {
+                    tracing::error!(channel = self.channel.name, %error, "the replica stops");
+                    self.channel.update(|status| status.apply_error = LastError::of(&error));
+                    break;
+                }
+            }
+        }
+        self.channel.update(|status| {
+            status.is_applying = false;
+            status.connection = Connection::No;
+            status.applying_since = None;
+        });
+    }
+
+    fn note_connection_error(&self, error: &Error) {
+        tracing::warn!(channel = self.channel.name, %error, "no connection to the source");
+        self.channel.update(|status| {
+            status.connection = Connection::Connecting;
+            status.connection_error = LastError::of(error);
+        });
+    }
+
+    /// Waits; false when the channel stops.
+    fn wait(&self, time: Duration) -> bool {
+        let until = sys::clock::monotonic() + time;
+        while sys::clock::monotonic() < until && !self.stop.is_asked() {
+            sys::threads::sleep(STEP);
+        }
+        !self.stop.is_asked()
+    }
+
+    /// Connects and applies what comes, from where the table of channels says that this server is.
+    fn follow(&self) -> End {
+        let opened = Local::open(&*self.sessions, self.cancel.clone());
+        let prepared = opened.and_then(|mut local| {
+            let stored = store::load(&mut local)?;
+            let known = stored.into_iter().find(|known| known.channel == self.channel.name);
+            Ok((local, known.map(|known| known.position).unwrap_or_default()))
+        });
+        let (local, position) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return self.failed(error),
+        };
+        let mut executed = GtidSet::parse(&position.gtids).unwrap_or_default();
+        let own = self.sessions.global_text("gtid_executed");
+        executed.add_all(&GtidSet::parse(&own).unwrap_or_default());
+        self.channel.place(position.clone());
+        let settings = self.channel.settings.lock().clone();
+        let itself = Itself {
+            server_id: self.sessions.global_integer("server_id") as u32,
+            uuid: self.sessions.global_text("server_uuid"),
+            port: self.sessions.global_integer("port") as u16,
+        };
+        let pending = local.pending.clone();
+        let opened = Source::open(&settings, &position, &executed, &itself, &self.stop, &pending);
+        let mut source = match opened {
+            Ok(source) => source,
+            Err(loss) => return ended(loss),
+        };
+        self.channel.update(|status| {
+            status.connection = Connection::Yes;
+            status.connection_error = LastError::default();
+            status.source_uuid.clone_from(&source.about.uuid);
+            status.source_server_id = source.about.server_id;
+            status.clock_ahead_micros = source.about.clock_ahead_micros;
+        });
+        tracing::info!(channel = self.channel.name, source = ?settings, "connected to the source");
+        let ignored = settings.ignored_servers.clone();
+        let (own_id, channel) = (itself.server_id, &*self.channel);
+        let mut applier = Applier::new(channel, local, position, executed, own_id, ignored);
+        loop {
+            let (header, body) = match source.next() {
+                Ok(event) => event,
+                Err(loss) => return ended(loss),
+            };
+            if let Ok(Event::Heartbeat(_)) = decode(header.kind, &body) {
+                self.channel.update(|status| {
+                    status.heartbeats += 1;
+                    status.last_heartbeat_micros = now_micros();
+                });
+                continue;
+            }
+            self.channel.update(|status| {
+                if let Ok(Event::Rotate(rotate)) = decode(header.kind, &body) {
+                    status.read_file = String::from_utf8_lossy(rotate.name).into_owned();
+                    status.read_offset = rotate.position;
+                } else if header.position > 0 {
+                    status.read_offset = u64::from(header.position);
+                }
+            });
+            match applier.apply(&header, &body) {
+                Ok(Next::Event) => {}
+                Ok(Next::Stop) => return End::Stopped,
+                Err(error) => return self.failed(error),
+            }
+            pending.settle_after(PENDING_MAX);
+            if self.stop.is_asked() {
+                return End::Stopped;
+            }
+        }
+    }
+
+    fn failed(&self, error: Error) -> End {
+        if self.stop.is_asked() {
+            return End::Stopped;
+        }
+        match error.code() {
+            // The server starts.
+            ErrorCode::SERVER_ISNT_AVAILABLE => End::Lost(error),
+            ErrorCode::LOCK_DEADLOCK | ErrorCode::LOCK_WAIT_TIMEOUT => End::Again(error),
+            _ => End::Failed(error),
+        }
+    }
+}
+
+fn ended(loss: Loss) -> End {
+    match loss {
+        Loss::Stopped => End::Stopped,
+        Loss::Connection(error) => End::Lost(error),
+        Loss::Fatal(error) => End::Refused(error),
+    }
+}

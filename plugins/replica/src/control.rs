@@ -1,0 +1,273 @@
+//! CHANGE REPLICATION SOURCE TO, START REPLICA, STOP REPLICA, RESET REPLICA.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use binlog::GtidSet;
+use engine_api::CancelToken;
+use errors::{Error, ErrorCode, Result, err};
+use plugin_api::{ReplicationControl, ReplicationSession, SessionFactory};
+use syntax::ParseOptions;
+use syntax::ast::{Ident, Replication, ReplicationValue, ResetItem, Statement};
+use sys::sync::Mutex;
+use types::SqlMode;
+
+use crate::channel::{Channel, Until};
+use crate::local::Local;
+use crate::settings::Settings;
+use crate::store::{self, Position, Stored};
+
+/// What the statements need.
+const PRIVILEGE: &str = "REPLICATION_SLAVE_ADMIN";
+/// Most channels.
+const CHANNELS_MAX: usize = 256;
+
+/// All channels.
+#[derive(Default)]
+pub(crate) struct Channels {
+    all: Mutex<BTreeMap<String, Arc<Channel>>>,
+    sessions: Mutex<Option<Arc<dyn SessionFactory>>>,
+}
+
+impl Channels {
+    /// The channels in order of name.
+    pub(crate) fn list(&self) -> Vec<Arc<Channel>> {
+        self.all.lock().values().cloned().collect()
+    }
+
+    /// The server's sessions, once the plugin runs; `None` takes them away.
+    pub(crate) fn set_sessions(&self, sessions: Option<Arc<dyn SessionFactory>>) {
+        *self.sessions.lock() = sessions;
+    }
+
+    fn sessions(&self) -> Result<Arc<dyn SessionFactory>> {
+        self.sessions.lock().clone().ok_or_else(|| err!(REPLICA_NOT_RUNNING))
+    }
+
+    fn local(&self) -> Result<Local> {
+        Local::open(&*self.sessions()?, CancelToken::new())
+    }
+
+    /// Reads the channels of the table, and starts them.
+    pub(crate) fn load(&self, starts: bool) -> Result<()> {
+        for stored in store::load(&mut self.local()?)? {
+            let channel =
+                Arc::new(Channel::new(stored.channel.clone(), stored.settings, stored.position));
+            self.all.lock().insert(stored.channel, channel.clone());
+            if starts {
+                channel.start(&self.sessions()?, Until::None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops all channels.
+    pub(crate) fn stop_all(&self) {
+        self.list().iter().for_each(|channel| channel.stop());
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<Channel>> {
+        self.all.lock().get(&name.to_ascii_lowercase()).cloned()
+    }
+
+    /// The channel named, or all.
+    fn chosen(&self, name: Option<&str>) -> Result<Vec<Arc<Channel>>> {
+        match name {
+            None => Ok(self.list()),
+            Some(name) => {
+                let found = self.find(name);
+                found
+                    .map(|channel| vec![channel])
+                    .ok_or_else(|| err!(REPLICA_CHANNEL_DOES_NOT_EXIST, name))
+            }
+        }
+    }
+
+    fn change(&self, options: &[(Ident, ReplicationValue)], name: &str) -> Result<()> {
+        let known = self.find(name);
+        if known.as_ref().is_some_and(|channel| channel.is_running()) {
+            let text = format!(
+                "This operation cannot be performed with a running replica io thread; run STOP REPLICA \
+                 IO_THREAD FOR CHANNEL '{name}' first."
+            );
+            return Err(Error::new(ErrorCode(3021), text));
+        }
+        let (mut settings, mut position) = match &known {
+            Some(channel) => (channel.settings.lock().clone(), channel.position.lock().clone()),
+            None => (Settings::default(), Position { offset: 4, ..Position::default() }),
+        };
+        // The thread that ended left the place where it was.
+        if let Some(channel) = &known {
+            let status = channel.status();
+            (position.file, position.offset) = (status.applied_file, status.applied_offset);
+            position.gtids = status.executed.to_string();
+        }
+        settings.change(options, &mut position)?;
+        let channel = name.to_ascii_lowercase();
+        if known.is_none() && self.all.lock().len() >= CHANNELS_MAX {
+            let text = "The maximum number of replication channels is reached";
+            return Err(Error::new(ErrorCode(3075), text));
+        }
+        let stored = Stored { channel: channel.clone(), settings, position };
+        store::put(&mut self.local()?, &stored)?;
+        match known {
+            Some(channel) => {
+                *channel.settings.lock() = stored.settings;
+                channel.place(stored.position);
+            }
+            None => {
+                let made = Channel::new(channel.clone(), stored.settings, stored.position);
+                self.all.lock().insert(channel, Arc::new(made));
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&self, until: &Until, name: Option<&str>) -> Result<()> {
+        let channels = self.chosen(name)?;
+        if channels.is_empty() {
+            return Err(err!(BAD_REPLICA));
+        }
+        let sessions = self.sessions()?;
+        channels.iter().try_for_each(|channel| channel.start(&sessions, until.clone()))
+    }
+
+    fn reset(&self, all: bool, name: Option<&str>) -> Result<()> {
+        let channels = self.chosen(name)?;
+        if let Some(running) = channels.iter().find(|channel| channel.is_running()) {
+            let text = format!(
+                "This operation cannot be performed with a running replica; run STOP REPLICA FOR CHANNEL \
+                 '{}' first",
+                running.name
+            );
+            return Err(Error::new(ErrorCode(3081), text));
+        }
+        let mut local = self.local()?;
+        for channel in channels {
+            if all {
+                store::remove(&mut local, &channel.name)?;
+                self.all.lock().remove(&channel.name);
+                continue;
+            }
+            let settings = channel.settings.lock().clone();
+            // The transactions that are here stay here.
+            let gtids = channel.status().executed.to_string();
+            let position = Position { offset: 4, gtids, ..Position::default() };
+            let stored = Stored { channel: channel.name.clone(), settings, position };
+            store::put(&mut local, &stored)?;
+            channel.place(stored.position);
+        }
+        Ok(())
+    }
+
+    fn run_replication(
+        &self,
+        statement: &Replication,
+        session: &mut dyn ReplicationSession,
+    ) -> Result<()> {
+        match statement {
+            Replication::ChangeSource { options, channel } => {
+                self.change(options, channel.as_deref().unwrap_or(""))
+            }
+            Replication::ChangeFilter { .. } => {
+                Err(Error::not_supported("CHANGE REPLICATION FILTER"))
+            }
+            Replication::Start { threads, until, connection, channel } => {
+                check_threads(threads, "START REPLICA")?;
+                if !connection.is_empty() {
+                    return Err(Error::not_supported("START REPLICA with USER or PASSWORD"));
+                }
+                self.start(&until_of(until)?, channel.as_deref())
+            }
+            Replication::Stop { threads, channel } => {
+                check_threads(threads, "STOP REPLICA")?;
+                let channels = self.chosen(channel.as_deref())?;
+                let (running, stopped): (Vec<_>, Vec<_>) =
+                    channels.iter().partition(|channel| channel.is_running());
+                running.iter().for_each(|channel| channel.stop());
+                for channel in stopped {
+                    let text = format!(
+                        "Replication thread(s) for channel '{}' are already stopped.",
+                        channel.name
+                    );
+                    session.warn(&Error::new(ErrorCode(3084), text));
+                }
+                Ok(())
+            }
+            Replication::StartGroup { .. } | Replication::StopGroup => {
+                Err(Error::not_supported("group replication"))
+            }
+        }
+    }
+}
+
+/// There is one thread: what it reads it applies.
+fn check_threads(threads: &[Ident], statement: &str) -> Result<()> {
+    let is_given = |name: &str| threads.iter().any(|thread| thread.is(name));
+    let is_both = (is_given("IO_THREAD") || is_given("RELAY_THREAD")) && is_given("SQL_THREAD");
+    if threads.is_empty() || is_both {
+        return Ok(());
+    }
+    Err(Error::not_supported(format!("{statement} of one thread, without a relay log")))
+}
+
+fn until_of(until: &[(Ident, ReplicationValue)]) -> Result<Until> {
+    let (mut file, mut offset) = (None, None);
+    for (option, value) in until {
+        let wrong = || err!(WRONG_ARGUMENTS, option.text);
+        let name = option.text.to_ascii_uppercase();
+        let text = if let ReplicationValue::Text(text) = value { Some(text) } else { None };
+        match name.as_str() {
+            "SQL_AFTER_GTIDS" | "SQL_BEFORE_GTIDS" => {
+                let text = text.ok_or_else(wrong)?;
+                let set =
+                    GtidSet::parse(text).ok_or_else(|| Error::with(ErrorCode(1772), &[&text]))?;
+                let after = name == "SQL_AFTER_GTIDS";
+                return Ok(if after { Until::AfterGtids(set) } else { Until::BeforeGtids(set) });
+            }
+            "SOURCE_LOG_FILE" => file = Some(text.ok_or_else(wrong)?.to_string()),
+            "SOURCE_LOG_POS" => {
+                let ReplicationValue::Number(number) = value else { return Err(wrong()) };
+                offset = Some(number.parse().map_err(|_| wrong())?);
+            }
+            _ => return Err(Error::not_supported(format!("START REPLICA UNTIL {name}"))),
+        }
+    }
+    match (file, offset) {
+        (None, None) => Ok(Until::None),
+        (Some(file), Some(offset)) => Ok(Until::Source(file, offset)),
+        _ => Err(Error::new(
+            ErrorCode(1277),
+            "Incorrect parameter or combination of parameters for START REPLICA UNTIL",
+        )),
+    }
+}
+
+/// The statements.
+pub(crate) struct Control(pub(crate) Arc<Channels>);
+
+impl ReplicationControl for Control {
+    fn run(&self, sql: &str, session: &mut dyn ReplicationSession) -> Result<()> {
+        session.require_privilege(PRIVILEGE)?;
+        let mode = session.sql_mode();
+        let options = ParseOptions {
+            ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),
+            no_backslash_escapes: mode.contains(SqlMode::NO_BACKSLASH_ESCAPES),
+            ..ParseOptions::default()
+        };
+        let parsed = syntax::parse_one(sql, &options);
+        let (statement, _) = parsed.map_err(|_| Error::internal("a statement that was parsed"))?;
+        if let Statement::Replication(replication) = &statement {
+            return self.0.run_replication(replication, session);
+        }
+        let Statement::Reset(items) = &statement else {
+            return Err(Error::internal("a statement of another kind"));
+        };
+        items.iter().try_for_each(|item| match item {
+            ResetItem::Replica { all, channel } => self.0.reset(*all, channel.as_deref()),
+            ResetItem::BinaryLogsAndGtids { .. } => {
+                Err(Error::not_supported("RESET BINARY LOGS AND GTIDS"))
+            }
+        })
+    }
+}

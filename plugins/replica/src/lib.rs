@@ -1,0 +1,112 @@
+//! A replica of another server: reads the binary log of MySQL and repeats its transactions here. `docs/replication.md` tells how.
+//!
+//! Each transaction is one transaction here, which also stores the position after it, so a crash neither repeats nor loses one.
+
+mod apply;
+mod channel;
+mod control;
+mod local;
+mod settings;
+mod source;
+mod status;
+mod store;
+mod tables;
+mod target;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use errors::{Error, ErrorCode, Result};
+use plugin_api::variable::{Definition, Kind};
+use plugin_api::{
+    BackgroundJob, GlobalValue, Plugin, PluginInfo, Registrar, RunningJob, SessionFactory,
+};
+use sys::sync::atomic::{AtomicBool, Ordering};
+use sys::threads::Thread;
+
+use crate::control::{Channels, Control};
+
+static SKIP_START: Definition = Definition::fixed(
+    "skip_replica_start",
+    Kind::Bool,
+    "OFF",
+    "Whether replicas wait for START REPLICA when the server starts",
+);
+
+/// The plugin.
+#[derive(Default)]
+pub struct Replica {
+    channels: Arc<Channels>,
+    skip_start: GlobalValue,
+}
+
+impl Plugin for Replica {
+    fn info(&self) -> PluginInfo {
+        PluginInfo::new("replica", "Repeats the transactions of another server.").by_default()
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        registrar.variable(&SKIP_START, &self.skip_start);
+        registrar.replication(Arc::new(Control(self.channels.clone())));
+        tables::register(&self.channels, registrar);
+        let (channels, skip_start) = (self.channels.clone(), self.skip_start.clone());
+        registrar.job(Arc::new(Job { channels, skip_start }));
+    }
+}
+
+/// Starts the channels with the server.
+struct Job {
+    channels: Arc<Channels>,
+    skip_start: GlobalValue,
+}
+
+struct RunningChannels {
+    channels: Arc<Channels>,
+    stops: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl BackgroundJob for Job {
+    fn name(&self) -> &'static str {
+        "replica"
+    }
+
+    fn start(&self, sessions: Arc<dyn SessionFactory>) -> Result<Box<dyn RunningJob>> {
+        self.channels.set_sessions(Some(sessions));
+        let stops = Arc::new(AtomicBool::new(false));
+        let (channels, asked) = (self.channels.clone(), stops.clone());
+        let starts = !self.skip_start.is_on();
+        let load = move || load(&channels, starts, &asked);
+        let thread = sys::threads::spawn("replica-start", load).map_err(Error::internal)?;
+        let channels = self.channels.clone();
+        Ok(Box::new(RunningChannels { channels, stops, thread }))
+    }
+}
+
+/// Reads the channels as soon as tables can be read.
+fn load(channels: &Channels, starts: bool, stops: &AtomicBool) {
+    const STEP: Duration = Duration::from_millis(200);
+    // Pairs with the store in `stop`.
+    while !stops.load(Ordering::Acquire) {
+        match channels.load(starts) {
+            Ok(()) => return,
+            Err(error) if error.code() == ErrorCode::SERVER_ISNT_AVAILABLE => {
+                sys::threads::sleep(STEP);
+            }
+            Err(error) => {
+                tracing::error!(%error, "the channels of replicas cannot be read");
+                return;
+            }
+        }
+    }
+}
+
+impl RunningJob for RunningChannels {
+    fn stop(self: Box<Self>) {
+        // Pairs with the load in `load`.
+        self.stops.store(true, Ordering::Release);
+        self.thread.join();
+        self.channels.stop_all();
+        self.channels.set_sessions(None);
+    }
+}

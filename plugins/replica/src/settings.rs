@@ -1,0 +1,218 @@
+//! What CHANGE REPLICATION SOURCE TO sets.
+
+use errors::{Error, ErrorCode, Result};
+use serde_json::{Map, Value as Json, json};
+use syntax::ast::{Ident, ReplicationValue};
+
+use crate::store::Position;
+
+/// Settings of a channel.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) user: String,
+    pub(crate) password: String,
+    pub(crate) auto_position: bool,
+    /// Seconds between attempts to connect, and how many there are.
+    pub(crate) connect_retry: u64,
+    pub(crate) retry_count: u64,
+    /// Seconds that a transaction waits after its commit on the source.
+    pub(crate) delay: u64,
+    /// Seconds between signs of life.
+    pub(crate) heartbeat: f64,
+    /// Whether the connection must be encrypted.
+    pub(crate) ssl: bool,
+    /// Servers whose transactions are left out.
+    pub(crate) ignored_servers: Vec<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            host: String::new(),
+            port: 3306,
+            user: String::new(),
+            password: String::new(),
+            auto_position: false,
+            connect_retry: 60,
+            retry_count: 10,
+            delay: 0,
+            heartbeat: 30.0,
+            ssl: false,
+            ignored_servers: Vec::new(),
+        }
+    }
+}
+
+// Without the password.
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}@{}:{}", self.user, self.host, self.port)
+    }
+}
+
+impl Settings {
+    /// Reads what `written` made.
+    pub(crate) fn read(text: &str) -> Result<Settings> {
+        let json: Json = serde_json::from_str(text).map_err(Error::internal)?;
+        let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
+        let number = |name: &str, default| json[name].as_u64().unwrap_or(default);
+        let defaults = Settings::default();
+        Ok(Settings {
+            host: text("host"),
+            port: u16::try_from(number("port", 3306)).unwrap_or(3306),
+            user: text("user"),
+            password: text("password"),
+            auto_position: json["auto_position"].as_bool().unwrap_or(false),
+            connect_retry: number("connect_retry", defaults.connect_retry),
+            retry_count: number("retry_count", defaults.retry_count),
+            delay: number("delay", 0),
+            heartbeat: json["heartbeat"].as_f64().unwrap_or(defaults.heartbeat),
+            ssl: json["ssl"].as_bool().unwrap_or(false),
+            ignored_servers: json["ignored_servers"]
+                .as_array()
+                .map(|ids| ids.iter().filter_map(Json::as_u64).collect())
+                .unwrap_or_default(),
+        })
+    }
+
+    /// As it is stored.
+    pub(crate) fn written(&self) -> String {
+        let mut map = Map::new();
+        let mut put = |name: &str, value: Json| _ = map.insert(name.to_owned(), value);
+        put("host", json!(self.host));
+        put("port", json!(self.port));
+        put("user", json!(self.user));
+        put("password", json!(self.password));
+        put("auto_position", json!(self.auto_position));
+        put("connect_retry", json!(self.connect_retry));
+        put("retry_count", json!(self.retry_count));
+        put("delay", json!(self.delay));
+        put("heartbeat", json!(self.heartbeat));
+        put("ssl", json!(self.ssl));
+        put("ignored_servers", json!(self.ignored_servers));
+        Json::Object(map).to_string()
+    }
+
+    /// Applies the options of a statement, to the position too.
+    ///
+    /// # Errors
+    /// 1210 for a value of another type, 1235 for an option that is not built.
+    pub(crate) fn change(
+        &mut self,
+        options: &[(Ident, ReplicationValue)],
+        position: &mut Position,
+    ) -> Result<()> {
+        let is_given = |name: &str| options.iter().any(|(option, _)| option.is(name));
+        let names_position = is_given("SOURCE_LOG_FILE") || is_given("SOURCE_LOG_POS");
+        let is_elsewhere = is_given("SOURCE_HOST") || is_given("SOURCE_PORT");
+        if is_elsewhere && !names_position {
+            position.file.clear();
+            position.offset = 4;
+        }
+        for (option, value) in options {
+            self.change_one(option, value, position)?;
+        }
+        if self.auto_position && names_position {
+            let text = "Parameters SOURCE_LOG_FILE and SOURCE_LOG_POS cannot be set when \
+                        SOURCE_AUTO_POSITION is active.";
+            return Err(Error::new(ErrorCode(1776), text));
+        }
+        Ok(())
+    }
+
+    fn change_one(
+        &mut self,
+        option: &Ident,
+        value: &ReplicationValue,
+        position: &mut Position,
+    ) -> Result<()> {
+        let name = option.text.to_ascii_uppercase();
+        match name.as_str() {
+            "SOURCE_HOST" => self.host = text(&name, value)?,
+            "SOURCE_PORT" => {
+                let port = number(&name, value)?;
+                self.port = u16::try_from(port).map_err(|_| wrong(&name))?;
+            }
+            "SOURCE_USER" => self.user = text(&name, value)?,
+            "SOURCE_PASSWORD" => self.password = text(&name, value)?,
+            "SOURCE_AUTO_POSITION" => self.auto_position = number(&name, value)? != 0,
+            "SOURCE_LOG_FILE" => position.file = text(&name, value)?,
+            "SOURCE_LOG_POS" => position.offset = number(&name, value)?.max(4),
+            "SOURCE_CONNECT_RETRY" => self.connect_retry = number(&name, value)?,
+            "SOURCE_RETRY_COUNT" => self.retry_count = number(&name, value)?,
+            "SOURCE_DELAY" => self.delay = number(&name, value)?,
+            "SOURCE_HEARTBEAT_PERIOD" => {
+                let ReplicationValue::Number(text) = value else { return Err(wrong(&name)) };
+                let seconds: f64 = text.parse().map_err(|_| wrong(&name))?;
+                if !(0.0..=4_294_967.0).contains(&seconds) {
+                    return Err(wrong(&name));
+                }
+                self.heartbeat = seconds;
+            }
+            "SOURCE_SSL" => self.ssl = number(&name, value)? != 0,
+            // The key comes with the log-in, whether it was asked for or not.
+            "GET_SOURCE_PUBLIC_KEY" => _ = number(&name, value)?,
+            "IGNORE_SERVER_IDS" => {
+                let ReplicationValue::List(ids) = value else { return Err(wrong(&name)) };
+                self.ignored_servers.clone_from(ids);
+            }
+            _ => return Err(Error::not_supported(format!("CHANGE REPLICATION SOURCE TO {name}"))),
+        }
+        Ok(())
+    }
+}
+
+fn wrong(name: &str) -> Error {
+    errors::err!(WRONG_ARGUMENTS, name)
+}
+
+fn text(name: &str, value: &ReplicationValue) -> Result<String> {
+    if let ReplicationValue::Text(text) = value { Ok(text.to_string()) } else { Err(wrong(name)) }
+}
+
+fn number(name: &str, value: &ReplicationValue) -> Result<u64> {
+    let ReplicationValue::Number(text) = value else { return Err(wrong(name)) };
+    text.parse().map_err(|_| wrong(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use syntax::ast::{Replication, Statement};
+
+    use super::*;
+
+    fn changed(settings: &mut Settings, position: &mut Position, options: &str) -> Result<()> {
+        let sql = format!("CHANGE REPLICATION SOURCE TO {options}");
+        let parsed = syntax::parse_one(&sql, &syntax::ParseOptions::default()).expect(&sql);
+        let Statement::Replication(replication) = parsed.0 else { panic!("{sql}") };
+        let Replication::ChangeSource { options, .. } = *replication else { panic!("{sql}") };
+        settings.change(&options, position)
+    }
+
+    #[test]
+    fn settings_survive_and_hide_the_password() {
+        let (mut settings, mut position) = (Settings::default(), Position::default());
+        let options = "SOURCE_HOST = 'h', SOURCE_PORT = 3307, SOURCE_USER = 'u', SOURCE_PASSWORD = 'pw \"1', \
+                       SOURCE_DELAY = 3, SOURCE_SSL = 1, IGNORE_SERVER_IDS = (4, 5), SOURCE_HEARTBEAT_PERIOD = 1.5";
+        changed(&mut settings, &mut position, options).expect("known options");
+        let read = Settings::read(&settings.written()).expect("what was written");
+        assert!(read == settings && read.password == "pw \"1" && read.ignored_servers == [4, 5]);
+        assert_eq!(format!("{settings:?}"), "u@h:3307");
+    }
+
+    #[test]
+    fn another_source_begins_at_its_start() {
+        let (mut settings, mut position) = (Settings::default(), Position::default());
+        changed(&mut settings, &mut position, "SOURCE_LOG_FILE = 'f', SOURCE_LOG_POS = 99")
+            .expect("");
+        changed(&mut settings, &mut position, "SOURCE_USER = 'u'").expect("");
+        assert_eq!((position.file.as_str(), position.offset), ("f", 99));
+        changed(&mut settings, &mut position, "SOURCE_HOST = 'other'").expect("");
+        assert_eq!((position.file.as_str(), position.offset), ("", 4));
+        for refused in ["SOURCE_PORT = 70000", "SOURCE_SSL_CA = 'f'", "SOURCE_HOST = 1"] {
+            changed(&mut settings, &mut position, refused).expect_err(refused);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The connection to a source: log-in, what it is asked and told, the stream of events.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use binlog::{EventKind, GtidSet, Header, event};
+use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target};
+use errors::{Error, ErrorCode};
+use sys::net::Stream;
+use wire::CommandCode;
+
+use crate::channel::Stop;
+use crate::local::Pending;
+use crate::settings::Settings;
+use crate::status::now_micros;
+use crate::store::Position;
+
+/// The connection is lost, could not be made, or the source refuses. Another attempt may succeed.
+const CONNECT_FAILED: ErrorCode = ErrorCode(2003);
+/// What comes is no binary log.
+const STREAM_BROKEN: ErrorCode = ErrorCode(1595);
+/// The source is not one that can be followed.
+const CANNOT_FOLLOW: ErrorCode = ErrorCode(13117);
+/// Longest wait for the start of a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How often a wait looks whether the channel stops.
+const STEP: Duration = Duration::from_millis(200);
+/// The binary log begins after four bytes.
+const FIRST_POSITION: u64 = 4;
+
+/// Why there is no event.
+pub(crate) enum Loss {
+    /// The channel stops.
+    Stopped,
+    /// A new connection may help.
+    Connection(Error),
+    /// It would not.
+    Fatal(Error),
+}
+
+impl From<Failure> for Loss {
+    fn from(failure: Failure) -> Loss {
+        match failure {
+            // The source has no log from there on, or does not know what it is asked for.
+            Failure::Server(error) if matches!(error.code().0, 1236 | 1235 | 1047) => {
+                Loss::Fatal(error)
+            }
+            Failure::Server(error) => Loss::Connection(error),
+            Failure::Lost(why) => Loss::Connection(Error::new(CONNECT_FAILED, why)),
+        }
+    }
+}
+
+/// The socket, which gives up when the channel stops or nothing comes for too long.
+struct Wire {
+    stream: Stream,
+    stop: Arc<Stop>,
+    limit: Duration,
+    pending: Arc<Pending>,
+}
+
+impl Carrier for Wire {}
+
+impl Wire {
+    fn check(&self, since: Duration) -> io::Result<()> {
+        if self.stop.is_asked() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        if sys::clock::monotonic() - since > self.limit {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let since = sys::clock::monotonic();
+        loop {
+            match self.stream.read(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+            self.check(since)?;
+            // There is time now.
+            self.pending.settle();
+            self.stream.wait_readable(STEP)?;
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let since = sys::clock::monotonic();
+        loop {
+            match self.stream.write(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+            self.check(since)?;
+            self.stream.wait_writable(STEP)?;
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The replica as its source sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Itself {
+    pub(crate) server_id: u32,
+    pub(crate) uuid: String,
+    pub(crate) port: u16,
+}
+
+/// What a source says about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub(crate) server_id: u32,
+    pub(crate) uuid: String,
+    pub(crate) clock_ahead_micros: i64,
+}
+
+/// A source that sends its events.
+pub(crate) struct Source {
+    connection: Connection,
+    stop: Arc<Stop>,
+    has_checksums: bool,
+    pub(crate) about: About,
+}
+
+/// The cells of the last row.
+#[derive(Default)]
+struct Cells(Vec<String>);
+
+impl Answer for Cells {
+    fn row(&mut self, cells: &[Option<&[u8]>]) {
+        let text = |cell: &Option<&[u8]>| String::from_utf8_lossy(cell.unwrap_or(b"")).into_owned();
+        self.0 = cells.iter().map(text).collect();
+    }
+}
+
+impl Source {
+    /// Connects, logs in and asks for the events after `position`. When nothing has come, what is `pending` is made durable.
+    pub(crate) fn open(
+        settings: &Settings,
+        position: &Position,
+        executed: &GtidSet,
+        itself: &Itself,
+        stop: &Arc<Stop>,
+        pending: &Arc<Pending>,
+    ) -> Result<Source, Loss> {
+        let stream = connect(settings)?;
+        // A source that says nothing for twice as long as it promised is gone.
+        let limit = Duration::from_secs_f64((settings.heartbeat * 2.0).max(60.0));
+        let wire = Wire { stream, stop: stop.clone(), limit, pending: pending.clone() };
+        let options = Options {
+            target: Target::Tcp(settings.host.clone(), settings.port),
+            user: settings.user.clone(),
+            password: settings.password.clone(),
+            database: None,
+            tls: if settings.ssl { Encryption::Required } else { Encryption::Preferred },
+            framings: Vec::new(),
+            expired_passwords: false,
+        };
+        let opened = Connection::over(Box::new(wire), Reach::Network, &options);
+        let connection = opened.map_err(|failure| loss(failure, stop))?;
+        let about = About::default();
+        let mut source = Source { connection, stop: stop.clone(), has_checksums: true, about };
+        source.introduce(settings, itself)?;
+        source.ask(settings, position, executed, itself)?;
+        Ok(source)
+    }
+
+    fn cells(&mut self, sql: &str) -> Result<Vec<String>, Loss> {
+        let mut cells = Cells::default();
+        let outcome = self.connection.query(sql.as_bytes(), &mut cells);
+        outcome.map_err(|failure| loss(failure, &self.stop))?;
+        Ok(cells.0)
+    }
+
+    fn introduce(&mut self, settings: &Settings, itself: &Itself) -> Result<(), Loss> {
+        if self.connection.server_version.contains("MariaDB") {
+            return Err(Loss::Fatal(Error::not_supported("replication from MariaDB")));
+        }
+        let facts = self.cells(
+            "SELECT UNIX_TIMESTAMP(NOW(6)), @@GLOBAL.server_id, @@GLOBAL.server_uuid, \
+             @@GLOBAL.binlog_checksum",
+        )?;
+        let fact = |index: usize| facts.get(index).map_or("", String::as_str);
+        let seconds: f64 = fact(0).parse().unwrap_or(0.0);
+        self.about = About {
+            server_id: fact(1).parse().unwrap_or(0),
+            uuid: fact(2).to_owned(),
+            clock_ahead_micros: (seconds * 1e6) as i64 - now_micros(),
+        };
+        self.has_checksums = !fact(3).eq_ignore_ascii_case("NONE");
+        if self.about.server_id == itself.server_id || self.about.uuid == itself.uuid {
+            let text = "The replica I/O thread stops because source and replica have equal MySQL \
+                        server ids; these ids must be different for replication to work.";
+            return Err(Loss::Fatal(Error::new(CANNOT_FOLLOW, text)));
+        }
+        let nanoseconds = (settings.heartbeat * 1e9) as u64;
+        let checksum = fact(3).to_owned();
+        self.cells(&format!(
+            "SET @master_heartbeat_period = {nanoseconds}, @source_heartbeat_period = {nanoseconds}, \
+             @master_binlog_checksum = '{checksum}', @source_binlog_checksum = '{checksum}', \
+             @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'",
+            uuid = itself.uuid,
+        ))?;
+        Ok(())
+    }
+
+    /// COM_REGISTER_REPLICA and COM_BINLOG_DUMP(_GTID).
+    fn ask(
+        &mut self,
+        settings: &Settings,
+        position: &Position,
+        executed: &GtidSet,
+        itself: &Itself,
+    ) -> Result<(), Loss> {
+        let mut payload = itself.server_id.to_le_bytes().to_vec();
+        // Host, user and password that others might reach it with: none.
+        payload.extend_from_slice(&[0, 0, 0]);
+        payload.extend_from_slice(&itself.port.to_le_bytes());
+        payload.extend_from_slice(&[0; 8]);
+        let stop = self.stop.clone();
+        let sent = self.connection.send_command(CommandCode::RegisterReplica, &payload);
+        sent.map_err(|failure| loss(failure, &stop))?;
+        self.connection.next_packet().map_err(|failure| loss(failure, &stop))?;
+        payload.clear();
+        let code = if settings.auto_position {
+            let is_tagged = executed.iter().any(|(_, tag, _)| !tag.is_empty());
+            binlog::envelope::write_dump_gtid(itself.server_id, executed, is_tagged, &mut payload);
+            CommandCode::BinlogDumpGtid
+        } else {
+            let offset = position.offset.max(FIRST_POSITION);
+            let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+            payload.extend_from_slice(&offset.to_le_bytes());
+            payload.extend_from_slice(&0u16.to_le_bytes());
+            payload.extend_from_slice(&itself.server_id.to_le_bytes());
+            payload.extend_from_slice(position.file.as_bytes());
+            CommandCode::BinlogDump
+        };
+        let sent = self.connection.send_command(code, &payload);
+        sent.map_err(|failure| loss(failure, &stop))
+    }
+
+    /// The next event: its header, and its body without the checksum, which was compared.
+    pub(crate) fn next(&mut self) -> Result<(Header, Vec<u8>), Loss> {
+        let stop = self.stop.clone();
+        let packet = self.connection.next_packet().map_err(|failure| loss(failure, &stop))?;
+        let ended = || Loss::Connection(Error::new(CONNECT_FAILED, "the source ended the stream"));
+        // A zero byte precedes each event.
+        let event = packet.and_then(|packet| packet.split_first()).ok_or_else(ended)?.1;
+        let broken = |malformed: binlog::Malformed| {
+            Loss::Fatal(Error::new(STREAM_BROKEN, malformed.to_string()))
+        };
+        let header = Header::read(event).map_err(broken)?;
+        if header.kind == EventKind::FORMAT_DESCRIPTION {
+            // It says itself whether it has one; the byte is before it.
+            let at = event.len().checked_sub(event::CHECKSUM_BYTES + 1);
+            self.has_checksums = at.and_then(|at| event.get(at)) == Some(&1);
+        }
+        if self.has_checksums {
+            let (header, body) = event::open(event).map_err(broken)?;
+            return Ok((header, body.to_vec()));
+        }
+        if header.size as usize != event.len() {
+            return Err(broken(binlog::Malformed("size")));
+        }
+        Ok((header, event[event::HEADER_BYTES..].to_vec()))
+    }
+}
+
+fn loss(failure: Failure, stop: &Stop) -> Loss {
+    if stop.is_asked() { Loss::Stopped } else { failure.into() }
+}
+
+fn connect(settings: &Settings) -> Result<Stream, Loss> {
+    let lost = |error: io::Error| {
+        let text = format!(
+            "Error connecting to source '{}@{}:{}'. {error}",
+            settings.user, settings.host, settings.port
+        );
+        Loss::Connection(Error::new(CONNECT_FAILED, text))
+    };
+    let addresses = sys::net::resolve(&settings.host, settings.port).map_err(lost)?;
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for address in addresses {
+        match Stream::connect_tcp(address, CONNECT_LIMIT) {
+            Ok(stream) => {
+                stream.set_options().map_err(lost)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(lost(last))
+}

@@ -1,0 +1,313 @@
+//! What channels tell of themselves, as tables: `data_dictionary.REPLICA_STATUS` for SHOW REPLICA STATUS, `performance_schema.replication_*`. No
+//! table has a password.
+
+use std::sync::Arc;
+
+use errors::Result;
+use plugin_api::{
+    InfoColumn, InfoFilter, InformationContext, InformationTable, Registrar, TableDefinition,
+    table_definitions,
+};
+use types::{DateTime, Value};
+
+use crate::channel::{Channel, Until};
+use crate::control::Channels;
+use crate::settings::Settings;
+use crate::status::{Connection, LastError, Seen, Status, now_micros};
+
+/// A channel at one moment.
+struct Moment {
+    name: String,
+    settings: Settings,
+    status: Status,
+    until: Until,
+}
+
+impl Moment {
+    fn of(channel: &Channel) -> Moment {
+        Moment {
+            name: channel.name.clone(),
+            settings: channel.settings.lock().clone(),
+            status: channel.status(),
+            until: channel.until.lock().clone(),
+        }
+    }
+}
+
+/// Makes the row of a channel.
+type Row = fn(&Moment) -> Vec<Value>;
+
+struct ChannelTable {
+    definition: TableDefinition,
+    channels: Arc<Channels>,
+    row: Row,
+}
+
+/// Registers the tables.
+pub(crate) fn register(channels: &Arc<Channels>, registrar: &mut Registrar<'_>) {
+    for definition in table_definitions(include_str!("definitions.txt")) {
+        let row: Row = match definition.name {
+            "replication_applier_configuration" => applier_configuration,
+            "replication_applier_status" => applier_status,
+            "replication_applier_status_by_worker" => applier_status_by_worker,
+            "replication_connection_configuration" => connection_configuration,
+            "replication_connection_status" => connection_status,
+            _ => replica_status,
+        };
+        let channels = channels.clone();
+        registrar.information_table(Arc::new(ChannelTable { definition, channels, row }));
+    }
+}
+
+impl InformationTable for ChannelTable {
+    fn schema(&self) -> &'static str {
+        self.definition.schema
+    }
+
+    fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
+    fn columns(&self) -> &[InfoColumn] {
+        &self.definition.columns
+    }
+
+    fn rows(
+        &self,
+        ctx: &dyn InformationContext,
+        _: &InfoFilter,
+        emit: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<()> {
+        let is_status = self.definition.schema == "data_dictionary";
+        if is_status && !ctx.has_privilege("REPLICATION CLIENT") && !ctx.has_privilege("SUPER") {
+            return Ok(());
+        }
+        let channels = self.channels.list();
+        channels.iter().try_for_each(|channel| emit(&(self.row)(&Moment::of(channel))))
+    }
+}
+
+fn text(text: impl AsRef<str>) -> Value {
+    Value::text(text.as_ref())
+}
+
+fn number(number: impl Into<u64>) -> Value {
+    Value::UInt(number.into())
+}
+
+fn yes(is: bool) -> Value {
+    text(if is { "Yes" } else { "No" })
+}
+
+fn on(is: bool) -> Value {
+    text(if is { "ON" } else { "OFF" })
+}
+
+fn flag(is: bool) -> Value {
+    text(if is { "1" } else { "0" })
+}
+
+fn time(micros: i64) -> Value {
+    let at = if micros == 0 { None } else { DateTime::from_unix_micros(micros) };
+    Value::DateTime(at.unwrap_or(DateTime::ZERO))
+}
+
+/// The time of an error as the reference writes it: `yymmdd hh:mm:ss`.
+fn short_time(error: &LastError) -> Value {
+    if error.at_micros == 0 {
+        return text("");
+    }
+    let at = DateTime::from_unix_micros(error.at_micros).unwrap_or(DateTime::ZERO);
+    let (year, month, day) = (at.year() % 100, at.month(), at.day());
+    let (hour, minute, second) = (at.hour(), at.minute(), at.second());
+    text(format!("{year:02}{month:02}{day:02} {hour:02}:{minute:02}:{second:02}"))
+}
+
+fn seconds_until(micros: i64) -> u64 {
+    u64::try_from((micros - now_micros()).div_euclid(1_000_000) + 1).unwrap_or(0)
+}
+
+fn replica_status(moment: &Moment) -> Vec<Value> {
+    let Moment { name, settings, status, until } = moment;
+    let connection_state = match status.connection {
+        Connection::No => "",
+        Connection::Connecting => "Connecting to source",
+        Connection::Yes => "Waiting for source to send event",
+    };
+    let apply_state = match (status.is_applying, status.waits_until_micros, status.applying_since) {
+        (false, ..) => "",
+        (true, Some(_), _) => "Waiting until SOURCE_DELAY seconds after source executed event",
+        (true, None, Some(_)) => "Applying batch of row changes (write)",
+        (true, None, None) => "Replica has read all relay log; waiting for more updates",
+    };
+    let (until_file, until_offset) = match until {
+        Until::Source(file, offset) => (file.as_str(), *offset),
+        Until::None | Until::BeforeGtids(_) | Until::AfterGtids(_) => ("", 0),
+    };
+    let ignored: Vec<_> = settings.ignored_servers.iter().map(u64::to_string).collect();
+    let (connecting, applying) = (&status.connection_error, &status.apply_error);
+    let nothing = || text("");
+    let mut row = vec![
+        text(connection_state),
+        text(&settings.host),
+        text(&settings.user),
+        number(settings.port),
+        number(settings.connect_retry),
+        text(&status.read_file),
+        number(status.read_offset),
+        // There is no relay log.
+        nothing(),
+        number(0u64),
+        text(&status.applied_file),
+        text(status.connection.name()),
+        yes(status.is_applying),
+    ];
+    // Filters.
+    row.extend((0..6).map(|_| nothing()));
+    row.extend([
+        number(applying.number),
+        text(&applying.message),
+        number(0u64),
+        number(status.applied_offset),
+        number(0u64),
+        text(until.name()),
+        text(until_file),
+        number(until_offset),
+        yes(settings.ssl),
+    ]);
+    row.extend((0..5).map(|_| nothing()));
+    row.extend([
+        status.seconds_behind().map_or(Value::Null, number),
+        text("No"),
+        number(connecting.number),
+        text(&connecting.message),
+        number(applying.number),
+        text(&applying.message),
+        text(ignored.join(",")),
+        number(status.source_server_id),
+        text(&status.source_uuid),
+        text("squall_replication.channels"),
+        number(settings.delay),
+        status.waits_until_micros.map_or(Value::Null, |at| number(seconds_until(at))),
+        text(apply_state),
+        number(settings.retry_count),
+        nothing(),
+        short_time(connecting),
+        short_time(applying),
+        nothing(),
+        nothing(),
+        text(status.retrieved.to_string()),
+        text(status.executed.to_string()),
+        number(u64::from(settings.auto_position)),
+        nothing(),
+        text(name),
+        nothing(),
+        nothing(),
+        number(1u64),
+        nothing(),
+    ]);
+    row
+}
+
+fn applier_configuration(moment: &Moment) -> Vec<Value> {
+    vec![
+        text(&moment.name),
+        Value::Int(moment.settings.delay as i64),
+        Value::Null,
+        text("NO"),
+        text("STREAM"),
+        text("OFF"),
+        Value::Null,
+    ]
+}
+
+fn applier_status(moment: &Moment) -> Vec<Value> {
+    let status = &moment.status;
+    vec![
+        text(&moment.name),
+        on(status.is_applying),
+        status.waits_until_micros.map_or(Value::Null, |at| number(seconds_until(at))),
+        number(status.retries),
+    ]
+}
+
+fn error(error: &LastError) -> [Value; 3] {
+    [Value::Int(i64::from(error.number)), text(&error.message), time(error.at_micros)]
+}
+
+fn commits(seen: &Seen) -> [Value; 3] {
+    [text(&seen.name), time(seen.original_micros), time(seen.immediate_micros)]
+}
+
+fn applier_status_by_worker(moment: &Moment) -> Vec<Value> {
+    let status = &moment.status;
+    let mut row = vec![text(&moment.name), number(0u64), Value::Null, on(status.is_applying)];
+    row.extend(error(&status.apply_error));
+    row.extend(commits(&status.last));
+    row.extend([time(status.last.started_micros), time(status.last.ended_micros)]);
+    row.extend(commits(&status.current));
+    row.push(time(status.current.started_micros));
+    for _ in 0..2 {
+        row.extend([number(0u64), Value::Int(0), text(""), time(0)]);
+    }
+    row
+}
+
+fn connection_configuration(moment: &Moment) -> Vec<Value> {
+    let settings = &moment.settings;
+    let nothing = || text("");
+    let mut row = vec![
+        text(&moment.name),
+        text(&settings.host),
+        Value::Int(i64::from(settings.port)),
+        text(&settings.user),
+        nothing(),
+        flag(settings.auto_position),
+        text(if settings.ssl { "YES" } else { "NO" }),
+    ];
+    row.extend((0..5).map(|_| nothing()));
+    row.extend([
+        text("NO"),
+        nothing(),
+        nothing(),
+        Value::Int(settings.connect_retry as i64),
+        number(settings.retry_count),
+        Value::Double(settings.heartbeat),
+        nothing(),
+        nothing(),
+        text("YES"),
+        nothing(),
+        text("uncompressed"),
+        Value::Int(3),
+        Value::Null,
+        flag(false),
+        flag(false),
+    ]);
+    row
+}
+
+fn connection_status(moment: &Moment) -> Vec<Value> {
+    let status = &moment.status;
+    let state = match status.connection {
+        Connection::No => "OFF",
+        Connection::Connecting => "CONNECTING",
+        Connection::Yes => "ON",
+    };
+    let mut row = vec![
+        text(&moment.name),
+        text(""),
+        text(&status.source_uuid),
+        Value::Null,
+        text(state),
+        number(status.heartbeats),
+        time(status.last_heartbeat_micros),
+        text(status.retrieved.to_string()),
+    ];
+    row.extend(error(&status.connection_error));
+    // What is read is applied at once.
+    row.extend(commits(&status.last));
+    row.extend([time(status.last.started_micros), time(status.last.started_micros)]);
+    row.extend(commits(&status.current));
+    row.push(time(status.current.started_micros));
+    row
+}

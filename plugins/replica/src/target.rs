@@ -1,0 +1,207 @@
+//! Tables of this server that rows go to, and the statements that change their rows.
+
+use binlog::RowsKind;
+use binlog::rows::RowImage;
+use errors::{Error, ErrorCode, Result};
+use types::Value;
+
+use crate::local::{Local, quoted, text_of};
+
+const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, GENERATION_EXPRESSION FROM \
+     information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
+const KEYS: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE FROM \
+     information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 \
+     ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX";
+
+/// How a column's values are written and compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Text,
+    Binary,
+}
+
+struct Column {
+    /// In backquotes.
+    name: String,
+    kind: Kind,
+    is_generated: bool,
+}
+
+/// A table.
+pub(crate) struct Target {
+    /// Schema and name, in backquotes.
+    name: String,
+    columns: Vec<Column>,
+    /// Positions of the columns that identify a row; empty when only the whole row does.
+    key: Vec<usize>,
+}
+
+impl Target {
+    /// Looks a table up.
+    ///
+    /// # Errors
+    /// 1146.
+    pub(crate) fn load(local: &mut Local, schema: &str, table: &str) -> Result<Target> {
+        let names = [Value::text(schema), Value::text(table)];
+        let rows = local.execute(COLUMNS, &names)?.rows;
+        if rows.is_empty() {
+            return Err(errors::err!(NO_SUCH_TABLE, schema, table));
+        }
+        let bare: Vec<String> = rows.iter().map(|row| text_of(row.first())).collect();
+        let columns = rows.iter().map(|row| Column {
+            name: quoted(&text_of(row.first())),
+            kind: kind_of(&text_of(row.get(1))),
+            is_generated: !text_of(row.get(2)).is_empty(),
+        });
+        let columns = columns.collect();
+        let key = key_of(&local.execute(KEYS, &names)?.rows, &bare);
+        let name = format!("{}.{}", quoted(schema), quoted(table));
+        Ok(Target { name, columns, key })
+    }
+
+    /// The statement that makes a change of rows with these images, all of which have the same columns.
+    ///
+    /// # Errors
+    /// 1677 when the table has fewer columns than the rows.
+    pub(crate) fn change(
+        &self,
+        kind: RowsKind,
+        before: &RowImage,
+        after: &RowImage,
+    ) -> Result<Change> {
+        if before.len().max(after.len()) > self.columns.len() {
+            let text = format!("Table {} has fewer columns than on the source", self.name);
+            return Err(Error::new(ErrorCode(1677), text));
+        }
+        let has = |image: &RowImage, at: usize| image.get(at).is_some_and(Option::is_some);
+        let written: Vec<usize> = (0..self.columns.len())
+            .filter(|at| has(after, *at) && !self.columns[*at].is_generated)
+            .collect();
+        let by_key = !self.key.is_empty() && self.key.iter().all(|at| has(before, *at));
+        let read: Vec<usize> = if by_key {
+            self.key.clone()
+        } else {
+            (0..self.columns.len()).filter(|at| has(before, *at)).collect()
+        };
+        let names = |at: &[usize]| -> Vec<&str> {
+            at.iter().map(|at| self.columns[*at].name.as_str()).collect()
+        };
+        let sql = match kind {
+            RowsKind::Insert => {
+                let marks: Vec<_> = written.iter().map(|at| self.mark(*at)).collect();
+                let columns = names(&written).join(", ");
+                format!("INSERT INTO {} ({columns}) VALUES ({})", self.name, marks.join(", "))
+            }
+            RowsKind::Update => {
+                let sets: Vec<_> = written
+                    .iter()
+                    .map(|at| format!("{} = {}", self.columns[*at].name, self.mark(*at)))
+                    .collect();
+                let condition = self.condition(&read, by_key);
+                format!("UPDATE {} SET {} WHERE {condition}", self.name, sets.join(", "))
+            }
+            RowsKind::Delete => {
+                format!("DELETE FROM {} WHERE {}", self.name, self.condition(&read, by_key))
+            }
+        };
+        Ok(Change { sql, written, read, kind })
+    }
+
+    fn mark(&self, at: usize) -> &'static str {
+        match self.columns[at].kind {
+            Kind::Binary => "CAST(? AS BINARY)",
+            Kind::Plain | Kind::Text => "?",
+        }
+    }
+
+    /// What finds the row: by its key, or else one that is the same in all columns, letter case included.
+    fn condition(&self, read: &[usize], by_key: bool) -> String {
+        let parts: Vec<_> = read
+            .iter()
+            .map(|at| {
+                let (name, mark) = (&self.columns[*at].name, self.mark(*at));
+                match self.columns[*at].kind {
+                    _ if by_key => format!("{name} = {mark}"),
+                    Kind::Plain => format!("{name} <=> {mark}"),
+                    Kind::Binary => format!("CAST({name} AS BINARY) <=> {mark}"),
+                    Kind::Text => {
+                        format!("CONVERT({name} USING utf8mb4) COLLATE utf8mb4_0900_bin <=> {mark}")
+                    }
+                }
+            })
+            .collect();
+        let limit = if by_key { "" } else { " LIMIT 1" };
+        format!("{}{limit}", parts.join(" AND "))
+    }
+}
+
+fn kind_of(data_type: &str) -> Kind {
+    match data_type.to_ascii_lowercase().as_str() {
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => Kind::Text,
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float"
+        | "double" | "bit" | "year" | "date" | "time" | "datetime" | "timestamp" | "enum"
+        | "set" | "json" => Kind::Plain,
+        // Strings of bytes, geometries and vectors.
+        _ => Kind::Binary,
+    }
+}
+
+/// The first unique index, the primary key before others, that has whole columns which are never NULL.
+fn key_of(rows: &[Vec<Value>], columns: &[String]) -> Vec<usize> {
+    let mut at = 0;
+    while at < rows.len() {
+        let index = text_of(rows[at].first());
+        let same = |row: &&Vec<Value>| text_of(row.first()) == index;
+        let parts: Vec<_> = rows[at..].iter().take_while(same).collect();
+        at += parts.len();
+        let positions: Option<Vec<usize>> = parts
+            .iter()
+            .map(|part| {
+                let is_whole = part.get(2).is_none_or(Value::is_null);
+                let is_never_null = text_of(part.get(3)) != "YES";
+                let name = text_of(part.get(1));
+                columns.iter().position(|column| *column == name && is_whole && is_never_null)
+            })
+            .collect();
+        if let Some(positions) = positions {
+            return positions;
+        }
+    }
+    Vec::new()
+}
+
+/// A statement that changes one row.
+pub(crate) struct Change {
+    pub(crate) sql: String,
+    written: Vec<usize>,
+    read: Vec<usize>,
+    kind: RowsKind,
+}
+
+impl Change {
+    /// Whether there is nothing to do: only generated columns were written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kind == RowsKind::Update && self.written.is_empty()
+    }
+
+    /// Changes a row.
+    ///
+    /// # Errors
+    /// Those of the statement; 1032 when the row is not there.
+    pub(crate) fn run(&self, local: &mut Local, before: &RowImage, after: &RowImage) -> Result<()> {
+        let value =
+            |image: &RowImage, at: &usize| image.get(*at).cloned().flatten().unwrap_or(Value::Null);
+        let mut parameters = Vec::with_capacity(self.written.len() + self.read.len());
+        parameters.extend(self.written.iter().map(|at| value(after, at)));
+        if self.kind != RowsKind::Insert {
+            parameters.extend(self.read.iter().map(|at| value(before, at)));
+        }
+        let found = local.execute(&self.sql, &parameters)?.affected;
+        if found == 0 && self.kind != RowsKind::Insert {
+            let text = "Can't find the row that the source changed";
+            return Err(Error::new(ErrorCode(1032), text));
+        }
+        Ok(())
+    }
+}

@@ -75,7 +75,7 @@ pub(crate) fn use_array(
 fn use_array_for(call: &mut Expr, candidate: &Candidate) -> ArrayMatch {
     let before = call.clone();
     let Expr::Function { args, .. } = &mut *call else { return ArrayMatch::None };
-    let is_known = args[0].is_constant();
+    let is_known = !args[0].any(&mut |node| matches!(node, Expr::Column { .. }));
     args[1] = candidate.column.clone();
     if !is_known {
         let (left, right) = (Box::new(call.clone()), Box::new(before));

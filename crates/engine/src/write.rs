@@ -20,7 +20,7 @@ use crate::keys::IndexKeys;
 use crate::obstacle::{Locked, Obstacle};
 use crate::row::{self, BlobRef, Gone, HEADER_BYTES, Header, Place, UndoEntry, append_record};
 use crate::space::{GROUP_PAGES, ROW_PAGES};
-use crate::table::{Index, Table};
+use crate::table::Table;
 use crate::transaction::Txn;
 
 /// The outcome of one attempt at a write.

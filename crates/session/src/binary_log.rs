@@ -15,6 +15,7 @@ use programs::Running;
 use syntax::ast::{Expr, ResetItem, Statement};
 use types::{CastContext, Value, to_datetime};
 
+use crate::replication::run_replica;
 use crate::session::Session;
 
 /// The binary log, if it is on.
@@ -39,7 +40,12 @@ pub(crate) fn run(
         return purge(session, to.as_deref(), before.as_deref(), running, sink);
     }
     if let Statement::Reset(items) = statement {
-        return reset(session, items, sink);
+        reset(session, items)?;
+        let is_replica = |item: &ResetItem| matches!(item, ResetItem::Replica { .. });
+        return match items.iter().any(is_replica) {
+            true => run_replica(session, running, sink),
+            false => session.send_ok(sink, OkInfo::default()),
+        };
     }
     Err(Error::internal("not a statement about the binary log"))
 }
@@ -72,7 +78,7 @@ fn purge(
 }
 
 /// RESET BINARY LOGS AND GTIDS.
-fn reset(session: &mut Session, items: &[ResetItem], sink: &mut dyn ResultSink) -> Result<()> {
+fn reset(session: &mut Session, items: &[ResetItem]) -> Result<()> {
     session.require_global(PrivilegeSet::RELOAD)?;
     for item in items {
         match item {
@@ -84,10 +90,10 @@ fn reset(session: &mut Session, items: &[ResetItem], sink: &mut dyn ResultSink) 
                 }
                 active(session).map_or(Ok(()), |log| log.reset(first))?;
             }
-            ResetItem::Replica { .. } => return Err(Error::not_supported("RESET REPLICA")),
+            ResetItem::Replica { .. } => {}
         }
     }
-    session.send_ok(sink, OkInfo::default())
+    Ok(())
 }
 
 /// COM_REGISTER_REPLICA.

@@ -1,7 +1,7 @@
 //! Measures what a statement costs, for those who ask; while nobody does, a statement tests one flag where its phases change.
 
-use engine_api::Progress;
 use crate::session::Session;
+use engine_api::Progress;
 use observation::Phase;
 
 /// The session's clock.

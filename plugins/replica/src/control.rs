@@ -265,9 +265,8 @@ impl ReplicationControl for Control {
         };
         items.iter().try_for_each(|item| match item {
             ResetItem::Replica { all, channel } => self.0.reset(*all, channel.as_deref()),
-            ResetItem::BinaryLogsAndGtids { .. } => {
-                Err(Error::not_supported("RESET BINARY LOGS AND GTIDS"))
-            }
+            // The session has done it.
+            ResetItem::BinaryLogsAndGtids { .. } => Ok(()),
         })
     }
 }

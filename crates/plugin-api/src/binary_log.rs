@@ -67,6 +67,8 @@ pub struct StatementContext<'a> {
     pub auto_increment: (u64, u64),
     /// `binlog_row_image`.
     pub row_image: RowImage,
+    /// The identifier that `gtid_next` gives to the transaction.
+    pub gtid: Option<&'a str>,
     /// The text of the statement, when rows are to be logged with it.
     pub text: Option<&'a [u8]>,
 }
@@ -86,7 +88,10 @@ pub enum RowImage {
 /// Turns the changes of one session's transactions into bytes.
 pub trait Recorder: Send {
     /// A statement begins whose rows or text may be recorded.
-    fn begin_statement(&mut self, context: &StatementContext<'_>);
+    ///
+    /// # Errors
+    /// 1837 when an identifier was given that has been used.
+    fn begin_statement(&mut self, context: &StatementContext<'_>) -> Result<()>;
     /// A row was written: the records before and after.
     ///
     /// # Errors
@@ -98,7 +103,12 @@ pub trait Recorder: Send {
         new: Option<&[Value]>,
     ) -> Result<()>;
     /// The statement changes definitions; `text` repeats it.
-    fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]);
+    ///
+    /// # Errors
+    /// 1837 when an identifier was given that has been used.
+    fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]) -> Result<()>;
+    /// The transaction commits: one that was given an identifier is recorded, even if it changed nothing.
+    fn commit(&mut self, context: &StatementContext<'_>);
     /// A place in what was recorded since the transaction began.
     fn mark(&mut self) -> u64;
     /// Forgets what was recorded after a mark. Returns the mark when some of that has been taken.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{AccountName, Table};
+use errors::Result;
 use observation::{Changes, OwnedFacts, RowWatcher, with_definer};
 use plugin_api::StatementContext;
 use plugin_api::variable::as_text;
@@ -17,39 +18,61 @@ pub(crate) fn is_on(session: &Session) -> bool {
 }
 
 /// A statement begins that may write rows.
-pub(crate) fn begin_statement(session: &mut Session) {
+///
+/// # Errors
+/// 1837.
+pub(crate) fn begin_statement(session: &mut Session) -> Result<()> {
     let text = session.statement.text.last().filter(|_| session.settings.logs_texts);
     let text = text.map(Vec::as_slice);
     let mut watcher = session.transactions.watcher.take();
-    if let Some(watcher) = &mut watcher
-        && let Some(recorder) = watcher.recorder()
-    {
-        recorder.begin_statement(&context(session, text, ""));
-    }
+    let recorder = watcher.as_mut().and_then(|watcher| watcher.recorder());
+    let begun = recorder.map_or(Ok(()), |it| it.begin_statement(&context(session, text, "")));
     session.transactions.watcher = watcher;
+    begun
 }
 
-/// Records the running statement, which changes definitions, if it is to be logged.
-pub(crate) fn definition(session: &mut Session) {
-    let texts = std::mem::take(&mut session.statement.text);
-    if texts.is_empty() {
-        return;
-    }
+/// A session's watcher; one that waits to be put back.
+fn take_watcher(session: &mut Session) -> Box<RowWatcher> {
     let (registry, snapshot) = (session.server.registry(), session.snapshot());
     let order = session.transactions.home.changes.clone();
-    let mut watcher = session.transactions.watcher.take().unwrap_or_else(|| {
+    session.transactions.watcher.take().unwrap_or_else(|| {
         let facts = session.session_facts(session.services.database.as_deref());
         let changes = Changes::new(OwnedFacts::of(&facts), order);
         Box::new(RowWatcher::new(registry, snapshot, changes))
-    });
+    })
+}
+
+/// COMMIT: a transaction with an identifier of its own is recorded, even if it changed nothing.
+pub(crate) fn commit(session: &mut Session) {
+    if session.settings.gtid_next.is_none() || !is_on(session) {
+        return;
+    }
+    let mut watcher = take_watcher(session);
+    if let Some(recorder) = watcher.recorder() {
+        recorder.commit(&context(session, None, ""));
+    }
+    session.transactions.watcher = Some(watcher);
+}
+
+/// Records the running statement, which changes definitions, if it is to be logged.
+///
+/// # Errors
+/// 1837.
+pub(crate) fn definition(session: &mut Session) -> Result<()> {
+    let texts = std::mem::take(&mut session.statement.text);
+    if texts.is_empty() {
+        return Ok(());
+    }
+    let mut watcher = take_watcher(session);
+    let mut recorded = Ok(());
     if let Some(recorder) = watcher.recorder() {
         let zone = session.services.variable("time_zone", false);
         let zone = zone.map_or_else(String::new, |zone| as_text(&zone));
-        for text in &texts {
-            recorder.definition(&context(session, None, &zone), text);
-        }
+        let context = context(session, None, &zone);
+        recorded = texts.iter().try_for_each(|text| recorder.definition(&context, text));
     }
     session.transactions.watcher = Some(watcher);
+    recorded
 }
 
 /// Logs other texts than that of the running statement, if it is to be logged.
@@ -60,11 +83,15 @@ pub(crate) fn log_instead(session: &mut Session, texts: Vec<Vec<u8>>) {
 }
 
 /// Records the running statement, which makes a table, before the table's rows.
-pub(crate) fn definition_of(session: &mut Session, table: &Arc<Table>) {
+///
+/// # Errors
+/// 1837.
+pub(crate) fn definition_of(session: &mut Session, table: &Arc<Table>) -> Result<()> {
     if !session.statement.text.is_empty() {
-        definition(session);
+        definition(session)?;
         session.transactions.set_new_table(Some(table.clone()));
     }
+    Ok(())
 }
 
 /// Notes the text of a statement for the binary log.
@@ -110,6 +137,7 @@ fn context<'a>(
         foreign_key_checks: settings.foreign_key_checks,
         auto_increment: (settings.auto_increment_increment, settings.auto_increment_offset),
         row_image: settings.row_image,
+        gtid: settings.gtid_next.as_deref(),
         text,
     }
 }

@@ -61,6 +61,7 @@ impl Session {
         match statement {
             Statement::StartTransaction(start) => self.start_transaction(start)?,
             Statement::Commit(completion) => {
+                crate::recording::commit(self);
                 let (globals, privileges) = (&self.server.globals, &*self.privileges);
                 let writable = Writable { globals, privileges };
                 commit = self.transactions.commit_explicitly(&self.settings, writable)?;

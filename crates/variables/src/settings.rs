@@ -84,6 +84,8 @@ pub struct Settings {
     pub logs_texts: bool,
     /// `binlog_row_image`.
     pub row_image: RowImage,
+    /// The identifier in `gtid_next`.
+    pub gtid_next: Option<Box<str>>,
     /// `completion_type`.
     pub completion_type: CompletionType,
     /// `max_error_count`.
@@ -168,6 +170,9 @@ impl Settings {
             row_lock_timeout: Duration::from_secs(read.number("innodb_lock_wait_timeout")),
             isolation: isolation(&read.text("transaction_isolation")),
             transaction_read_only: read.flag("transaction_read_only"),
+            gtid_next: Some(read.text("gtid_next"))
+                .filter(|text| text.contains(':'))
+                .map(String::into_boxed_str),
             logs_changes: read.flag("sql_log_bin"),
             logs_texts: read.flag("binlog_rows_query_log_events"),
             row_image: match read.text("binlog_row_image").as_str() {

@@ -51,7 +51,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("foreign_key_checks", Kind::Bool, "ON", "Whether foreign keys are enforced"),
     Definition::both("generated_random_password_length", uint(5, 255), "20", "Characters of a RANDOM PASSWORD"),
     Definition::both("group_concat_max_len", uint(4, U64), "1024", "Bytes of a GROUP_CONCAT result"),
-    Definition::both("gtid_next", Kind::Text, "AUTOMATIC", "Accepted; transactions number themselves"),
+    Definition::both("gtid_next", Kind::Text, "AUTOMATIC", "The identifier of the next transaction in the binary log"),
     Definition::both("histogram_generation_max_mem_size", uint(1_000_000, U64), "20000000", "Accepted; bytes for building a histogram"),
     Definition::both("information_schema_stats_expiry", uint(0, YEAR_SECONDS), "86400", "Accepted; seconds; statistics are always current here"),
     Definition::both("innodb_lock_wait_timeout", uint(1, 1_073_741_824), "50", "Seconds that a row lock is waited for"),

@@ -11,7 +11,7 @@ use binlog::envelope;
 use binlog::event::flags::IGNORABLE;
 use binlog::event::{CHECKSUM_BYTES, Events, HEADER_BYTES, MAGIC};
 use binlog::gtid::GtidEvent;
-use binlog::{Event, EventKind, Header, seal, write_event};
+use binlog::{Event, EventKind, Header, decode, seal, write_event};
 use engine_api::{AttachedCommit, AttachmentReader, CancelToken};
 use errors::{Result, bail, err};
 use plugin_api::{PurgeLimit, SessionFactory};
@@ -54,6 +54,8 @@ struct Group {
     has_begun: bool,
     seconds: u32,
     keys: Vec<u8>,
+    /// The identifier that it was given.
+    gtid: Option<Gtid>,
     /// Where its first event will be, when the others are in the file already.
     streamed_at: Option<u64>,
 }
@@ -365,6 +367,12 @@ impl Follower {
             group.keys.extend_from_slice(&event[HEADER_BYTES..]);
             return self.end_group(group, commit);
         }
+        if header.kind == EventKind::GTID_TAGGED {
+            if let Ok(Event::Gtid(event)) = decode(header.kind, &event[HEADER_BYTES..]) {
+                group.gtid = event.gtid;
+            }
+            return Ok(());
+        }
         if !group.has_begun {
             group.has_begun = true;
             group.seconds = header.timestamp;
@@ -408,10 +416,10 @@ impl Follower {
 
     /// The event that a transaction begins with, not sealed.
     fn first_event(&self, group: &Group, length: u64, micros: u64, clock: (i64, i64)) -> Vec<u8> {
-        let uuid = self.home.uuid;
-        let number = self.executed.next_free(uuid, "");
+        let gtid = self.gtid_of(group);
+        let is_tagged = !gtid.tag.is_empty();
         let event = GtidEvent {
-            gtid: Some(Gtid { uuid, tag: "".into(), number }),
+            gtid: Some(gtid),
             may_have_statements: group.is_definition,
             last_committed: clock.0,
             sequence_number: clock.1,
@@ -421,10 +429,21 @@ impl Follower {
             immediate_server_version: SERVER_VERSION,
             original_server_version: SERVER_VERSION,
         };
-        let (kind, server_id) = (EventKind::GTID, self.core.settings.server_id());
+        let kind = if is_tagged { EventKind::GTID_TAGGED } else { EventKind::GTID };
+        let server_id = self.core.settings.server_id();
         let mut out = Vec::new();
-        write_event(&mut out, kind, group.seconds, server_id, 0, |out| event.write(out));
+        write_event(&mut out, kind, group.seconds, server_id, 0, |out| match is_tagged {
+            true => event.write_tagged(out),
+            false => event.write(out),
+        });
         out
+    }
+
+    /// The identifier of a transaction: the one that it was given, or this server's next.
+    fn gtid_of(&self, group: &Group) -> Gtid {
+        let uuid = self.home.uuid;
+        let own = || Gtid { uuid, tag: "".into(), number: self.executed.next_free(uuid, "") };
+        group.gtid.clone().unwrap_or_else(own)
     }
 
     /// Writes a transaction that is complete.
@@ -467,8 +486,8 @@ impl Follower {
             seal(&first, (at + (first.len() + CHECKSUM_BYTES) as u64) as u32, &mut sealed);
             self.file.write_at(&sealed, at).map_err(|error| io_error(&error))?;
         }
-        let number = self.executed.next_free(self.home.uuid, "");
-        self.executed.add(self.home.uuid, "", number);
+        let gtid = self.gtid_of(&group);
+        self.executed.add(gtid.uuid, &gtid.tag, gtid.number);
         Ok(())
     }
 
@@ -558,7 +577,7 @@ impl Follower {
 /// Whether a statement is BEGIN.
 fn is_begin(event: &[u8]) -> bool {
     let body = event.get(HEADER_BYTES..).unwrap_or_default();
-    let Ok(Event::Query(query)) = binlog::decode(EventKind::QUERY, body) else { return false };
+    let Ok(Event::Query(query)) = decode(EventKind::QUERY, body) else { return false };
     query.text == b"BEGIN"
 }
 

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use binlog::gtid::GtidEvent;
 use binlog::query::{QueryContext, QueryEvent, flags2};
 use binlog::{
     Column, EventKind, Image, KeyPart, Layout, RowMetadata, RowsKind, RowsWriter, rows,
@@ -13,13 +14,15 @@ use binlog::{
 };
 use errors::{Result, err};
 use plugin_api::{LoggedTable, Recorder, RowImage, StatementContext};
-use types::{TypeKind, Value};
+use types::{Gtid, TypeKind, Value};
 
 use crate::core::Settings;
 use crate::dependencies::{DEPENDENCIES, Dependencies};
 
 /// Rows of an event, unless one row is longer (`binlog_row_event_max_size`).
 const EVENT_BYTES_MAX: usize = 8192;
+/// How far replicas are on this server is nothing to others.
+const REPLICA_SCHEMA: &str = "squall_replication";
 /// Descriptions of tables that a session keeps.
 const TABLES_MAX: usize = 64;
 /// The name of the catalog that statements run in.
@@ -121,6 +124,7 @@ struct Context {
     foreign_key_checks: bool,
     auto_increment: (u16, u16),
     row_image: RowImage,
+    gtid: Option<Gtid>,
     text: Option<Vec<u8>>,
 }
 
@@ -140,6 +144,7 @@ impl Context {
         let narrow = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
         self.auto_increment = (narrow(from.auto_increment.0), narrow(from.auto_increment.1));
         self.row_image = from.row_image;
+        self.gtid = from.gtid.and_then(Gtid::parse);
         self.text = from.text.map(<[u8]>::to_vec);
     }
 
@@ -186,6 +191,8 @@ pub(crate) struct SessionRecorder {
     waiting: Vec<u8>,
     /// Bytes taken since the transaction began.
     taken: u64,
+    /// The identifier given to the transaction that was recorded last.
+    used: Option<Gtid>,
     /// The transaction's BEGIN was recorded.
     has_begun: bool,
     open: Option<Open>,
@@ -209,6 +216,7 @@ impl SessionRecorder {
             context: Context::default(),
             waiting: Vec::new(),
             taken: 0,
+            used: None,
             has_begun: false,
             open: None,
             needs_end: false,
@@ -245,8 +253,40 @@ impl SessionRecorder {
         }
     }
 
+    /// Records the identifier that the transaction was given.
+    fn put_identifier(&mut self) {
+        let Some(gtid) = self.context.gtid.clone() else { return };
+        self.used = Some(gtid.clone());
+        let event = GtidEvent {
+            gtid: Some(gtid),
+            may_have_statements: true,
+            last_committed: 0,
+            sequence_number: 0,
+            immediate_commit_timestamp: 0,
+            original_commit_timestamp: 0,
+            transaction_length: 0,
+            immediate_server_version: 0,
+            original_server_version: 0,
+        };
+        write_event(&mut self.waiting, EventKind::GTID_TAGGED, self.context.seconds, 0, 0, |out| {
+            event.write_tagged(out);
+        });
+    }
+
+    /// # Errors
+    /// 1837.
+    fn set_context(&mut self, context: &StatementContext<'_>) -> Result<()> {
+        self.context.set(context);
+        let is_used = self.used.is_some() && self.used == self.context.gtid && !self.has_begun;
+        match &self.used {
+            Some(gtid) if is_used => Err(err!(GTID_NEXT_TYPE_UNDEFINED_GTID, gtid)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn begin(&mut self) {
         if !std::mem::replace(&mut self.has_begun, true) {
+            self.put_identifier();
             let server_id = self.settings.server_id();
             self.context.put_query(b"BEGIN", server_id, &mut self.waiting);
         }
@@ -318,10 +358,10 @@ impl SessionRecorder {
 const MAX_ROW_BYTES: usize = 1 << 30;
 
 impl Recorder for SessionRecorder {
-    fn begin_statement(&mut self, context: &StatementContext<'_>) {
+    fn begin_statement(&mut self, context: &StatementContext<'_>) -> Result<()> {
         self.end_statement();
         self.statement_at = self.place();
-        self.context.set(context);
+        self.set_context(context)
     }
 
     fn row(
@@ -330,6 +370,9 @@ impl Recorder for SessionRecorder {
         old: Option<&[Value]>,
         new: Option<&[Value]>,
     ) -> Result<()> {
+        if *table.schema == *REPLICA_SCHEMA {
+            return Ok(());
+        }
         self.begin();
         self.shape(table);
         if !self.mapped.contains(&table.id) {
@@ -344,11 +387,20 @@ impl Recorder for SessionRecorder {
         self.put_row(table.id, kind, old.unwrap_or_default(), new.unwrap_or_default())
     }
 
-    fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]) {
+    fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]) -> Result<()> {
         self.finish();
-        self.context.set(context);
+        self.set_context(context)?;
+        self.put_identifier();
         self.context.put_query(text, self.settings.server_id(), &mut self.waiting);
         self.has_begun = false;
+        Ok(())
+    }
+
+    fn commit(&mut self, context: &StatementContext<'_>) {
+        let is_empty = self.place() == 0;
+        if is_empty && self.set_context(context).is_ok() && self.context.gtid.is_some() {
+            self.begin();
+        }
     }
 
     fn mark(&mut self) -> u64 {

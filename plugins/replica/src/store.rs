@@ -70,6 +70,8 @@ pub(crate) fn load(local: &mut Local) -> Result<Vec<Stored>> {
 
 /// Stores a channel, in place of what was there.
 pub(crate) fn put(local: &mut Local, stored: &Stored) -> Result<()> {
+    // It is nothing to other servers.
+    local.run(b"SET SESSION sql_log_bin = 0")?;
     for statement in CREATE {
         local.run(statement.as_bytes())?.durable()?;
     }

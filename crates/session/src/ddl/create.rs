@@ -164,7 +164,7 @@ fn create_stored(
         crate::recording::log_instead(session, vec![text.into_bytes()]);
     }
     if query.is_some() {
-        crate::recording::definition_of(session, table);
+        crate::recording::definition_of(session, table)?;
     }
     let filled = fill(session, table, create, query, running);
     session.transactions.set_new_table(None);

@@ -83,7 +83,7 @@ impl Session {
         let catalog = self.server.catalog.clone();
         let followed = programs::follow_tables(&self.snapshot(), edits)?;
         let edits = followed.as_deref().unwrap_or(edits);
-        crate::recording::definition(self);
+        crate::recording::definition(self)?;
         if self.transactions.is_defining() {
             // Also when nothing but the dictionary changes: its commit writes that.
             self.transactions.transaction(engine)?;

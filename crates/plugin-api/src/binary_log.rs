@@ -88,14 +88,11 @@ pub enum RowImage {
 /// Turns the changes of one session's transactions into bytes.
 pub trait Recorder: Send {
     /// A statement begins whose rows or text may be recorded.
-    ///
-    /// # Errors
-    /// 1837 when an identifier was given that has been used.
-    fn begin_statement(&mut self, context: &StatementContext<'_>) -> Result<()>;
+    fn begin_statement(&mut self, context: &StatementContext<'_>);
     /// A row was written: the records before and after.
     ///
     /// # Errors
-    /// The row cannot be logged.
+    /// The row cannot be logged; 1837 when an identifier was given that has been used.
     fn row(
         &mut self,
         table: &Arc<LoggedTable>,

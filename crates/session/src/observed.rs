@@ -362,7 +362,7 @@ impl Session {
 impl Session {
     /// Prepares the statement to tell of its rows, and to record them for the binary log.
     #[cold]
-    pub(crate) fn watch_rows(&mut self) -> Result<()> {
+    pub(crate) fn watch_rows(&mut self) {
         let (registry, snapshot) = (self.server.registry(), self.snapshot());
         let order = self.transactions.home.changes.clone();
         let tells = self.server.hooks.tells_of_rows();
@@ -379,8 +379,7 @@ impl Session {
         watcher.renew(registry.clone(), snapshot);
         watcher.records = records;
         if records {
-            recording::begin_statement(self)?;
+            recording::begin_statement(self);
         }
-        Ok(())
     }
 }

@@ -277,7 +277,7 @@ impl Session {
             self.transactions.set_row_lock_timeout(wait);
         }
         if self.server.hooks.watches_rows() {
-            self.watch_rows()?;
+            self.watch_rows();
         }
         if !planned.programs.is_empty() {
             let outcome = self.run_with_programs(planned, parameters, rows);

@@ -18,17 +18,16 @@ pub(crate) fn is_on(session: &Session) -> bool {
 }
 
 /// A statement begins that may write rows.
-///
-/// # Errors
-/// 1837.
-pub(crate) fn begin_statement(session: &mut Session) -> Result<()> {
+pub(crate) fn begin_statement(session: &mut Session) {
     let text = session.statement.text.last().filter(|_| session.settings.logs_texts);
     let text = text.map(Vec::as_slice);
     let mut watcher = session.transactions.watcher.take();
-    let recorder = watcher.as_mut().and_then(|watcher| watcher.recorder());
-    let begun = recorder.map_or(Ok(()), |it| it.begin_statement(&context(session, text, "")));
+    if let Some(watcher) = &mut watcher
+        && let Some(recorder) = watcher.recorder()
+    {
+        recorder.begin_statement(&context(session, text, ""));
+    }
     session.transactions.watcher = watcher;
-    begun
 }
 
 /// A session's watcher; one that waits to be put back.

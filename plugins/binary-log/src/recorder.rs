@@ -191,7 +191,8 @@ pub(crate) struct SessionRecorder {
     waiting: Vec<u8>,
     /// Bytes taken since the transaction began.
     taken: u64,
-    /// The identifier given to the transaction that was recorded last.
+    /// The identifier given to this transaction, and to the one before it.
+    given: Option<Gtid>,
     used: Option<Gtid>,
     /// The transaction's BEGIN was recorded.
     has_begun: bool,
@@ -216,6 +217,7 @@ impl SessionRecorder {
             context: Context::default(),
             waiting: Vec::new(),
             taken: 0,
+            given: None,
             used: None,
             has_begun: false,
             open: None,
@@ -255,8 +257,9 @@ impl SessionRecorder {
 
     /// Records the identifier that the transaction was given.
     fn put_identifier(&mut self) {
-        let Some(gtid) = self.context.gtid.clone() else { return };
-        self.used = Some(gtid.clone());
+        // What follows a definition in its transaction is another one in the log.
+        let Some(gtid) = self.context.gtid.clone().filter(|_| self.given.is_none()) else { return };
+        self.given = Some(gtid.clone());
         let event = GtidEvent {
             gtid: Some(gtid),
             may_have_statements: true,
@@ -275,9 +278,8 @@ impl SessionRecorder {
 
     /// # Errors
     /// 1837.
-    fn set_context(&mut self, context: &StatementContext<'_>) -> Result<()> {
-        self.context.set(context);
-        let is_used = self.used.is_some() && self.used == self.context.gtid && !self.has_begun;
+    fn check_identifier(&self) -> Result<()> {
+        let is_used = self.used.is_some() && self.used == self.context.gtid;
         match &self.used {
             Some(gtid) if is_used => Err(err!(GTID_NEXT_TYPE_UNDEFINED_GTID, gtid)),
             Some(_) | None => Ok(()),
@@ -358,10 +360,10 @@ impl SessionRecorder {
 const MAX_ROW_BYTES: usize = 1 << 30;
 
 impl Recorder for SessionRecorder {
-    fn begin_statement(&mut self, context: &StatementContext<'_>) -> Result<()> {
+    fn begin_statement(&mut self, context: &StatementContext<'_>) {
         self.end_statement();
         self.statement_at = self.place();
-        self.set_context(context)
+        self.context.set(context);
     }
 
     fn row(
@@ -373,6 +375,7 @@ impl Recorder for SessionRecorder {
         if *table.schema == *REPLICA_SCHEMA {
             return Ok(());
         }
+        self.check_identifier()?;
         self.begin();
         self.shape(table);
         if !self.mapped.contains(&table.id) {
@@ -389,7 +392,8 @@ impl Recorder for SessionRecorder {
 
     fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]) -> Result<()> {
         self.finish();
-        self.set_context(context)?;
+        self.context.set(context);
+        self.check_identifier()?;
         self.put_identifier();
         self.context.put_query(text, self.settings.server_id(), &mut self.waiting);
         self.has_begun = false;
@@ -397,8 +401,11 @@ impl Recorder for SessionRecorder {
     }
 
     fn commit(&mut self, context: &StatementContext<'_>) {
-        let is_empty = self.place() == 0;
-        if is_empty && self.set_context(context).is_ok() && self.context.gtid.is_some() {
+        if self.place() > 0 {
+            return;
+        }
+        self.context.set(context);
+        if self.context.gtid.is_some() && self.check_identifier().is_ok() {
             self.begin();
         }
     }
@@ -457,6 +464,7 @@ impl Recorder for SessionRecorder {
 
     fn reset(&mut self) {
         self.undo_to(0);
+        self.used = self.given.take().or(self.used.take());
         self.taken = 0;
         self.statement_at = 0;
         self.waiting.clear();

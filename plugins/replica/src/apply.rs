@@ -13,7 +13,7 @@ use syntax::ParseOptions;
 use syntax::ast::Statement;
 
 use crate::channel::Channel;
-use crate::local::{Local, quoted};
+use crate::local::{Local, quoted, text_of};
 use crate::status::{Seen, now_micros};
 use crate::store::{self, Position};
 use crate::target::{Change, Target};
@@ -76,6 +76,8 @@ pub(crate) struct Applier<'c> {
     targets: HashMap<String, Arc<Target>>,
     set_up: SetUp,
     checks_foreign_keys: bool,
+    /// Whether this server has a binary log; then transactions keep their identifiers in it.
+    has_log: Option<bool>,
     stage: Stage,
     /// No transaction was applied since the connection was made.
     is_first: bool,
@@ -106,6 +108,7 @@ impl<'c> Applier<'c> {
             targets: HashMap::new(),
             set_up: SetUp::Nothing,
             checks_foreign_keys: true,
+            has_log: None,
             stage: Stage::Between,
             is_first: true,
             transaction: None,
@@ -252,9 +255,29 @@ impl<'c> Applier<'c> {
 
     fn begin(&mut self) -> Result<()> {
         self.prepare_for_rows()?;
+        self.keep_identifier()?;
         self.local.run(b"BEGIN")?;
         self.stage = Stage::Open;
         Ok(())
+    }
+
+    /// The transaction gets in the binary log of this server the identifier that it has in the source's.
+    fn keep_identifier(&mut self) -> Result<()> {
+        let has_log = match self.has_log {
+            Some(known) => known,
+            None => {
+                let answer = self.local.run(b"SELECT @@GLOBAL.log_bin")?;
+                let first = answer.rows.first().and_then(|row| row.first());
+                let has_log = text_of(first) == "1";
+                *self.has_log.insert(has_log)
+            }
+        };
+        if !has_log {
+            return Ok(());
+        }
+        let gtid = self.transaction.as_ref().and_then(|event| event.gtid.as_ref());
+        let next = gtid.map_or_else(|| "AUTOMATIC".to_owned(), ToString::to_string);
+        self.local.run(format!("SET SESSION gtid_next = '{next}'").as_bytes()).map(drop)
     }
 
     /// A statement about an XA branch.
@@ -328,6 +351,7 @@ impl<'c> Applier<'c> {
         }
         // What can be part of a transaction is, so that the position after it is stored with it or not at all.
         self.set_context(header, query)?;
+        self.keep_identifier()?;
         self.local.run(b"SET SESSION transactional_ddl = 1")?;
         if self.stage != Stage::Open {
             self.local.run(b"BEGIN")?;
@@ -357,6 +381,7 @@ impl<'c> Applier<'c> {
         self.prepare_for_rows()?;
         store::start(&mut self.local, &self.channel.name, &name)?;
         self.set_context(header, query)?;
+        self.keep_identifier()?;
         self.local.run(b"SET SESSION transactional_ddl = 0")?;
         if let Err(error) = self.local.run(query.text) {
             self.prepare_for_rows()?;
@@ -385,9 +410,12 @@ impl<'c> Applier<'c> {
         };
         let (schema, name) = (quoted(&schema), quoted(&name.name.text));
         self.prepare_for_rows()?;
-        self.local
-            .run(format!("ALTER EVENT {schema}.{name} DISABLE ON REPLICA").as_bytes())
-            .map(drop)
+        // It is so on this server alone.
+        self.local.run(b"SET SESSION sql_log_bin = 0")?;
+        let text = format!("ALTER EVENT {schema}.{name} DISABLE ON REPLICA");
+        let disabled = self.local.run(text.as_bytes()).map(drop);
+        self.local.run(b"SET SESSION sql_log_bin = 1")?;
+        disabled
     }
 
     /// Makes the session that of the statement.

@@ -106,7 +106,7 @@ def repeated(text):
         head = re.match(r"### (INSERT INTO|UPDATE|DELETE FROM) `logged`\.`(\w+)`", line)
         if head:
             finish()
-            kind, table, images = head[1].split(" ")[0], head[2], []
+            kind, table, images = head[1].split(" ")[0], head[2] if head[2] in tables else None, []
         elif line.startswith("### SET") or line.startswith("### WHERE"):
             images.append([])
         elif VALUE.match(line):

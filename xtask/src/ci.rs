@@ -65,6 +65,10 @@ const STEPS: &[Step] = &[
         // It says so when there is no MySQL to replicate from.
         let replica = ["tests/crash/replica.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &replica)?;
+        for script in ["binary_log.py", "follow.py"] {
+            let script = format!("tests/replication/{script}");
+            run::command("python3", &[&script, "--squalld", "target/debug/squalld"])?;
+        }
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
     }),

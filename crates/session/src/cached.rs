@@ -9,12 +9,12 @@ use syntax::{ParseOptions, Statement};
 use types::Value;
 
 use crate::information_changes::updates_information;
-use crate::placeholders::is_blank;
 use crate::plan_cache::{LiftedText, PlanKey, PlanSettings};
 use crate::planned::Planned;
 use crate::session::Session;
 use crate::status::Counter;
 use programs::{Origin, Running};
+use statements::placeholders::is_blank;
 
 /// Longer texts are not looked up: they carry data.
 const TEXT_BYTES_MAX: usize = 32 * 1024;

@@ -32,7 +32,6 @@ mod offline;
 mod outfile;
 mod own_facts;
 mod persisted;
-mod placeholders;
 mod plan_privileges;
 mod planner;
 mod plugin_statements;

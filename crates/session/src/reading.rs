@@ -7,9 +7,9 @@ use syntax::ast::Statement;
 use types::SqlMode;
 use variables::Settings;
 
-use crate::placeholders::is_blank;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
 use crate::session::Session;
+use statements::placeholders::is_blank;
 
 /// Maximum number of parameters of a statement.
 const PARAMETERS_MAX: usize = 65_535;
@@ -58,7 +58,7 @@ impl Reading<'_> {
             bail!(UNSUPPORTED_PS);
         }
         let options = self.options();
-        let parameters = crate::placeholders::count(&source, options.no_backslash_escapes);
+        let parameters = statements::placeholders::count(&source, options.no_backslash_escapes);
         if parameters > PARAMETERS_MAX {
             bail!(PS_MANY_PARAM);
         }

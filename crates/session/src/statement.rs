@@ -16,7 +16,6 @@ use syntax::ast::{CloneStatement, Statement};
 use crate::backup::Backup;
 use crate::binary_log;
 use crate::lock_tables::Names;
-use crate::placeholders::is_blank;
 use crate::program_host::ProgramSession;
 use crate::replication::run_replica;
 use crate::session::Session;
@@ -29,6 +28,7 @@ use crate::{
 };
 use accounts::Resource;
 use observation::Phase;
+use statements::placeholders::is_blank;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;

@@ -7,10 +7,10 @@ use plugin_api::{SessionHandle, StopsWith, TextRequest, TextSession};
 use programs::{Origin, ProgramHost, Running, parse_error};
 use syntax::ast::Statement;
 
-use crate::placeholders::is_blank;
 use crate::program_host::ProgramSession;
 use crate::session::Session;
 use crate::sink::DiscardSink;
+use statements::placeholders::is_blank;
 
 /// Runs a text by the plugin that can.
 ///

@@ -4,6 +4,7 @@
 
 pub mod deadline;
 pub mod lifted;
+pub mod placeholders;
 pub mod plan_cache;
 pub mod planned;
 pub mod prepared_texts;

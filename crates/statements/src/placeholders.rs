@@ -1,7 +1,7 @@
 //! Counts the `?` of a statement. Knows strings, quoted names and comments, no grammar.
 
 /// Number of placeholders in `sql`.
-pub(crate) fn count(sql: &[u8], no_backslash_escapes: bool) -> usize {
+pub fn count(sql: &[u8], no_backslash_escapes: bool) -> usize {
     let mut count = 0;
     let mut at = 0;
     while at < sql.len() {
@@ -56,7 +56,7 @@ fn quoted(rest: &[u8], quote: u8, escapes: bool) -> usize {
 }
 
 /// Whether a text contains no statement.
-pub(crate) fn is_blank(text: &[u8]) -> bool {
+pub fn is_blank(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0)
 }
 

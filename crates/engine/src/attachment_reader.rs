@@ -55,7 +55,7 @@ pub(crate) fn reader(
 
 impl AttachmentReader for Reader {
     fn next(&mut self) -> EngineResult<Option<AttachedCommit>> {
-        self.commit = self.reader.next().map_err(io_error)?;
+        self.commit = self.reader.next_commit().map_err(io_error)?;
         let commit = self.commit.as_ref();
         Ok(commit.map(|commit| AttachedCommit {
             position: commit.ticket,

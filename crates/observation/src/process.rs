@@ -165,7 +165,7 @@ impl Sessions {
         self.open.lock().get(&id).cloned()
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.open.lock().len()
     }
 

@@ -78,7 +78,7 @@ impl ServerFacts for Server {
 
     fn connections(&self) -> Connections {
         Connections {
-            open: self.sessions.len() as u64,
+            open: self.sessions.count() as u64,
             running: self.sessions.running(),
             most: self.sessions.most(),
         }

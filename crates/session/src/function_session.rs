@@ -54,7 +54,7 @@ impl Session {
             bail!(CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
         }
         let server = self.server.clone();
-        if server.sessions.len() as u64 >= server.globals.integer("max_connections") {
+        if server.sessions.count() as u64 >= server.globals.integer("max_connections") {
             bail!(CON_COUNT_ERROR);
         }
         self.check_connections_of_account()?;

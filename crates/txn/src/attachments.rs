@@ -114,7 +114,7 @@ impl AttachmentReader {
     ///
     /// # Errors
     /// I/O; `InvalidData` for a damaged log.
-    pub fn next(&mut self) -> io::Result<Option<AttachedCommit>> {
+    pub fn next_commit(&mut self) -> io::Result<Option<AttachedCommit>> {
         loop {
             if let Some(commit) = self.ready.pop_front() {
                 return Ok(Some(commit));

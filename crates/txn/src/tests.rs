@@ -33,7 +33,15 @@ fn open(disk: &SimDisk) -> Recovered {
     let redo = RedoCrew { workers: 3, crew: Crew::InTurn };
     let log_damage = wal::DamagePolicy::Refuse;
     let subject_of = |payload: &[u8]| payload.first().map_or(0, |byte| u64::from(*byte));
-    let config = RecoverConfig { log, pool, undo_memory_bytes: 16, subject_of, redo, log_damage };
+    let config = RecoverConfig {
+        log,
+        pool,
+        undo_memory_bytes: 16,
+        subject_of,
+        redo,
+        log_damage,
+        keep_log_from: None,
+    };
     recover(&disk, config, btree::format_space, progress).unwrap()
 }
 

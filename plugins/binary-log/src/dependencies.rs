@@ -83,10 +83,10 @@ impl History {
         let mut after = self.floor;
         for key in keys {
             let before = self.last.insert(u64::from_le_bytes(*key), number);
-            after = after.max(before.unwrap_or(0));
+            // A key may be named twice.
+            after = after.max(before.filter(|before| *before != number).unwrap_or(0));
         }
-        // A key may be named twice.
-        after.min(number - 1)
+        after
     }
 
     /// A new file begins: its numbers start at 1.

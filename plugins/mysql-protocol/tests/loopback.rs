@@ -117,7 +117,7 @@ fn short_commands(client: &mut Client) {
         1094
     );
     assert!(client.simple(CommandCode::ResetConnection, b"").is_ok());
-    for removed in [CommandCode::Shutdown, CommandCode::Refresh, CommandCode::BinlogDump] {
+    for removed in [CommandCode::Shutdown, CommandCode::Refresh, CommandCode::TableDump] {
         let error = client.simple(removed, b"\0").expect_err("no such command");
         assert_eq!((error.code, error.sqlstate.as_str()), (1047, "08S01"));
     }

@@ -95,6 +95,8 @@ fn roles() -> Vec<FunctionRole> {
         R::CharUsing,
         R::WeightString,
         R::JsonMemberOf,
+        R::JsonContains,
+        R::JsonOverlaps,
         R::JsonExtract,
         R::JsonUnquote,
         R::JsonValue,

@@ -34,7 +34,8 @@ fn open() -> Arc<DurableEngine> {
     let config = EngineConfig {
         page_bytes: 512,
         pool_bytes: 32 << 10,
-        pages_max: 64,
+        // A bulk insert asks for room for a group of pages at once.
+        pages_max: 1 << 10,
         log: LogConfig {
             segment_bytes: 64 << 10,
             block_bytes: 512,

@@ -277,6 +277,9 @@ impl Options {
             !matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false")
         }) && !is_on(last("skip_log_bin"))
             && !is_on(last("disable_log_bin"));
+        if log_bin && is_on(last("in_memory")) {
+            return Err("--log-bin wants a data directory: --in-memory keeps none".into());
+        }
         if log_bin {
             variables.push(("log_bin".to_owned(), "ON".to_owned()));
         }

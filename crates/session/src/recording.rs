@@ -19,15 +19,25 @@ pub(crate) fn is_on(session: &Session) -> bool {
 
 /// A statement begins that may write rows.
 pub(crate) fn begin_statement(session: &mut Session) {
-    let text = session.statement.text.last().filter(|_| session.settings.logs_texts);
-    let text = text.map(Vec::as_slice);
+    let text = text_of_rows(session);
     let mut watcher = session.transactions.watcher.take();
     if let Some(watcher) = &mut watcher
         && let Some(recorder) = watcher.recorder()
     {
-        recorder.begin_statement(&context(session, text, ""));
+        recorder.begin_statement(&context(session, text.as_deref(), ""));
     }
     session.transactions.watcher = watcher;
+}
+
+/// The text that is logged before the statement's rows, if it is wanted. Statements of triggers and functions are part of the one that
+/// caused them.
+fn text_of_rows(session: &mut Session) -> Option<Vec<u8>> {
+    if !session.settings.logs_texts || session.transactions.function_depth > 0 {
+        return None;
+    }
+    let own = session.statement.text.pop();
+    // A statement that was run from a cache: the process list has its text.
+    Some(own.unwrap_or_else(|| session.shared.activity.lock().info.clone()))
 }
 
 /// A session's watcher; one that waits to be put back.

@@ -126,6 +126,8 @@ impl Settings {
         let select_limit = read.number("sql_select_limit");
         let execution_ms = read.number("max_execution_time");
         let zone_name = read.text("time_zone");
+        // Without a binary log nobody asks for the others, and a connection reads less.
+        let logs = read.flag("log_bin");
         Settings {
             sql_mode: SqlMode::parse(&read.text("sql_mode")).unwrap_or(SqlMode::DEFAULT),
             autocommit: read.flag("autocommit"),
@@ -170,15 +172,16 @@ impl Settings {
             row_lock_timeout: Duration::from_secs(read.number("innodb_lock_wait_timeout")),
             isolation: isolation(&read.text("transaction_isolation")),
             transaction_read_only: read.flag("transaction_read_only"),
-            gtid_next: Some(read.text("gtid_next"))
+            gtid_next: logs
+                .then(|| read.text("gtid_next"))
                 .filter(|text| text.contains(':'))
                 .map(String::into_boxed_str),
-            logs_changes: read.flag("sql_log_bin"),
-            logs_texts: read.flag("binlog_rows_query_log_events"),
-            row_image: match read.text("binlog_row_image").as_str() {
-                "MINIMAL" => RowImage::Minimal,
-                "NOBLOB" => RowImage::NoBlob,
-                _ => RowImage::Full,
+            logs_changes: logs && read.flag("sql_log_bin"),
+            logs_texts: logs && read.flag("binlog_rows_query_log_events"),
+            row_image: if logs {
+                row_image(&read.text("binlog_row_image"))
+            } else {
+                RowImage::Full
             },
             completion_type: match read.text("completion_type").as_str() {
                 "CHAIN" => CompletionType::Chain,
@@ -206,6 +209,15 @@ impl Settings {
     /// Whether replies report changes of a variable.
     pub fn tracks(&self, name: &str) -> bool {
         self.track_variables.iter().any(|tracked| tracked == "*" || tracked == name)
+    }
+}
+
+/// A value of `binlog_row_image`.
+fn row_image(name: &str) -> RowImage {
+    match name {
+        "MINIMAL" => RowImage::Minimal,
+        "NOBLOB" => RowImage::NoBlob,
+        _ => RowImage::Full,
     }
 }
 

@@ -272,14 +272,7 @@ impl Options {
             let shown = if doublewrite { "ON" } else { "OFF" };
             variables.push(("innodb_doublewrite".to_owned(), shown.to_owned()));
         }
-        // A base name turns the log on too; the name is always the same.
-        let log_bin = last("log_bin").is_some_and(|value| {
-            !matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false")
-        }) && !is_on(last("skip_log_bin"))
-            && !is_on(last("disable_log_bin"));
-        if log_bin && is_on(last("in_memory")) {
-            return Err("--log-bin wants a data directory: --in-memory keeps none".into());
-        }
+        let log_bin = logs_changes(last)?;
         if log_bin {
             variables.push(("log_bin".to_owned(), "ON".to_owned()));
         }
@@ -329,6 +322,19 @@ impl Options {
             )),
             None => Ok(options),
         }
+    }
+}
+
+/// Whether there is a binary log. A base name turns it on too; the name is always the same.
+fn logs_changes<'g>(last: impl Fn(&str) -> Option<&'g str>) -> Result<bool, String> {
+    let is_off = |value: &str| matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false");
+    let wanted = last("log_bin").is_some_and(|value| !is_off(value));
+    if !wanted || is_on(last("skip_log_bin")) || is_on(last("disable_log_bin")) {
+        return Ok(false);
+    }
+    match is_on(last("in_memory")) {
+        true => Err("--log-bin wants a data directory: --in-memory keeps none".into()),
+        false => Ok(true),
     }
 }
 

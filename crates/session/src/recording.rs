@@ -14,7 +14,7 @@ use crate::session::Session;
 
 /// Whether changes go to the binary log.
 pub(crate) fn is_on(session: &Session) -> bool {
-    session.server.hooks.logs_commits() && session.settings.logs_changes
+    session.server.hooks.logs_commits() && session.settings.binary_log.changes
 }
 
 /// A statement begins that may write rows.
@@ -32,7 +32,7 @@ pub(crate) fn begin_statement(session: &mut Session) {
 /// The text that is logged before the statement's rows, if it is wanted. Statements of triggers and functions are part of the one that
 /// caused them.
 fn text_of_rows(session: &mut Session) -> Option<Vec<u8>> {
-    if !session.settings.logs_texts || session.transactions.function_depth > 0 {
+    if !session.settings.binary_log.texts || session.transactions.function_depth > 0 {
         return None;
     }
     let own = session.statement.text.pop();
@@ -53,7 +53,7 @@ fn take_watcher(session: &mut Session) -> Box<RowWatcher> {
 
 /// COMMIT: a transaction with an identifier of its own is recorded, even if it changed nothing.
 pub(crate) fn commit(session: &mut Session) {
-    if session.settings.gtid_next.is_none() || !is_on(session) {
+    if session.settings.binary_log.gtid_next.is_none() || !is_on(session) {
         return;
     }
     let mut watcher = take_watcher(session);
@@ -112,7 +112,7 @@ pub(crate) fn note_text(
 ) {
     session.statement.text.clear();
     let of_program = session.statement.program_text.take();
-    if !is_on(session) || !is_definition && !session.settings.logs_texts {
+    if !is_on(session) || !is_definition && !session.settings.binary_log.texts {
         return;
     }
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
@@ -145,8 +145,8 @@ fn context<'a>(
         time_zone,
         foreign_key_checks: settings.foreign_key_checks,
         auto_increment: (settings.auto_increment_increment, settings.auto_increment_offset),
-        row_image: settings.row_image,
-        gtid: settings.gtid_next.as_deref(),
+        row_image: settings.binary_log.row_image,
+        gtid: settings.binary_log.gtid_next.as_deref(),
         text,
     }
 }

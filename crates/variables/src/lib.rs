@@ -30,7 +30,7 @@ pub use effect::{Effect, Memory, effect, is_persistable, memory, operator_bytes,
 pub use gtid::is_gtid_purged;
 pub use plugin_api::PluginVariable;
 pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};
-pub use settings::{CompletionType, Settings, isolation};
+pub use settings::{CompletionType, LogSettings, Settings, isolation};
 
 /// Position of a variable in the sorted list of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -78,14 +78,8 @@ pub struct Settings {
     pub isolation: IsolationLevel,
     /// `transaction_read_only`.
     pub transaction_read_only: bool,
-    /// `sql_log_bin`: changes go to the binary log.
-    pub logs_changes: bool,
-    /// `binlog_rows_query_log_events`: with the texts of their statements.
-    pub logs_texts: bool,
-    /// `binlog_row_image`.
-    pub row_image: RowImage,
-    /// The identifier in `gtid_next`.
-    pub gtid_next: Option<Box<str>>,
+    /// What of the session goes to the binary log.
+    pub binary_log: LogSettings,
     /// `completion_type`.
     pub completion_type: CompletionType,
     /// `max_error_count`.
@@ -126,8 +120,6 @@ impl Settings {
         let select_limit = read.number("sql_select_limit");
         let execution_ms = read.number("max_execution_time");
         let zone_name = read.text("time_zone");
-        // Without a binary log nobody asks for the others, and a connection reads less.
-        let logs = read.flag("log_bin");
         Settings {
             sql_mode: SqlMode::parse(&read.text("sql_mode")).unwrap_or(SqlMode::DEFAULT),
             autocommit: read.flag("autocommit"),
@@ -172,17 +164,7 @@ impl Settings {
             row_lock_timeout: Duration::from_secs(read.number("innodb_lock_wait_timeout")),
             isolation: isolation(&read.text("transaction_isolation")),
             transaction_read_only: read.flag("transaction_read_only"),
-            gtid_next: logs
-                .then(|| read.text("gtid_next"))
-                .filter(|text| text.contains(':'))
-                .map(String::into_boxed_str),
-            logs_changes: logs && read.flag("sql_log_bin"),
-            logs_texts: logs && read.flag("binlog_rows_query_log_events"),
-            row_image: if logs {
-                row_image(&read.text("binlog_row_image"))
-            } else {
-                RowImage::Full
-            },
+            binary_log: LogSettings::decode(&read),
             completion_type: match read.text("completion_type").as_str() {
                 "CHAIN" => CompletionType::Chain,
                 "RELEASE" => CompletionType::Release,
@@ -212,12 +194,36 @@ impl Settings {
     }
 }
 
-/// A value of `binlog_row_image`.
-fn row_image(name: &str) -> RowImage {
-    match name {
-        "MINIMAL" => RowImage::Minimal,
-        "NOBLOB" => RowImage::NoBlob,
-        _ => RowImage::Full,
+/// What of a session goes to the binary log.
+#[derive(Clone, Debug, Default)]
+pub struct LogSettings {
+    /// `sql_log_bin`: its changes.
+    pub changes: bool,
+    /// `binlog_rows_query_log_events`: with the texts of their statements.
+    pub texts: bool,
+    /// `binlog_row_image`.
+    pub row_image: RowImage,
+    /// The identifier in `gtid_next`.
+    pub gtid_next: Option<Box<str>>,
+}
+
+impl LogSettings {
+    fn decode(read: &Read<'_>) -> LogSettings {
+        // Without a binary log nobody asks for the others, and a connection reads less.
+        if !read.flag("log_bin") {
+            return LogSettings::default();
+        }
+        let gtid = Some(read.text("gtid_next")).filter(|text| text.contains(':'));
+        LogSettings {
+            changes: read.flag("sql_log_bin"),
+            texts: read.flag("binlog_rows_query_log_events"),
+            row_image: match read.text("binlog_row_image").as_str() {
+                "MINIMAL" => RowImage::Minimal,
+                "NOBLOB" => RowImage::NoBlob,
+                _ => RowImage::Full,
+            },
+            gtid_next: gtid.map(String::into_boxed_str),
+        }
     }
 }
 

@@ -200,7 +200,7 @@ pub trait BinaryLog: Send + Sync {
     fn is_active(&self) -> bool;
     /// A recorder for a session.
     fn recorder(&self) -> Box<dyn Recorder>;
-    /// Where the log is, with everything that has committed.
+    /// Where the log is, with everything that has committed; while it cannot be written, where it was.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -223,18 +223,8 @@ pub trait BinaryLog: Send + Sync {
     /// Adds transactions to those executed and purged.
     ///
     /// # Errors
-    /// 3546, 3787 and the like; I/O.
+    /// 1772 for a malformed set; I/O.
     fn add_purged(&self, gtids: &str) -> Result<()>;
-    /// Waits until all of these transactions are executed; false when the time is over.
-    ///
-    /// # Errors
-    /// 1772 for a malformed set; interrupted.
-    fn wait_for_executed(
-        &self,
-        gtids: &str,
-        limit: Option<Duration>,
-        cancel: &CancelToken,
-    ) -> Result<bool>;
     /// A reader announces itself.
     fn register(&self, replica: RegisteredReplica);
     /// A connection has ended.

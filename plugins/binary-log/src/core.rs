@@ -211,7 +211,12 @@ impl BinaryLog for Core {
     }
 
     fn status(&self) -> Result<BinaryLogStatus> {
-        sys::blocking::blocking(|| self.catch_up())?;
+        // While the log cannot be written, it is where it was.
+        if let Err(error) = sys::blocking::blocking(|| self.catch_up())
+            && self.state.lock().failure.is_none()
+        {
+            return Err(error);
+        }
         let state = self.state.lock();
         let last = state.last().cloned().unwrap_or_default();
         Ok(BinaryLogStatus {
@@ -238,32 +243,6 @@ impl BinaryLog for Core {
         let set =
             GtidSet::parse(gtids).ok_or_else(|| err!(MALFORMED_GTID_SET_SPECIFICATION, gtids))?;
         self.order(Order::AddPurged(set))
-    }
-
-    fn wait_for_executed(
-        &self,
-        gtids: &str,
-        limit: Option<Duration>,
-        cancel: &CancelToken,
-    ) -> Result<bool> {
-        let wanted =
-            GtidSet::parse(gtids).ok_or_else(|| err!(MALFORMED_GTID_SET_SPECIFICATION, gtids))?;
-        let began = sys::clock::monotonic();
-        sys::blocking::blocking(|| {
-            self.catch_up()?;
-            let mut state = self.state.lock();
-            while !wanted.is_subset(&state.executed) {
-                cancel.check()?;
-                let passed = sys::clock::monotonic().saturating_sub(began);
-                let left = limit.map(|limit| limit.saturating_sub(passed));
-                if left == Some(Duration::ZERO) {
-                    return Ok(false);
-                }
-                let pause = Duration::from_millis(50);
-                state = self.wait(state, left.map_or(pause, |left| left.min(pause)));
-            }
-            Ok(true)
-        })
     }
 
     fn register(&self, replica: RegisteredReplica) {

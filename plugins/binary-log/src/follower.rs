@@ -13,7 +13,7 @@ use binlog::event::{CHECKSUM_BYTES, Events, HEADER_BYTES, MAGIC};
 use binlog::gtid::GtidEvent;
 use binlog::{Event, EventKind, Header, decode, seal, write_event};
 use engine_api::{AttachedCommit, AttachmentReader, CancelToken};
-use errors::{Result, bail, err};
+use errors::{Result, bail};
 use plugin_api::{PurgeLimit, SessionFactory};
 use sys::disk::{File, OpenMode};
 use sys::sync::atomic::Ordering;
@@ -177,9 +177,7 @@ impl Follower {
                 self.put(EventKind::STOP, 0, |_| {});
                 return self.publish().and_then(|()| self.make_durable());
             }
-            self.core.settings.set_server_id(self.sessions.global_integer("server_id") as u32);
             self.make_durable_if_due()?;
-            self.expire()?;
             self.reader.wait(ROUND);
         }
     }
@@ -282,7 +280,6 @@ impl Follower {
         let passed = self.reader.passed();
         let mut state = self.core.state.lock();
         state.is_running = true;
-        state.failure = None;
         if state.passed == passed && state.files == self.files {
             return Ok(());
         }
@@ -298,6 +295,11 @@ impl Follower {
     fn make_durable_if_due(&mut self) -> Result<()> {
         let bytes = self.end.saturating_sub(self.durable.size);
         let is_due = sys::clock::monotonic().saturating_sub(self.durable_at) >= DURABLE_EVERY;
+        if is_due {
+            // Also while commits never pause.
+            self.core.settings.set_server_id(self.sessions.global_integer("server_id") as u32);
+            self.expire()?;
+        }
         if bytes >= DURABLE_EVERY_BYTES || is_due { self.make_durable() } else { Ok(()) }
     }
 
@@ -318,6 +320,8 @@ impl Follower {
             self.file.sync().map_err(word)?;
             durable.write(&*self.home.disk).map_err(word)?;
             self.durable = durable;
+            // Only now: a file that was opened again has not been written yet.
+            self.core.state.lock().failure = None;
         }
         self.reader.confirm().map_err(|error| error.into_error(&CancelToken::new()))
     }
@@ -526,13 +530,6 @@ impl Follower {
                 self.make_durable()
             }
             Order::AddPurged(set) => {
-                if !set
-                    .subtract(&self.executed)
-                    .union(&self.purged)
-                    .is_subset(&set.union(&self.purged))
-                {
-                    return Err(err!(BINLOG_PURGE_FATAL_ERR));
-                }
                 self.purged.add_all(set);
                 self.executed.add_all(set);
                 self.begin_next_file()

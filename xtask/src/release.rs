@@ -84,8 +84,10 @@ pub fn llvm_tool(name: &str) -> Result<PathBuf, String> {
 
 fn build_server(target: &Path, host: &str, flags: &str) -> Result<(), String> {
     let target = target.display().to_string();
+    // The variable replaces the flags of `.cargo/config.toml`.
+    let flags = format!("-Cforce-frame-pointers=yes {flags}");
     let environment = [
-        ("RUSTFLAGS", flags),
+        ("RUSTFLAGS", flags.as_str()),
         ("CARGO_TARGET_DIR", &target),
         // The profile gains more than compilation as a single unit does, and both together were slower.
         ("CARGO_PROFILE_RELEASE_LTO", "thin"),

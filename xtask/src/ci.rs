@@ -42,6 +42,11 @@ const STEPS: &[Step] = &[
     ("SQL tests, optimised", || {
         run::command("target/debug/sqltest", &["--squalld", "target/fast/squalld"])
     }),
+    // The optimised server, other programs as they are.
+    ("packages", || {
+        let bins = ["--bins", "target/fast", "--bins", "target/debug"];
+        run::command("python3", &[&["packaging/test.py"], &bins[..]].concat())
+    }),
     ("sysbench", || run::command("bash", &["tests/sysbench/run", "target/fast/squalld"])),
     ("histories", || {
         let squalld = ["--squalld", "target/debug/squalld"];

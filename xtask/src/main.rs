@@ -31,6 +31,7 @@ Usage: cargo xtask <task>
   console rebuilds the web console and compares it with web/dist; its unit tests
   size    lines by crate, and the kernel's share
   release the server, laid out by what a load runs: some minutes, some percent faster
+  package       .deb, .rpm, archive, image and checksums of built programs; [--bins FOLDER]
   coverage      lines that tests run, by crate; with names of crates, by their tests alone
   instructions  what everyday statements cost, compared with tests/instructions.toml
   bench   workloads against Squall and a peer in one run (see benches/README.md)
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         "console" => console::check(),
         "size" => lines::size(),
         "release" => release::release(),
+        "package" => run::command("python3", &prefixed("packaging/build.py", &rest)),
         "coverage" => coverage::coverage(&rest),
         "instructions" => instructions::instructions(&rest),
         "bench" => run::command("python3", &prefixed("benches/bench.py", &rest)),

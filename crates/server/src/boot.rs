@@ -40,12 +40,19 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             println!("squalld {VERSION}");
             ExitCode::SUCCESS
         }
+        Ok(Request::Check(options)) => match check_options(&options) {
+            Ok(()) => crate::check::run(&options),
+            Err(message) => refuse(&message),
+        },
         Ok(Request::Run(options)) => run_server(&options),
-        Err(message) => {
-            sys::process::print_error(&format!("squalld: {message}\n"));
-            ExitCode::from(2)
-        }
+        Err(message) => refuse(&message),
     }
+}
+
+/// The end of a program whose options are wrong.
+fn refuse(message: &str) -> ExitCode {
+    sys::process::print_error(&format!("squalld: {message}\n"));
+    ExitCode::from(2)
 }
 
 /// Whether the options can be used: before anything is made that a start with other options would find.
@@ -56,9 +63,10 @@ fn check_options(options: &Options) -> Result<(), String> {
 
 fn run_server(options: &Options) -> ExitCode {
     if let Err(message) = check_options(options) {
-        sys::process::print_error(&format!("squalld: {message}\n"));
-        return ExitCode::from(2);
+        return refuse(&message);
     }
+    // A service manager and a shell give few at first, and allow many.
+    let open_files = sys::process::allow_open_files();
     let directory = match DataDirectory::open(&options.datadir) {
         Ok(directory) => directory,
         Err(error) => {
@@ -82,7 +90,7 @@ fn run_server(options: &Options) -> ExitCode {
     }));
     let outcome = match &options.restore {
         Some(restore) => crate::restore::run(options, restore, &directory),
-        None => serve(options, &directory, &Stop::new(log)),
+        None => serve(options, &directory, open_files, &Stop::new(log)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -94,7 +102,12 @@ fn run_server(options: &Options) -> ExitCode {
 }
 
 /// From an open data directory to a clean stop.
-fn serve(options: &Options, directory: &DataDirectory, stop: &Stop) -> BootResult<()> {
+fn serve(
+    options: &Options,
+    directory: &DataDirectory,
+    open_files: u64,
+    stop: &Stop,
+) -> BootResult<()> {
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     obey_signals(stop)?;
     let report = CrashReport::prepare(&directory.path, &options.variables, stop.error_log());
@@ -116,6 +129,7 @@ fn serve(options: &Options, directory: &DataDirectory, stop: &Stop) -> BootResul
         Registry::knowing(&plugins::known(&engines, &directory.io_times, stop.error_log()));
     let server = open_server(options, directory, &engines, registry, stop)?;
     report.follow(&server);
+    server.set_fact("open_files_limit", &open_files.min(u32::MAX.into()).to_string())?;
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
     if engines.default.is_durable() {
         set_storage_facts(&server, &directory.path)?;

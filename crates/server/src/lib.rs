@@ -3,6 +3,7 @@
 //! The only crate that names engines and plugins. Knows no SQL: what it sets goes through system variables.
 
 mod boot;
+mod check;
 mod crash_report;
 mod data_directory;
 mod engines;

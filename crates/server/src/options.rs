@@ -43,6 +43,7 @@ Usage: squalld [--NAME=VALUE]...
   --skip-ssl               no TLS
   --log-bin                write the binary log, for replicas (off)
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
+  --check                  say what would keep the server from starting, change nothing, and exit
   --restore-from=DIR       create the data directory from a backup, then exit
   --restore-archive=DIR    with the log that --log-archive-directory collected
   --restore-until=WHEN     up to 'YYYY-MM-DD hh:mm:ss[.ffffff]' (UTC) or a position
@@ -61,6 +62,8 @@ pub(crate) enum Request {
     Help,
     /// Print the version.
     Version,
+    /// Say what would keep a server with these options from starting.
+    Check(Box<Options>),
     /// Run a server.
     Run(Box<Options>),
 }
@@ -174,7 +177,9 @@ pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Request, 
             given.push((name, value));
         }
     }
-    Options::collect(&given).map(|options| Request::Run(Box::new(options)))
+    let options = Options::collect(&given).map(Box::new)?;
+    let is_check = given.iter().any(|(name, _)| name == CHECK);
+    Ok(if is_check { Request::Check(options) } else { Request::Run(options) })
 }
 
 /// `name=value`, the name with `_`, prefixes resolved.
@@ -323,6 +328,12 @@ impl Options {
             None => Ok(options),
         }
     }
+
+    /// The value of a variable that is a number, if it was given and is one.
+    pub(crate) fn number(&self, name: &str, default: u64) -> u64 {
+        let given = self.variables.iter().rev().find(|(known, _)| known == name);
+        given.and_then(|(_, value)| value.parse().ok()).unwrap_or(default)
+    }
 }
 
 /// Whether there is a binary log. A base name turns it on too; the name is always the same.
@@ -338,6 +349,7 @@ fn logs_changes<'g>(last: impl Fn(&str) -> Option<&'g str>) -> Result<bool, Stri
     }
 }
 
+const CHECK: &str = "check";
 const PLUGIN_ADD: &str = "plugin_add";
 const PLUGIN_REMOVE: &str = "plugin_remove";
 
@@ -357,7 +369,8 @@ fn plugin_choices(given: &[(String, String)]) -> Vec<PluginChoice> {
 }
 
 /// Options that are not system variables.
-const OWN: [&str; 20] = [
+const OWN: [&str; 21] = [
+    CHECK,
     "log_bin",
     "skip_log_bin",
     "disable_log_bin",

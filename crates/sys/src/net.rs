@@ -7,7 +7,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -231,8 +231,8 @@ impl Stream {
                 Some(PeerCredentials { uid: 0, user: Some(crate::process::SIMULATED.to_owned()) })
             }
             Stream::Unix(stream) => {
-                let credentials = rustix::net::sockopt::socket_peercred(stream.as_fd()).ok()?;
-                let uid = credentials.uid.as_raw();
+                let credentials = peer_of(stream.as_fd())?;
+                let uid = credentials.uid;
                 Some(PeerCredentials { uid, user: user_name(uid) })
             }
         }
@@ -382,6 +382,23 @@ fn wait(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> io::Result<boo
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// The process at the other end of a UNIX socket. Not by rustix: a peer outside of this process's namespace has the process id 0, which is an error there.
+fn peer_of(socket: BorrowedFd<'_>) -> Option<libc::ucred> {
+    let mut about = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: both pointers are to live objects, and the call writes at most `size` bytes to the first.
+    let failed = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            std::ptr::from_mut(&mut about).cast(),
+            &mut size,
+        )
+    };
+    (failed == 0 && size as usize == size_of::<libc::ucred>()).then_some(about)
 }
 
 /// Name of the operating system's user `uid`.

@@ -55,6 +55,36 @@ pub fn owner_name(path: &Path) -> io::Result<Option<String>> {
     Ok(crate::net::user_name(std::fs::metadata(path)?.uid()))
 }
 
+/// Name of the operating system's user that runs this process, or its number.
+pub fn user_name() -> String {
+    let uid = rustix::process::geteuid().as_raw();
+    crate::net::user_name(uid).unwrap_or_else(|| uid.to_string())
+}
+
+/// Whether SELinux may refuse what permissions allow.
+pub fn has_selinux() -> bool {
+    Path::new("/sys/fs/selinux/enforce").exists()
+}
+
+/// How many files this process may have open: now, and after it has asked for more.
+pub fn open_files_limit() -> (u64, u64) {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
+}
+
+/// Asks for as many open files as this process may have; how many that is.
+pub fn allow_open_files() -> u64 {
+    if simulation::current().is_some() {
+        return u64::MAX;
+    }
+    let (current, most) = open_files_limit();
+    let limit = rustix::process::Rlimit { current: Some(most), maximum: Some(most) };
+    match rustix::process::setrlimit(rustix::process::Resource::Nofile, limit) {
+        Ok(()) => most,
+        Err(_) => current,
+    }
+}
+
 /// The machine's name.
 pub fn host_name() -> String {
     if simulation::current().is_some() {

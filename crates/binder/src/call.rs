@@ -446,6 +446,9 @@ impl<'b> Binder<'b> {
         if function.truths == TruthArguments::Number {
             args.iter_mut().for_each(number_unless_predicate);
         }
+        if let CollationRule::Joins(_) | CollationRule::Compares(_) = function.collation {
+            self.encode_beside_bytes(&mut args)?;
+        }
         let common = self.common_collation(function, called, &args)?;
         self.adopt_collation(called, &mut args);
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();

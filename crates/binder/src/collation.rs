@@ -38,6 +38,9 @@ impl Coercibility {
 /// The collation of columns declared in latin1: latin1 gives way to Unicode.
 const STANDS_FOR_LATIN1: &str = "utf8mb4_swedish_ci";
 
+/// Bytes of a text that error 3854 shows.
+const SHOWN_BYTES_MAX: usize = 6;
+
 /// The operation of columns of a set operation.
 pub(crate) const UNION: &str = "UNION";
 
@@ -118,7 +121,10 @@ fn wanted(expr: &Expr, connection: CollationId) -> Wanted {
     };
     let ascii = match expr {
         Expr::Literal { value: types::Value::Bytes(bytes), .. } => bytes.is_ascii(),
-        _ => matches!(strength, Coercibility::Numeric | Coercibility::Ignorable),
+        _ => {
+            matches!(strength, Coercibility::Numeric | Coercibility::Ignorable)
+                || charset::collation_or_binary(collation).charset.name == "ascii"
+        }
     };
     Wanted { collation, strength, ascii }
 }
@@ -217,7 +223,14 @@ pub(crate) fn aggregate<'e>(
 ) -> Result<CollationId> {
     let mut met: Vec<Wanted> = Vec::new();
     let mut result: Option<Wanted> = None;
+    let mut constants = Vec::new();
     for expr in exprs {
+        if let Expr::Literal { value: types::Value::Bytes(text), ty } = expr
+            && ty.is_text()
+            && !text.is_ascii()
+        {
+            constants.push((&**text, ty.collation));
+        }
         let next = wanted(expr, connection);
         met.push(next);
         if matches!(next.strength, Coercibility::Numeric | Coercibility::Ignorable) {
@@ -234,7 +247,28 @@ pub(crate) fn aggregate<'e>(
     if result.strength == Coercibility::Undecided && !allowed {
         return Err(illegal_mix(&met, operation));
     }
+    let charset = charset::collation_or_binary(result.collation).charset;
+    if charset.encoding != charset::Encoding::Utf8mb4 {
+        constants.iter().try_for_each(|constant| must_convert(constant, charset))?;
+    }
     Ok(result.collation)
+}
+
+/// 3854 for a constant that the character set of an operation cannot take.
+fn must_convert((text, collation): &(&[u8], CollationId), to: &charset::Charset) -> Result<()> {
+    if to.encoding == charset::Encoding::Binary {
+        return Ok(());
+    }
+    let Some(_) = to.find_missing(text) else { return Ok(()) };
+    let from = charset::collation_or_binary(*collation).charset;
+    let native = from.native(text);
+    let show = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte).to_string(),
+        _ => format!("\\x{byte:02X}"),
+    };
+    let shown: String = native.iter().take(SHOWN_BYTES_MAX).map(show).collect();
+    let more = if native.len() > SHOWN_BYTES_MAX { "..." } else { "" };
+    Err(err!(CANNOT_CONVERT_STRING, format!("{shown}{more}"), from.name, to.name))
 }
 
 /// 1267, 1270 or 1271, for two, three or more operands.

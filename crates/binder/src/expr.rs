@@ -308,9 +308,11 @@ impl Binder<'_> {
             Some(escape) => Some(Box::new(self.bind_single(escape)?)),
             None => None,
         };
+        let operand = self.operand_in(as_text(operand, collation), collation)?;
+        let pattern = self.operand_in(as_text(pattern, collation), collation)?;
         Ok(Expr::Like {
-            operand: Box::new(as_text(operand, collation)),
-            pattern: Box::new(as_text(pattern, collation)),
+            operand: Box::new(operand),
+            pattern: Box::new(pattern),
             escape,
             negated: like.negated,
             collation,
@@ -357,14 +359,21 @@ impl Binder<'_> {
     /// `CASE WHEN`; unifies the types of the results.
     pub(crate) fn case(
         &mut self,
-        branches: Vec<(Expr, Expr)>,
-        otherwise: Option<Expr>,
+        mut branches: Vec<(Expr, Expr)>,
+        mut otherwise: Option<Expr>,
         operation: &str,
     ) -> Result<Expr> {
         let results: Vec<&Expr> =
             branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
         let mut ty = self.unify_exprs(&results, operation)?;
         ty.nullable |= otherwise.is_none();
+        if ty.is_binary() {
+            for (_, then) in &mut branches {
+                let null = Expr::literal(types::Value::Null, DataType::null());
+                *then = self.encoded(std::mem::replace(then, null))?;
+            }
+            otherwise = otherwise.map(|otherwise| self.encoded(otherwise)).transpose()?;
+        }
         Ok(Expr::Case {
             operand: None,
             branches,
@@ -396,16 +405,6 @@ impl Binder<'_> {
             return Err(Error::internal("CASE was bound to another expression"));
         };
         Ok(Expr::Case { operand: Some(Box::new(operand)), branches, otherwise, collation, ty })
-    }
-
-    /// Text as the bytes in its own character set; other values unchanged.
-    fn encoded(&mut self, expr: Expr) -> Result<Expr> {
-        let ty = expr.ty();
-        if !ty.is_text() || charset::collation_or_binary(ty.collation).charset.is_utf8() {
-            return Ok(expr);
-        }
-        let binary = self.ascii("binary");
-        self.function(FunctionRole::ConvertUsing, vec![expr, binary])
     }
 
     fn bind_cast(&mut self, cast: &ast::Cast) -> Result<Expr> {

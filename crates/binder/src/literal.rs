@@ -229,7 +229,16 @@ fn introduced(bytes: &[u8], name: &str) -> Result<Expr> {
     if bytes.is_ascii() && charset.min_length() == 1 {
         return Ok(text(bytes, collation));
     }
-    let decoded = charset.decode(bytes);
+    // A first unit that is not whole is filled with zeros in front.
+    let missing = bytes.len().next_multiple_of(charset.min_length().into()) - bytes.len();
+    let mut units = vec![0; missing];
+    units.extend_from_slice(bytes);
+    let decoded = charset.decode(&units);
+    if decoded.first_bad.is_some() {
+        let wrong = units.iter().take(SHOWN_BYTES_MAX);
+        let shown: String = wrong.map(|byte| format!("{byte:02X}")).collect();
+        bail!(INVALID_CHARACTER_STRING, charset.name, shown);
+    }
     Ok(text(&decoded.bytes, collation))
 }
 

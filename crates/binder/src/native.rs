@@ -1,0 +1,85 @@
+//! Texts beside binary strings. Every text is UTF-8 inside; a binary string is bytes of its own. Where an operation works on bytes a
+//! text takes part with the bytes of its character set, and where it works on texts bytes are those of the texts' set.
+
+use errors::Result;
+use plan::{CastKind, Expr};
+use plugin_api::FunctionRole;
+use types::{CollationId, DataType, SqlBytes, Value};
+
+use crate::binder::Binder;
+use crate::expr::to_text;
+use crate::typing::is_stringy;
+
+/// Whether values of a type have other bytes inside than in their character set.
+fn differs_inside(ty: &DataType) -> bool {
+    is_stringy(ty)
+        && ty.collation != CollationId::BINARY
+        && !charset::collation_or_binary(ty.collation).charset.is_utf8()
+}
+
+impl Binder<'_> {
+    /// Text as the bytes in its own character set; other values unchanged.
+    pub(crate) fn encoded(&mut self, expr: Expr) -> Result<Expr> {
+        let ty = expr.ty();
+        if !differs_inside(&ty) {
+            return Ok(expr);
+        }
+        let text = if ty.is_text() { expr } else { to_text(expr, ty.collation, CastKind::Implicit) };
+        let binary = self.ascii("binary");
+        self.function(FunctionRole::ConvertUsing, vec![text, binary])
+    }
+
+    /// An operand of an operation on texts in `collation`.
+    pub(crate) fn operand_in(&mut self, expr: Expr, collation: CollationId) -> Result<Expr> {
+        if collation == CollationId::BINARY {
+            return self.encoded(expr);
+        }
+        let charset = charset::collation_or_binary(collation).charset;
+        let ty = expr.ty();
+        if charset.is_utf8() || !ty.is_binary() {
+            return Ok(expr);
+        }
+        if let Expr::Literal { value: Value::Bytes(bytes), .. } = &expr
+            && charset.find_malformed(bytes).is_none()
+        {
+            let text = SqlBytes::from(charset.decode(bytes).bytes);
+            let ty = DataType::varchar(ty.length, collation).with_nullable(false);
+            return Ok(Expr::literal(Value::Bytes(text), ty));
+        }
+        let name = self.ascii(charset.name);
+        self.function(FunctionRole::ConvertUsing, vec![expr, name])
+    }
+
+    /// The operands of one comparison, which works in `collation` when they are texts.
+    pub(crate) fn operands_in<const N: usize>(
+        &mut self,
+        operands: [Expr; N],
+        collation: CollationId,
+    ) -> Result<[Expr; N]> {
+        if !operands.iter().all(|operand| is_stringy(&operand.ty())) {
+            return Ok(operands);
+        }
+        let mut failed = None;
+        let changed = operands.map(|operand| match self.operand_in(operand, collation) {
+            Ok(operand) => operand,
+            Err(error) => {
+                failed = Some(error);
+                Expr::literal(Value::Null, DataType::null())
+            }
+        });
+        failed.map_or(Ok(changed), Err)
+    }
+
+    /// Arguments of which some are binary strings and others texts: the texts become bytes.
+    pub(crate) fn encode_beside_bytes(&mut self, args: &mut [Expr]) -> Result<()> {
+        let has_bytes = args.iter().any(|arg| arg.ty().is_binary());
+        if !has_bytes || !args.iter().any(|arg| differs_inside(&arg.ty())) {
+            return Ok(());
+        }
+        for arg in args {
+            let null = Expr::literal(Value::Null, DataType::null());
+            *arg = self.encoded(std::mem::replace(arg, null))?;
+        }
+        Ok(())
+    }
+}

@@ -38,9 +38,6 @@ impl Coercibility {
 /// The collation of columns declared in latin1: latin1 gives way to Unicode.
 const STANDS_FOR_LATIN1: &str = "utf8mb4_swedish_ci";
 
-/// Bytes of a text that error 3854 shows.
-const SHOWN_BYTES_MAX: usize = 6;
-
 /// The operation of columns of a set operation.
 pub(crate) const UNION: &str = "UNION";
 
@@ -71,6 +68,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             | CastKind::BesideDate
             | CastKind::NumberBeside(_)
             | CastKind::BesideYear
+            | CastKind::Fitting
             | CastKind::TimestampToLocal
             | CastKind::TimestampToUtc => match coercibility(operand) {
                 Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
@@ -249,26 +247,11 @@ pub(crate) fn aggregate<'e>(
     }
     let charset = charset::collation_or_binary(result.collation).charset;
     if charset.encoding != charset::Encoding::Utf8mb4 {
-        constants.iter().try_for_each(|constant| must_convert(constant, charset))?;
+        for (text, from) in constants {
+            types::must_convert(text, from, result.collation)?;
+        }
     }
     Ok(result.collation)
-}
-
-/// 3854 for a constant that the character set of an operation cannot take.
-fn must_convert((text, collation): &(&[u8], CollationId), to: &charset::Charset) -> Result<()> {
-    if to.encoding == charset::Encoding::Binary {
-        return Ok(());
-    }
-    let Some(_) = to.find_missing(text) else { return Ok(()) };
-    let from = charset::collation_or_binary(*collation).charset;
-    let native = from.native(text);
-    let show = |byte: &u8| match byte {
-        b' '..=b'~' => char::from(*byte).to_string(),
-        _ => format!("\\x{byte:02X}"),
-    };
-    let shown: String = native.iter().take(SHOWN_BYTES_MAX).map(show).collect();
-    let more = if native.len() > SHOWN_BYTES_MAX { "..." } else { "" };
-    Err(err!(CANNOT_CONVERT_STRING, format!("{shown}{more}"), from.name, to.name))
 }
 
 /// 1267, 1270 or 1271, for two, three or more operands.

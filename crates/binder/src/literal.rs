@@ -234,7 +234,7 @@ fn introduced(bytes: &[u8], name: &str) -> Result<Expr> {
     let mut units = vec![0; missing];
     units.extend_from_slice(bytes);
     let decoded = charset.decode(&units);
-    if decoded.first_bad.is_some() {
+    if decoded.first_bad.is_some() && charset.encoding != charset::Encoding::Ascii {
         let wrong = units.iter().take(SHOWN_BYTES_MAX);
         let shown: String = wrong.map(|byte| format!("{byte:02X}")).collect();
         bail!(INVALID_CHARACTER_STRING, charset.name, shown);

@@ -14,7 +14,7 @@ use crate::typing::is_stringy;
 fn differs_inside(ty: &DataType) -> bool {
     is_stringy(ty)
         && ty.collation != CollationId::BINARY
-        && !charset::collation_or_binary(ty.collation).charset.is_utf8()
+        && !charset::collation_or_binary(ty.collation).charset.keeps_utf8()
 }
 
 impl Binder<'_> {
@@ -35,7 +35,16 @@ impl Binder<'_> {
             return self.encoded(expr);
         }
         let charset = charset::collation_or_binary(collation).charset;
+        if charset.encoding == charset::Encoding::Utf8mb4 {
+            return Ok(expr);
+        }
         let ty = expr.ty();
+        if let Expr::Parameter { .. } = &expr
+            && ty.is_text()
+        {
+            let to = DataType { collation, ..ty };
+            return Ok(Expr::Cast { operand: Box::new(expr), kind: CastKind::Fitting, ty: to });
+        }
         if charset.is_utf8() || !ty.is_binary() {
             return Ok(expr);
         }

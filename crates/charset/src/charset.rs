@@ -106,6 +106,11 @@ impl Charset {
         matches!(self.encoding, Encoding::Utf8mb4 | Encoding::Utf8mb3)
     }
 
+    /// Whether a text has the same bytes in this set as inside the server.
+    pub fn keeps_utf8(&self) -> bool {
+        self.is_utf8() || matches!(self.encoding, Encoding::Ascii | Encoding::Binary)
+    }
+
     /// Position of the first bytes that are not a character of this set.
     pub fn find_malformed(&self, bytes: &[u8]) -> Option<usize> {
         if matches!(self.encoding, Encoding::Utf8mb4) {

@@ -136,6 +136,9 @@ pub fn coerce_in(
             value => Value::Decimal(types::to_decimal(&value, from, ctx)),
         },
         Coercion::Text => text_value(value, from),
+        Coercion::Bytes => {
+            types::cast(&value, from, &DataType::varbinary(u32::MAX), ctx)?
+        }
         Coercion::Date => types::to_date(&value, from, mode, ctx).map_or(Value::Null, Value::Date),
         Coercion::DateTime => {
             types::to_datetime(&value, from, 6, mode, ctx).map_or(Value::Null, Value::DateTime)
@@ -205,6 +208,11 @@ pub fn cast(
             Ok(number_beside(&value, from, kind, session))
         }
         (CastKind::NumberBeside(_), _) => types::cast(&value, from, to, &mut context(session)),
+        (CastKind::Fitting, Value::Bytes(text)) => {
+            types::must_convert(text, from.collation, to.collation)?;
+            Ok(value)
+        }
+        (CastKind::Fitting, _) => types::cast(&value, from, to, &mut context(session)),
         (CastKind::BesideYear, _) => {
             Ok(year(types::cast(&value, from, to, &mut context(session))?))
         }

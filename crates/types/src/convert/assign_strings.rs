@@ -1,6 +1,6 @@
 //! Assignment to strings, ENUM, SET and JSON.
 
-use charset::{Collation, collation_or_binary, find_malformed};
+use charset::{Collation, Encoding, collation_or_binary, find_malformed};
 use errors::{Error, ErrorCode, Result};
 
 use super::assign::{StoreMode, Target};
@@ -239,6 +239,20 @@ impl Target<'_, '_, '_> {
             }
         }
     }
+}
+
+/// Error 3854 for a text, of collation `from`, that a character set cannot take.
+///
+/// # Errors
+/// 3854.
+pub fn must_convert(text: &[u8], from: CollationId, to: CollationId) -> Result<()> {
+    let charset = collation_or_binary(to).charset;
+    if charset.encoding == Encoding::Binary || charset.has_all(text) {
+        return Ok(());
+    }
+    let source = collation_or_binary(from).charset;
+    let shown = shown_bytes(&source.native(text));
+    Err(Error::with(ErrorCode::CANNOT_CONVERT_STRING, &[&shown, &source.name, &charset.name]))
 }
 
 /// Bytes as error 1366 shows them: six at most.

@@ -1,6 +1,5 @@
 //! Which collation an operation works in: coercibility of expressions and how several are combined (error 1267 otherwise).
 
-use charset::Collation;
 use errors::{Error, Result, err};
 use plan::{CastKind, Expr};
 use types::{CollationId, TextSource, TypeKind};
@@ -68,7 +67,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             | CastKind::BesideDate
             | CastKind::NumberBeside(_)
             | CastKind::BesideYear
-            | CastKind::Fitting
+            | CastKind::Fitting { .. }
             | CastKind::TimestampToLocal
             | CastKind::TimestampToUtc => match coercibility(operand) {
                 Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
@@ -127,11 +126,6 @@ fn wanted(expr: &Expr, connection: CollationId) -> Wanted {
     Wanted { collation, strength, ascii }
 }
 
-fn is_unicode(collation: &Collation) -> bool {
-    collation.charset.is_utf8()
-        || matches!(collation.charset.name, "ucs2" | "utf16" | "utf16le" | "utf32")
-}
-
 /// Whether every text of `right` can be represented in `left`, so that `right` is converted.
 fn is_superset(left: Wanted, right: Wanted) -> bool {
     let (a, b) = (
@@ -140,8 +134,8 @@ fn is_superset(left: Wanted, right: Wanted) -> bool {
     );
     let same = left.strength == right.strength;
     let stronger = left.strength < right.strength;
-    let wider = !is_unicode(b) || a.charset.max_length > b.charset.max_length;
-    (is_unicode(a) && (stronger || (same && wider)))
+    let wider = !b.charset.is_unicode() || a.charset.max_length > b.charset.max_length;
+    (a.charset.is_unicode() && (stronger || (same && wider)))
         || (right.ascii && (stronger || (same && !left.ascii)))
 }
 

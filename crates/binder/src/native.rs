@@ -43,7 +43,8 @@ impl Binder<'_> {
             && ty.is_text()
         {
             let to = DataType { collation, ..ty };
-            return Ok(Expr::Cast { operand: Box::new(expr), kind: CastKind::Fitting, ty: to });
+            let kind = CastKind::Fitting { placeholder: self.has_placeholders };
+            return Ok(Expr::Cast { operand: Box::new(expr), kind, ty: to });
         }
         if charset.is_utf8() || !ty.is_binary() {
             return Ok(expr);

@@ -106,6 +106,19 @@ impl Charset {
         matches!(self.encoding, Encoding::Utf8mb4 | Encoding::Utf8mb3)
     }
 
+    /// Whether the characters of this set are those of Unicode.
+    pub fn is_unicode(&self) -> bool {
+        matches!(
+            self.encoding,
+            Encoding::Utf8mb4
+                | Encoding::Utf8mb3
+                | Encoding::Ucs2
+                | Encoding::Utf16
+                | Encoding::Utf16Le
+                | Encoding::Utf32
+        )
+    }
+
     /// Whether a text has the same bytes in this set as inside the server.
     pub fn keeps_utf8(&self) -> bool {
         self.is_utf8() || matches!(self.encoding, Encoding::Ascii | Encoding::Binary)

@@ -11,8 +11,10 @@ const WARNING_STATE: [u8; 5] = *b"HY000";
 
 /// Whether columns keep the declared collation. The bytes inside are UTF-8 whatever the character set; what is needed is the order.
 fn is_stored(declared: &Collation) -> bool {
-    // Languages of utf8mb4 without their own rules are kept since the first data directories.
-    declared.tailored || matches!(declared.charset.name, "utf8mb4" | "binary")
+    // Languages of utf8mb4 without their own rules are kept since the first data directories, and the defaults of sets are always kept.
+    declared.tailored
+        || declared.is_default
+        || matches!(declared.charset.name, "utf8mb4" | "binary")
 }
 
 /// The collation that columns declared with `declared` have: the declared one, or of the same character set the binary one

@@ -428,6 +428,8 @@ fn in_range(ty: &DataType, value: &Expr) -> bool {
 
 /// Text that sorts after everything that starts with the same characters.
 const LAST_CHARACTER: char = '\u{10FFFF}';
+/// Most of them: more than an index takes of a text.
+const LAST_CHARACTERS_MAX: u32 = 3072;
 
 /// The range that contains everything that starts like a LIKE pattern.
 fn like_range(pattern: &Expr, ty: &DataType, collation: CollationId) -> Option<(Expr, Expr)> {
@@ -449,7 +451,10 @@ fn like_range(pattern: &Expr, ty: &DataType, collation: CollationId) -> Option<(
         return None;
     }
     let lower = Expr::literal(Value::text(&prefix), from.clone());
-    prefix.extend(std::iter::repeat_n(LAST_CHARACTER, 16));
+    // In sets by table real characters may weigh as much.
+    let set = charset::collation_or_binary(collation).charset;
+    let count = if set.is_unicode() { 16 } else { ty.length.clamp(16, LAST_CHARACTERS_MAX) };
+    prefix.extend(std::iter::repeat_n(LAST_CHARACTER, count as usize));
     let upper = Expr::literal(Value::text(&prefix), from.clone());
     Some((lower, upper))
 }

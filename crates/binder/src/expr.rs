@@ -366,14 +366,22 @@ impl Binder<'_> {
         let results: Vec<&Expr> =
             branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
         let mut ty = self.unify_exprs(&results, operation)?;
-        ty.nullable |= otherwise.is_none();
         if ty.is_binary() {
+            let connection = self.input.bind.collation_connection;
+            let texts = results.iter().copied().filter(|expr| crate::typing::is_stringy(&expr.ty()));
+            let common = collation::aggregate(texts, connection, operation, Differing::Binary)?;
             for (_, then) in &mut branches {
                 let null = Expr::literal(types::Value::Null, DataType::null());
-                *then = self.encoded(std::mem::replace(then, null))?;
+                *then = self.joined_in(std::mem::replace(then, null), common)?;
             }
-            otherwise = otherwise.map(|otherwise| self.encoded(otherwise)).transpose()?;
+            otherwise = otherwise.map(|otherwise| self.joined_in(otherwise, common)).transpose()?;
+            if common != CollationId::BINARY {
+                let results: Vec<&Expr> =
+                    branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
+                ty = self.unify_exprs(&results, operation)?;
+            }
         }
+        ty.nullable |= otherwise.is_none();
         Ok(Expr::Case {
             operand: None,
             branches,

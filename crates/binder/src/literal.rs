@@ -79,10 +79,7 @@ impl Binder<'_> {
         if bytes.is_ascii() && charset.min_length() == 1 {
             return Ok(text(bytes, collation));
         }
-        // A first unit that is not whole is filled with zeros in front.
-        let missing = bytes.len().next_multiple_of(charset.min_length().into()) - bytes.len();
-        let mut units = vec![0; missing];
-        units.extend_from_slice(bytes);
+        let units = charset.whole_units(bytes);
         let decoded = charset.decode(&units);
         if let Some(at) = decoded.first_bad {
             if charset.encoding != charset::Encoding::Ascii {

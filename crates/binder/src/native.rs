@@ -35,7 +35,7 @@ impl Binder<'_> {
             return self.encoded(expr);
         }
         let charset = charset::collation_or_binary(collation).charset;
-        if charset.encoding == charset::Encoding::Utf8mb4 {
+        if charset.is_utf8() {
             return Ok(expr);
         }
         let ty = expr.ty();
@@ -46,13 +46,14 @@ impl Binder<'_> {
             let kind = CastKind::Fitting { placeholder: self.has_placeholders };
             return Ok(Expr::Cast { operand: Box::new(expr), kind, ty: to });
         }
-        if charset.is_utf8() || !ty.is_binary() {
+        if !ty.is_binary() {
             return Ok(expr);
         }
         if let Expr::Literal { value: Value::Bytes(bytes), .. } = &expr
-            && charset.find_malformed(bytes).is_none()
+            && let units = charset.whole_units(bytes)
+            && charset.find_malformed(&units).is_none()
         {
-            let text = SqlBytes::from(charset.decode(bytes).bytes);
+            let text = SqlBytes::from(charset.decode(&units).bytes);
             let ty = DataType::varchar(ty.length, collation).with_nullable(false);
             return Ok(Expr::literal(Value::Bytes(text), ty));
         }
@@ -80,16 +81,20 @@ impl Binder<'_> {
         failed.map_or(Ok(changed), Err)
     }
 
-    /// Arguments of which some are binary strings and others texts: the texts become bytes.
-    pub(crate) fn encode_beside_bytes(&mut self, args: &mut [Expr]) -> Result<()> {
-        let has_bytes = args.iter().any(|arg| arg.ty().is_binary());
-        if !has_bytes || !args.iter().any(|arg| differs_inside(&arg.ty())) {
-            return Ok(());
+    /// A text argument of a call whose result is in `collation`.
+    pub(crate) fn joined_in(&mut self, expr: Expr, collation: CollationId) -> Result<Expr> {
+        let ty = expr.ty();
+        if collation == CollationId::BINARY || !ty.is_binary() {
+            return self.operand_in(expr, collation);
         }
-        for arg in args {
-            let null = Expr::literal(Value::Null, DataType::null());
-            *arg = self.encoded(std::mem::replace(arg, null))?;
+        if let Expr::Literal { value: Value::Bytes(bytes), .. } = &expr
+            && charset::collation_or_binary(collation).charset.is_utf8()
+        {
+            let length = charset::char_length(bytes) as u32;
+            let ty = DataType::varchar(length, collation).with_nullable(false);
+            return Ok(Expr::literal(Value::Bytes(bytes.clone()), ty));
         }
-        Ok(())
+        let name = self.ascii(charset::collation_or_binary(collation).charset.name);
+        self.function(FunctionRole::ConvertUsing, vec![expr, name])
     }
 }

@@ -139,6 +139,17 @@ impl Charset {
         None
     }
 
+    /// Bytes that are taken as this set's: a first unit that is not whole is filled with zeros in front.
+    pub fn whole_units<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
+        let missing = bytes.len().next_multiple_of(self.min_length().into()) - bytes.len();
+        if missing == 0 {
+            return Cow::Borrowed(bytes);
+        }
+        let mut units = vec![0; missing];
+        units.extend_from_slice(bytes);
+        Cow::Owned(units)
+    }
+
     /// From this set to UTF-8.
     pub fn decode(&self, bytes: &[u8]) -> Converted {
         let plain = match self.encoding {

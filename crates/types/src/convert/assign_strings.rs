@@ -63,15 +63,13 @@ impl Target<'_, '_, '_> {
     #[cold]
     fn own_bytes(&mut self, bytes: &[u8], collation: &Collation) -> Result<SqlBytes> {
         let charset = collation.charset;
-        // A first unit that is not whole is filled with zeros in front.
-        let missing = bytes.len().next_multiple_of(charset.min_length().into()) - bytes.len();
-        let mut units = vec![0; missing];
-        units.extend_from_slice(bytes);
-        if let Some(at) = charset.find_malformed(&units) {
-            self.incorrect("string", shown_bytes(&units[at..]).as_bytes())?;
-            units.truncate(at);
+        let units = charset.whole_units(bytes);
+        let mut whole = &units[..];
+        if let Some(at) = charset.find_malformed(whole) {
+            self.incorrect("string", shown_bytes(&whole[at..]).as_bytes())?;
+            whole = &whole[..at];
         }
-        Ok(SqlBytes::from(charset.decode(&units).bytes))
+        Ok(SqlBytes::from(charset.decode(whole).bytes))
     }
 
     /// A text with `?` for the characters that the column's character set lacks, with 1366.
@@ -246,11 +244,18 @@ impl Target<'_, '_, '_> {
 /// # Errors
 /// 3854.
 pub fn must_convert(text: &[u8], from: CollationId, to: CollationId) -> Result<()> {
-    let charset = collation_or_binary(to).charset;
-    if charset.encoding == Encoding::Binary || charset.has_all(text) {
+    let (source, charset) = (collation_or_binary(from).charset, collation_or_binary(to).charset);
+    let fits = match (source.encoding, charset.encoding) {
+        (_, Encoding::Binary) => true,
+        // Plain texts of drivers may hold bytes that are not UTF-8. Names in the information schema are utf8mb3 and hold
+        // every character.
+        (Encoding::Utf8mb4, Encoding::Utf8mb4 | Encoding::Utf8mb3) => true,
+        (Encoding::Binary, _) => charset.find_malformed(&charset.whole_units(text)).is_none(),
+        (_, _) => charset.has_all(text),
+    };
+    if fits {
         return Ok(());
     }
-    let source = collation_or_binary(from).charset;
     let shown = shown_bytes(&source.native(text));
     Err(Error::with(ErrorCode::CANNOT_CONVERT_STRING, &[&shown, &source.name, &charset.name]))
 }

@@ -143,8 +143,7 @@ fn takes_by_unicode(left: Wanted, right: Wanted) -> bool {
 
 /// Whether `right` is known to be ASCII, which every other set takes.
 fn takes_ascii(left: Wanted, right: Wanted) -> bool {
-    let is_unicode =
-        |one: Wanted| charset::collation_or_binary(one.collation).charset.is_unicode();
+    let is_unicode = |one: Wanted| charset::collation_or_binary(one.collation).charset.is_unicode();
     right.ascii
         && (left.strength < right.strength
             || left.strength == right.strength

@@ -368,7 +368,8 @@ impl Binder<'_> {
         let mut ty = self.unify_exprs(&results, operation)?;
         if ty.is_binary() {
             let connection = self.input.bind.collation_connection;
-            let texts = results.iter().copied().filter(|expr| crate::typing::is_stringy(&expr.ty()));
+            let texts =
+                results.iter().copied().filter(|expr| crate::typing::is_stringy(&expr.ty()));
             let common = collation::aggregate(texts, connection, operation, Differing::Binary)?;
             for (_, then) in &mut branches {
                 let null = Expr::literal(types::Value::Null, DataType::null());
@@ -465,7 +466,9 @@ impl Binder<'_> {
             TypeName::Unsigned => DataType::bigint_unsigned(),
             TypeName::Char | TypeName::Varchar => self.cast_text_type(target, &from)?,
             TypeName::Binary | TypeName::Varbinary => {
-                let length = target.length.unwrap_or(u64::from(display_width(&from)) * 4);
+                let length = target
+                    .length
+                    .unwrap_or(u64::from(display_width(&from)) * character_bytes(&from));
                 string_type(length.min(u64::from(u32::MAX)) as u32, CollationId::BINARY)
             }
             TypeName::Decimal => {
@@ -704,12 +707,20 @@ pub(crate) fn as_text(expr: Expr, collation: CollationId) -> Expr {
     to_text(expr, collation, CastKind::Implicit)
 }
 
+/// Most bytes of a character that a value of this type prints.
+fn character_bytes(ty: &DataType) -> u64 {
+    match ty.is_text() || ty.is_enum_or_set() {
+        true => charset::collation_or_binary(ty.collation).charset.max_length.into(),
+        false => 4,
+    }
+}
+
 /// Converts to a string of `collation`, as wide as the values print.
 pub(crate) fn to_text(expr: Expr, collation: CollationId, kind: CastKind) -> Expr {
     let from = expr.ty();
     let mut width = display_width(&from);
     if collation == CollationId::BINARY && from.is_text() {
-        width = width.saturating_mul(4);
+        width = width.saturating_mul(character_bytes(&from) as u32);
     }
     let ty = string_type(width, collation).with_nullable(from.nullable);
     Expr::Cast { operand: Box::new(expr), kind, ty }

@@ -24,7 +24,8 @@ impl Binder<'_> {
         if !differs_inside(&ty) {
             return Ok(expr);
         }
-        let text = if ty.is_text() { expr } else { to_text(expr, ty.collation, CastKind::Implicit) };
+        let text =
+            if ty.is_text() { expr } else { to_text(expr, ty.collation, CastKind::Implicit) };
         let binary = self.ascii("binary");
         self.function(FunctionRole::ConvertUsing, vec![text, binary])
     }

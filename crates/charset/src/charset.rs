@@ -73,7 +73,8 @@ impl Charset {
 
     /// Whether the set has every character of a text in UTF-8.
     pub fn has_all(&self, text: &[u8]) -> bool {
-        text.is_ascii() && self.encoding != Encoding::Bytes(SWE7) || self.find_missing(text).is_none()
+        text.is_ascii() && self.encoding != Encoding::Bytes(SWE7)
+            || self.find_missing(text).is_none()
     }
 
     /// Position of the first character of a text in UTF-8 that the set lacks, or of malformed bytes.

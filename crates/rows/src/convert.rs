@@ -136,9 +136,7 @@ pub fn coerce_in(
             value => Value::Decimal(types::to_decimal(&value, from, ctx)),
         },
         Coercion::Text => text_value(value, from),
-        Coercion::Bytes => {
-            types::cast(&value, from, &DataType::varbinary(u32::MAX), ctx)?
-        }
+        Coercion::Bytes => types::cast(&value, from, &DataType::varbinary(u32::MAX), ctx)?,
         Coercion::Date => types::to_date(&value, from, mode, ctx).map_or(Value::Null, Value::Date),
         Coercion::DateTime => {
             types::to_datetime(&value, from, 6, mode, ctx).map_or(Value::Null, Value::DateTime)

@@ -24,13 +24,13 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("ORD", Arity::exactly(1), "ORD(str)\nThe bytes of the first character of str as one number.", bind_ord),
     scalar("INSTR", Arity::exactly(2), "INSTR(str, substr)\nThe position of the first substr in str, or 0.", |c, a| {
         bind_position(c, a, 0, 1)
-    }),
+    }).joins(Arguments::ALL),
     scalar(
         "LOCATE",
         Arity::between(2, 3),
         "LOCATE(substr, str[, pos])\nThe position of the first substr in str at or after pos, or 0.",
         |c, a| bind_position(c, a, 1, 0),
-    ).role(FunctionRole::Locate)
+    ).role(FunctionRole::Locate).joins(Arguments::ALL)
     .aliases(&["POSITION"]),
     scalar("STRCMP", Arity::exactly(2), "STRCMP(expr1, expr2)\n-1, 0 or 1 as expr1 sorts before, with or after expr2.", bind_strcmp).compares(Arguments::ALL),
     scalar("FIELD", Arity::at_least(2), "FIELD(str, str1, str2, ...)\nThe position of str in the list that follows, or 0.", bind_field),

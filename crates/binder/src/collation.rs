@@ -141,7 +141,7 @@ fn takes_by_unicode(left: Wanted, right: Wanted) -> bool {
             || left.strength == right.strength && (!b.is_unicode() || takes_all))
 }
 
-/// Whether `right` is known to be ASCII, which every other set takes.
+/// Whether `right` is known to have only characters of seven bits, which every other set takes.
 fn takes_ascii(left: Wanted, right: Wanted) -> bool {
     let is_unicode = |one: Wanted| charset::collation_or_binary(one.collation).charset.is_unicode();
     right.ascii

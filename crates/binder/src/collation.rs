@@ -1,5 +1,6 @@
 //! Which collation an operation works in: coercibility of expressions and how several are combined (error 1267 otherwise).
 
+use charset::Encoding;
 use errors::{Error, Result, err};
 use plan::{CastKind, Expr};
 use types::{CollationId, TextSource, TypeKind};
@@ -122,7 +123,7 @@ fn wanted(expr: &Expr, connection: CollationId) -> Wanted {
         }
         _ => {
             matches!(strength, Coercibility::Numeric | Coercibility::Ignorable)
-                || charset::collation_or_binary(collation).charset.name == "ascii"
+                || charset::collation_or_binary(collation).charset.encoding == Encoding::Ascii
         }
     };
     Wanted { collation, strength, ascii }

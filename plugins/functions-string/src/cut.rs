@@ -29,7 +29,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(3),
         "SUBSTRING_INDEX(str, delim, count)\nThe part of str before count occurrences of delim, or after them from the end.",
         bind_substring_index,
-    ).numbers(Arguments::only(2)).joins(Arguments::ALL),
+    ).numbers(Arguments::only(2)),
     scalar("TRIM_BOTH", Arity::between(1, 2), "TRIM([BOTH [remstr] FROM] str)\nstr without remstr at its ends.", |c, a| {
         bind_trim(c, a, true, true)
     }).role(FunctionRole::TrimBoth).joins(Arguments::ALL)

@@ -446,6 +446,7 @@ impl<'b> Binder<'b> {
         if function.truths == TruthArguments::Number {
             args.iter_mut().for_each(number_unless_predicate);
         }
+        self.agree_on_bytes(function, called, &mut args)?;
         let common = self.common_collation(function, called, &args)?;
         self.adopt_collation(called, &mut args);
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
@@ -495,13 +496,47 @@ impl<'b> Binder<'b> {
             CollationRule::Compares(texts) => (texts.of(args), Differing::Refuse),
         };
         let explicit = |arg: &Expr| matches!(arg, Expr::Collate { .. });
-        let columns = texts.iter().filter(|arg| arg.ty().is_text()).count();
+        let is_text = |arg: &&Expr| {
+            let ty = arg.ty();
+            ty.is_text() || ty.is_enum_or_set()
+        };
+        let columns = texts.iter().filter(is_text).count();
         if columns < 2 && !texts.iter().any(explicit) {
             return Ok(None);
         }
         let connection = self.input.bind.collation_connection;
-        let texts = texts.iter().filter(|arg| arg.ty().is_text());
+        let texts = texts.iter().filter(is_text);
         collation::aggregate(texts, connection, &called.to_ascii_lowercase(), differing).map(Some)
+    }
+
+    /// Where some text arguments are binary strings and others are not, all become what the stronger are.
+    fn agree_on_bytes(
+        &mut self,
+        function: &ScalarFunction,
+        called: &str,
+        args: &mut [Expr],
+    ) -> Result<()> {
+        let (texts, differing) = match function.collation {
+            CollationRule::Own => return Ok(()),
+            CollationRule::Joins(texts) => (texts, Differing::Binary),
+            CollationRule::Compares(texts) => (texts, Differing::Refuse),
+        };
+        let has_bytes = texts.of(args).iter().any(|arg| arg.ty().is_binary());
+        let has_text = |arg: &Expr| is_stringy(&arg.ty()) && !arg.ty().is_binary();
+        if !has_bytes || !texts.of(args).iter().any(has_text) {
+            return Ok(());
+        }
+        let connection = self.input.bind.collation_connection;
+        let strings = texts.of(args).iter().filter(|arg| is_stringy(&arg.ty()));
+        let operation = called.to_ascii_lowercase();
+        let common = collation::aggregate(strings, connection, &operation, differing)?;
+        for (position, arg) in args.iter_mut().enumerate() {
+            if texts.contains(position) && is_stringy(&arg.ty()) {
+                let null = Expr::literal(Value::Null, DataType::null());
+                *arg = self.joined_in(std::mem::replace(arg, null), common)?;
+            }
+        }
+        Ok(())
     }
 
     /// Text constants combined with columns take the collation of the call.

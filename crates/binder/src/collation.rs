@@ -1,6 +1,6 @@
 //! Which collation an operation works in: coercibility of expressions and how several are combined (error 1267 otherwise).
 
-use charset::Collation;
+use charset::Encoding;
 use errors::{Error, Result, err};
 use plan::{CastKind, Expr};
 use types::{CollationId, TextSource, TypeKind};
@@ -68,6 +68,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             | CastKind::BesideDate
             | CastKind::NumberBeside(_)
             | CastKind::BesideYear
+            | CastKind::Fitting { .. }
             | CastKind::TimestampToLocal
             | CastKind::TimestampToUtc => match coercibility(operand) {
                 Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
@@ -117,28 +118,38 @@ fn wanted(expr: &Expr, connection: CollationId) -> Wanted {
         _ => ty.collation,
     };
     let ascii = match expr {
-        Expr::Literal { value: types::Value::Bytes(bytes), .. } => bytes.is_ascii(),
-        _ => matches!(strength, Coercibility::Numeric | Coercibility::Ignorable),
+        Expr::Literal { value: types::Value::Bytes(bytes), .. } => {
+            bytes.is_ascii() && charset::collation_or_binary(collation).charset.min_length() == 1
+        }
+        _ => {
+            matches!(strength, Coercibility::Numeric | Coercibility::Ignorable)
+                || charset::collation_or_binary(collation).charset.encoding == Encoding::Ascii
+        }
     };
     Wanted { collation, strength, ascii }
 }
 
-fn is_unicode(collation: &Collation) -> bool {
-    collation.charset.is_utf8()
-        || matches!(collation.charset.name, "ucs2" | "utf16" | "utf16le" | "utf32")
+/// Whether `left` is Unicode and so takes every text of `right`.
+fn takes_by_unicode(left: Wanted, right: Wanted) -> bool {
+    let (a, b) = (
+        charset::collation_or_binary(left.collation).charset,
+        charset::collation_or_binary(right.collation).charset,
+    );
+    // Of the encodings of Unicode these take the others, and utf16 takes none.
+    let takes_all = matches!(a.name, "utf8mb4" | "utf32");
+    a.is_unicode()
+        && (left.strength < right.strength
+            || left.strength == right.strength && (!b.is_unicode() || takes_all))
 }
 
-/// Whether every text of `right` can be represented in `left`, so that `right` is converted.
-fn is_superset(left: Wanted, right: Wanted) -> bool {
-    let (a, b) = (
-        charset::collation_or_binary(left.collation),
-        charset::collation_or_binary(right.collation),
-    );
-    let same = left.strength == right.strength;
-    let stronger = left.strength < right.strength;
-    let wider = !is_unicode(b) || a.charset.max_length > b.charset.max_length;
-    (is_unicode(a) && (stronger || (same && wider)))
-        || (right.ascii && (stronger || (same && !left.ascii)))
+/// Whether `right` is known to have only characters of seven bits, which every other set takes.
+fn takes_ascii(left: Wanted, right: Wanted) -> bool {
+    let is_unicode = |one: Wanted| charset::collation_or_binary(one.collation).charset.is_unicode();
+    right.ascii
+        && (left.strength < right.strength
+            || left.strength == right.strength
+                && !left.ascii
+                && !(is_unicode(left) && is_unicode(right)))
 }
 
 /// Operands of one character set whose collations differ, which a following COLLATE can still decide: they have the binary
@@ -190,13 +201,18 @@ fn agree(a: Wanted, b: Wanted) -> Option<Wanted> {
 
 fn agree_across_charsets(a: Wanted, b: Wanted) -> Wanted {
     let gives_way = |strength| strength >= Coercibility::SystemConstant;
+    let explicit = |one: Wanted| one.strength == Coercibility::Explicit;
     if a.collation == CollationId::BINARY {
         if a.strength <= b.strength { a } else { b }
     } else if b.collation == CollationId::BINARY {
         if b.strength <= a.strength { b } else { a }
-    } else if is_superset(a, b) {
+    } else if explicit(a) != explicit(b) {
+        if explicit(a) { a } else { b }
+    } else if explicit(a) {
+        APART
+    } else if takes_by_unicode(a, b) || !takes_by_unicode(b, a) && takes_ascii(a, b) {
         a
-    } else if is_superset(b, a) {
+    } else if takes_by_unicode(b, a) || takes_ascii(b, a) {
         b
     } else if a.strength < b.strength && gives_way(b.strength) {
         a
@@ -217,7 +233,14 @@ pub(crate) fn aggregate<'e>(
 ) -> Result<CollationId> {
     let mut met: Vec<Wanted> = Vec::new();
     let mut result: Option<Wanted> = None;
+    let mut constants = Vec::new();
     for expr in exprs {
+        if let Expr::Literal { value: types::Value::Bytes(text), ty } = expr
+            && ty.is_string()
+            && !text.is_ascii()
+        {
+            constants.push((&**text, ty.collation));
+        }
         let next = wanted(expr, connection);
         met.push(next);
         if matches!(next.strength, Coercibility::Numeric | Coercibility::Ignorable) {
@@ -233,6 +256,9 @@ pub(crate) fn aggregate<'e>(
     let allowed = differing == Differing::Binary && result.collation != CollationId::BINARY;
     if result.strength == Coercibility::Undecided && !allowed {
         return Err(illegal_mix(&met, operation));
+    }
+    for (text, from) in constants {
+        types::must_convert(text, from, result.collation)?;
     }
     Ok(result.collation)
 }

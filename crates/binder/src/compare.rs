@@ -89,6 +89,7 @@ impl Binder<'_> {
         }
         let (left, right) = self.comparable(left, right, equality);
         let collation = self.comparison_collation(&[&left, &right], plan::print::operator(op))?;
+        let [left, right] = self.operands_in([left, right], collation)?;
         let nullable = op != BinaryOp::NullSafeEqual && (left.ty().nullable || right.ty().nullable);
         let ty = DataType::boolean().with_nullable(nullable);
         Ok(binary(op, left, right, collation, ty))
@@ -286,6 +287,7 @@ impl Binder<'_> {
             return Ok(if between.negated { not(both) } else { both });
         }
         let collation = self.comparison_collation(&[&first, &low, &high], "between")?;
+        let [first, low, high] = self.operands_in([first, low, high], collation)?;
         Ok(Expr::Between {
             operand: Box::new(first),
             low: Box::new(low),
@@ -344,6 +346,12 @@ impl Binder<'_> {
         let mut all = vec![&changed];
         all.extend(&converted);
         let collation = self.comparison_collation(&all, "IN")?;
+        let [changed] = self.operands_in([changed], collation)?;
+        for item in &mut converted {
+            let null = Expr::literal(Value::Null, DataType::null());
+            let [text] = self.operands_in([std::mem::replace(item, null)], collation)?;
+            *item = text;
+        }
         Ok(Expr::InList { operand: Box::new(changed), list: converted, negated, collation })
     }
 

@@ -308,9 +308,11 @@ impl Binder<'_> {
             Some(escape) => Some(Box::new(self.bind_single(escape)?)),
             None => None,
         };
+        let operand = self.operand_in(as_text(operand, collation), collation)?;
+        let pattern = self.operand_in(as_text(pattern, collation), collation)?;
         Ok(Expr::Like {
-            operand: Box::new(as_text(operand, collation)),
-            pattern: Box::new(as_text(pattern, collation)),
+            operand: Box::new(operand),
+            pattern: Box::new(pattern),
             escape,
             negated: like.negated,
             collation,
@@ -357,13 +359,29 @@ impl Binder<'_> {
     /// `CASE WHEN`; unifies the types of the results.
     pub(crate) fn case(
         &mut self,
-        branches: Vec<(Expr, Expr)>,
-        otherwise: Option<Expr>,
+        mut branches: Vec<(Expr, Expr)>,
+        mut otherwise: Option<Expr>,
         operation: &str,
     ) -> Result<Expr> {
         let results: Vec<&Expr> =
             branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
         let mut ty = self.unify_exprs(&results, operation)?;
+        if ty.is_binary() {
+            let connection = self.input.bind.collation_connection;
+            let texts =
+                results.iter().copied().filter(|expr| crate::typing::is_stringy(&expr.ty()));
+            let common = collation::aggregate(texts, connection, operation, Differing::Binary)?;
+            for (_, then) in &mut branches {
+                let null = Expr::literal(types::Value::Null, DataType::null());
+                *then = self.joined_in(std::mem::replace(then, null), common)?;
+            }
+            otherwise = otherwise.map(|otherwise| self.joined_in(otherwise, common)).transpose()?;
+            if common != CollationId::BINARY {
+                let results: Vec<&Expr> =
+                    branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
+                ty = self.unify_exprs(&results, operation)?;
+            }
+        }
         ty.nullable |= otherwise.is_none();
         Ok(Expr::Case {
             operand: None,
@@ -396,16 +414,6 @@ impl Binder<'_> {
             return Err(Error::internal("CASE was bound to another expression"));
         };
         Ok(Expr::Case { operand: Some(Box::new(operand)), branches, otherwise, collation, ty })
-    }
-
-    /// Text as the bytes in its own character set; other values unchanged.
-    fn encoded(&mut self, expr: Expr) -> Result<Expr> {
-        let ty = expr.ty();
-        if !ty.is_text() || charset::collation_or_binary(ty.collation).charset.is_utf8() {
-            return Ok(expr);
-        }
-        let binary = self.ascii("binary");
-        self.function(FunctionRole::ConvertUsing, vec![expr, binary])
     }
 
     fn bind_cast(&mut self, cast: &ast::Cast) -> Result<Expr> {
@@ -458,7 +466,9 @@ impl Binder<'_> {
             TypeName::Unsigned => DataType::bigint_unsigned(),
             TypeName::Char | TypeName::Varchar => self.cast_text_type(target, &from)?,
             TypeName::Binary | TypeName::Varbinary => {
-                let length = target.length.unwrap_or(u64::from(display_width(&from)) * 4);
+                let length = target
+                    .length
+                    .unwrap_or(u64::from(display_width(&from)) * character_bytes(&from));
                 string_type(length.min(u64::from(u32::MAX)) as u32, CollationId::BINARY)
             }
             TypeName::Decimal => {
@@ -697,12 +707,20 @@ pub(crate) fn as_text(expr: Expr, collation: CollationId) -> Expr {
     to_text(expr, collation, CastKind::Implicit)
 }
 
+/// Most bytes of a character that a value of this type prints.
+fn character_bytes(ty: &DataType) -> u64 {
+    match ty.is_text() || ty.is_enum_or_set() {
+        true => charset::collation_or_binary(ty.collation).charset.max_length.into(),
+        false => 4,
+    }
+}
+
 /// Converts to a string of `collation`, as wide as the values print.
 pub(crate) fn to_text(expr: Expr, collation: CollationId, kind: CastKind) -> Expr {
     let from = expr.ty();
     let mut width = display_width(&from);
     if collation == CollationId::BINARY && from.is_text() {
-        width = width.saturating_mul(4);
+        width = width.saturating_mul(character_bytes(&from) as u32);
     }
     let ty = string_type(width, collation).with_nullable(from.nullable);
     Expr::Cast { operand: Box::new(expr), kind, ty }

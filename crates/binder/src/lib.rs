@@ -19,6 +19,7 @@ mod hints;
 mod insert;
 mod json_table;
 mod literal;
+mod native;
 mod partitions;
 mod query;
 mod reader;

@@ -36,7 +36,7 @@ impl Binder<'_> {
     fn bind_string(&mut self, literal: &ast::StringLiteral) -> Result<Expr> {
         if let Some(introducer) = &literal.introducer {
             self.note_charset(&introducer.text);
-            return introduced(&literal.value, &introducer.text);
+            return self.introduced(&literal.value, &introducer.text);
         }
         // Invalid UTF-8 passes, as in the reference: drivers put binary data between plain quotes.
         // A text column refuses them (1366).
@@ -54,9 +54,41 @@ impl Binder<'_> {
             self.note_charset(&introducer.text);
         }
         match &literal.introducer {
-            Some(introducer) => introduced(&literal.value, &introducer.text),
+            Some(introducer) => self.introduced(&literal.value, &introducer.text),
             None => Ok(text(&literal.value, CollationId::BINARY)),
         }
+    }
+
+    /// A literal after `_charset`.
+    fn introduced(&mut self, bytes: &[u8], name: &str) -> Result<Expr> {
+        let Some(charset) = charset::charset_by_name(name) else {
+            bail!(UNKNOWN_CHARACTER_SET, name)
+        };
+        let collation = charset.default_collation;
+        let shown = |wrong: &[u8]| -> String {
+            wrong.iter().take(SHOWN_BYTES_MAX).map(|byte| format!("{byte:02X}")).collect()
+        };
+        if collation == CollationId::BINARY || charset.is_utf8() {
+            if charset.is_utf8()
+                && let Some(at) = charset::find_malformed(bytes)
+            {
+                bail!(INVALID_CHARACTER_STRING, charset.name, shown(&bytes[at..]));
+            }
+            return Ok(text(bytes, collation));
+        }
+        if bytes.is_ascii() && charset.min_length() == 1 {
+            return Ok(text(bytes, collation));
+        }
+        let units = charset.whole_units(bytes);
+        let decoded = charset.decode(&units);
+        if let Some(at) = decoded.first_bad {
+            if charset.encoding != charset::Encoding::Ascii {
+                bail!(INVALID_CHARACTER_STRING, charset.name, shown(&units));
+            }
+            let wrong = shown(&units[at..]);
+            self.notice(ErrorCode::INVALID_CHARACTER_STRING, &[&charset.name, &wrong]);
+        }
+        Ok(text(&decoded.bytes, collation))
     }
 
     /// Which dates this session accepts.
@@ -211,27 +243,6 @@ pub(crate) fn text(bytes: &[u8], collation: CollationId) -> Expr {
 
 /// Bytes of an invalid text that error 1300 shows.
 const SHOWN_BYTES_MAX: usize = 6;
-
-/// A literal after `_charset`.
-fn introduced(bytes: &[u8], name: &str) -> Result<Expr> {
-    let Some(charset) = charset::charset_by_name(name) else { bail!(UNKNOWN_CHARACTER_SET, name) };
-    let collation = charset.default_collation;
-    if collation == CollationId::BINARY || charset.is_utf8() {
-        if charset.is_utf8()
-            && let Err(error) = std::str::from_utf8(bytes)
-        {
-            let wrong = bytes.iter().skip(error.valid_up_to()).take(SHOWN_BYTES_MAX);
-            let shown: String = wrong.map(|byte| format!("{byte:02X}")).collect();
-            bail!(INVALID_CHARACTER_STRING, charset.name, shown);
-        }
-        return Ok(text(bytes, collation));
-    }
-    if bytes.is_ascii() && charset.min_length() == 1 {
-        return Ok(text(bytes, collation));
-    }
-    let decoded = charset.decode(bytes);
-    Ok(text(&decoded.bytes, collation))
-}
 
 /// A timestamp that was written with its zone's offset, in the session's zone.
 fn zoned(at: types::DateTime, offset_seconds: i32, ty: DataType) -> Option<Expr> {

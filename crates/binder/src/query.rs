@@ -213,13 +213,14 @@ impl Binder<'_> {
                 making: Making::Kept,
             });
         }
-        let inputs = parts
-            .into_iter()
-            .map(|part| {
-                let exprs = part.outputs.into_iter().map(|output| output.expr).collect();
-                (part.plan, exprs)
-            })
-            .collect();
+        let mut inputs = Vec::with_capacity(parts.len());
+        for part in parts {
+            let mut exprs = Vec::with_capacity(width);
+            for (output, (_, ty)) in part.outputs.into_iter().zip(&columns) {
+                exprs.push(if ty.is_binary() { self.encoded(output.expr)? } else { output.expr });
+            }
+            inputs.push((part.plan, exprs));
+        }
         let plan = Logical::SetOperation { operation, inputs, columns };
         Ok(BoundQuery { plan, outputs, mergeable: false, block })
     }

@@ -1,8 +1,13 @@
 //! Character sets: conversion between them and the server's UTF-8.
 
+use std::borrow::Cow;
+
 use crate::id::CollationId;
 use crate::multibyte::{Code, Multibyte};
 use crate::{tables, utf8};
+
+/// The table of swe7, which lacks some characters of ASCII.
+const SWE7: u8 = 23;
 
 /// The encoding of characters as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +71,27 @@ impl Charset {
         }
     }
 
+    /// Whether the set has every character of a text in UTF-8.
+    pub fn has_all(&self, text: &[u8]) -> bool {
+        text.is_ascii() && self.encoding != Encoding::Bytes(SWE7)
+            || self.find_missing(text).is_none()
+    }
+
+    /// Position of the first character of a text in UTF-8 that the set lacks, or of malformed bytes.
+    pub fn find_missing(&self, text: &[u8]) -> Option<usize> {
+        if matches!(self.encoding, Encoding::Utf8mb4) {
+            return utf8::find_malformed(text);
+        }
+        let mut at = 0;
+        while at < text.len() {
+            match utf8::decode_strict(&text[at..]) {
+                Some((point, length)) if self.can_encode(point) => at += length,
+                Some(_) | None => return Some(at),
+            }
+        }
+        None
+    }
+
     /// Least bytes of a character.
     pub fn min_length(&self) -> u8 {
         match self.encoding {
@@ -81,6 +107,24 @@ impl Charset {
         matches!(self.encoding, Encoding::Utf8mb4 | Encoding::Utf8mb3)
     }
 
+    /// Whether the characters of this set are those of Unicode.
+    pub fn is_unicode(&self) -> bool {
+        matches!(
+            self.encoding,
+            Encoding::Utf8mb4
+                | Encoding::Utf8mb3
+                | Encoding::Ucs2
+                | Encoding::Utf16
+                | Encoding::Utf16Le
+                | Encoding::Utf32
+        )
+    }
+
+    /// Whether a text has the same bytes in this set as inside the server.
+    pub fn keeps_utf8(&self) -> bool {
+        self.is_utf8() || matches!(self.encoding, Encoding::Ascii | Encoding::Binary)
+    }
+
     /// Position of the first bytes that are not a character of this set.
     pub fn find_malformed(&self, bytes: &[u8]) -> Option<usize> {
         if matches!(self.encoding, Encoding::Utf8mb4) {
@@ -94,6 +138,17 @@ impl Charset {
             }
         }
         None
+    }
+
+    /// Bytes that are taken as this set's: a first unit that is not whole is filled with zeros in front.
+    pub fn whole_units<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
+        let missing = bytes.len().next_multiple_of(self.min_length().into()) - bytes.len();
+        if missing == 0 {
+            return Cow::Borrowed(bytes);
+        }
+        let mut units = vec![0; missing];
+        units.extend_from_slice(bytes);
+        Cow::Owned(units)
     }
 
     /// From this set to UTF-8.
@@ -127,6 +182,41 @@ impl Charset {
             }
         }
         converted
+    }
+
+    /// The bytes that a text has in this set: the server keeps all text in UTF-8. Characters that the set lacks become `?`.
+    pub fn native<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        match self.encoding {
+            Encoding::Binary | Encoding::Utf8mb4 | Encoding::Utf8mb3 | Encoding::Ascii => {
+                Cow::Borrowed(text)
+            }
+            Encoding::Ucs2
+            | Encoding::Utf16
+            | Encoding::Utf16Le
+            | Encoding::Utf32
+            | Encoding::Bytes(_)
+            | Encoding::Wide(_) => Cow::Owned(self.encode(text).bytes),
+        }
+    }
+
+    /// Bytes in UTF-8 of the longest beginning of a text that takes no more than `bytes_max` bytes in this set.
+    pub fn fitting_prefix(&self, text: &[u8], bytes_max: usize) -> usize {
+        if text.len().saturating_mul(self.max_length.into()) <= bytes_max {
+            return text.len();
+        }
+        let (mut at, mut taken) = (0, 0);
+        let mut code = Vec::with_capacity(4);
+        while at < text.len() {
+            let (point, length) = utf8::decode(&text[at..]);
+            code.clear();
+            self.push(point, &mut code);
+            taken += code.len();
+            if taken > bytes_max {
+                break;
+            }
+            at += length;
+        }
+        at
     }
 
     /// From UTF-8 to this set.

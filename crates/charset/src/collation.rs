@@ -158,10 +158,25 @@ impl Collation {
         with_units!(
             self.rule,
             source => write_units(Units::new(text, source), source, out),
-            Units::new(text, General).text_points(out),
+            Units::new(text, General).text_points(self.point_width(), out),
             out.extend_from_slice(text),
             |levels, x, y, z| write_levels(text, levels, x, y, z, out)
         );
+    }
+
+    /// Bytes of a code point as a weight of a `_bin` collation.
+    fn point_width(&self) -> usize {
+        match self.charset.encoding {
+            Encoding::Ascii => 1,
+            Encoding::Ucs2 | Encoding::Utf8mb3 => 2,
+            Encoding::Utf8mb4
+            | Encoding::Utf16
+            | Encoding::Utf16Le
+            | Encoding::Utf32
+            | Encoding::Binary
+            | Encoding::Bytes(_)
+            | Encoding::Wide(_) => 3,
+        }
     }
 
     /// Key bytes: plain order is the collation's order, and no key is a prefix of another.
@@ -539,13 +554,13 @@ fn write_padded(units: impl Iterator<Item = u16>, space: u16, width: usize, out:
 }
 
 impl Units<'_, General> {
-    /// Three bytes per code point, as `WEIGHT_STRING()` of a `_bin` collation shows them.
-    fn text_points(self, out: &mut Vec<u8>) {
+    /// `width` bytes per code point, as `WEIGHT_STRING()` of a `_bin` collation shows them.
+    fn text_points(self, width: usize, out: &mut Vec<u8>) {
         let text = self.into_text();
         let mut at = 0;
         while at < text.len() {
             let (point, length) = utf8::decode(&text[at..]);
-            out.extend_from_slice(&point.to_be_bytes()[1..]);
+            out.extend_from_slice(&point.to_be_bytes()[4 - width..]);
             at += length;
         }
     }

@@ -26,7 +26,8 @@ static GENERAL: &[u8; include_bytes!("tables/general.bin").len()] =
 static CASE_900: &[u8] = include_bytes!("tables/case900.bin");
 static CASE_520: &[u8] = include_bytes!("tables/case520.bin");
 static CASE_300: &[u8] = include_bytes!("tables/case300.bin");
-static CHARSETS: &[u8] = include_bytes!("tables/charsets.bin");
+const CHARSETS_TABLE: &[u8] = include_bytes!("tables/charsets.bin");
+static CHARSETS: &[u8] = CHARSETS_TABLE;
 static WEIGHTS_8: &[u8] = include_bytes!("tables/weights8.bin");
 
 /// Code points are below this.
@@ -389,9 +390,37 @@ pub(crate) fn point_to_byte(slot: u8, point: u32) -> Option<u8> {
     if point < 128 && byte_to_point(slot, point as u8) == Some(point) {
         return Some(point as u8);
     }
-    // From 0x80 up first: a set may hold ASCII letters twice.
-    (0x80..=0xff).chain(0..0x80).find(|&byte| byte_to_point(slot, byte) == Some(point))
+    let wanted = u16::try_from(point).ok().filter(|point| *point != 0xffff)?;
+    let sorted = BY_POINT.get(slot as usize)?;
+    let at = sorted.partition_point(|(point, _)| *point < wanted);
+    sorted.get(at).filter(|(point, _)| *point == wanted).map(|(_, byte)| *byte)
 }
+
+const CHARSET_COUNT: usize = CHARSETS_TABLE.len() / 512;
+
+/// The characters of each set by code point. From 0x80 up first: a set may hold ASCII letters twice.
+#[allow(long_running_const_eval)]
+static BY_POINT: [[(u16, u8); 256]; CHARSET_COUNT] = {
+    let mut sets = [[(0, 0); 256]; CHARSET_COUNT];
+    let mut slot = 0;
+    while slot < CHARSET_COUNT {
+        let set = &mut sets[slot];
+        let mut count = 0;
+        while count < 256 {
+            let byte = count as u8 ^ 0x80;
+            let point = word(CHARSETS_TABLE, slot * 512 + byte as usize * 2);
+            let mut at = count;
+            while at > 0 && set[at - 1].0 > point {
+                set[at] = set[at - 1];
+                at -= 1;
+            }
+            set[at] = (point, byte);
+            count += 1;
+        }
+        slot += 1;
+    }
+    sets
+};
 
 /// Weights of a byte in 8-bit collation `slot`: the first, and 0 or the second.
 pub(crate) fn weights_8(slot: u8, byte: u8) -> (u8, u8) {

@@ -177,3 +177,56 @@ fn east_asia_round_trip() {
         }
     }
 }
+
+#[test]
+fn sets_of_bytes_take_their_characters_back() {
+    for charset in charsets().iter().filter(|set| set.max_length == 1) {
+        for byte in 0..=0xffu8 {
+            if charset.encoding == Encoding::Binary || charset.find_malformed(&[byte]).is_some() {
+                continue;
+            }
+            let text = charset.decode(&[byte]).bytes;
+            assert_eq!(charset.find_missing(&text), None, "{} {byte:02X}", charset.name);
+            assert_eq!(
+                charset.decode(&charset.native(&text)).bytes,
+                text,
+                "{} {byte:02X}",
+                charset.name
+            );
+        }
+        assert_eq!(
+            charset.find_missing("a\u{10ffff}".as_bytes()).is_some(),
+            charset.name != "binary"
+        );
+    }
+}
+
+#[test]
+fn a_text_is_cut_by_the_bytes_of_its_set() {
+    let of = |name| charset_by_name(name).expect("a character set");
+    let text = "aé€😀".as_bytes();
+    assert_eq!(of("latin1").fitting_prefix("éé".as_bytes(), 2), 4);
+    assert_eq!(of("latin1").fitting_prefix("ééé".as_bytes(), 2), 4);
+    assert_eq!(of("utf8mb4").fitting_prefix(text, 5), 3);
+    assert_eq!(of("utf8mb4").fitting_prefix(text, 6), 6);
+    assert_eq!(of("utf16").fitting_prefix(text, 9), 6);
+    assert_eq!(of("utf16").fitting_prefix(text, 10), text.len());
+    assert_eq!(&*of("utf16").whole_units(&[0xe9]), &[0, 0xe9]);
+    assert_eq!(&*of("utf32").whole_units(&[1, 2, 3, 4, 5]), &[0, 0, 0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn nothing_sorts_after_the_last_character() {
+    for collation in collations().iter().filter(|one| !one.charset.is_unicode()) {
+        if collation.is_binary() {
+            continue;
+        }
+        let end = "\u{10ffff}".repeat(4);
+        for point in (0x20..0x1_0000).step_by(7).filter_map(char::from_u32) {
+            let last = collation.compare(point.to_string().as_bytes(), end.as_bytes());
+            let known = collation.charset.can_encode(point.into());
+            // ÿ and its like may weigh as much.
+            assert!(!known || last != Ordering::Greater, "{} {point}", collation.name);
+        }
+    }
+}

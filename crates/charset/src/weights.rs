@@ -141,6 +141,9 @@ impl Source for General {
     }
 }
 
+/// No character, or one without a use: it sorts after all others of a set by table, so that it bounds ranges.
+const LAST_POINT: u32 = 0x10_ffff;
+
 /// An 8-bit collation: text is UTF-8 here too, each character is converted to its byte.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes {
@@ -167,6 +170,9 @@ impl Source for Bytes {
         }
     }
     fn run(self, point: u32) -> Run {
+        if point == LAST_POINT {
+            return Run::one(0xff);
+        }
         match self.weights(point) {
             (first, 0) => Run::one(u16::from(first)),
             (first, second) => Run::two(u16::from(first), u16::from(second)),
@@ -193,7 +199,11 @@ impl Source for Wide {
         if self.by_code { 0 } else { u16::from(self.set.ascii_weight(byte)) }
     }
     fn run(self, point: u32) -> Run {
-        if self.by_code { self.set.code_weights(point) } else { self.set.weights(point) }
+        match (point, self.by_code) {
+            (LAST_POINT, _) => Run::one(0xff),
+            (_, true) => self.set.code_weights(point),
+            (_, false) => self.set.weights(point),
+        }
     }
     fn skips_ascii_zero(self) -> bool {
         false

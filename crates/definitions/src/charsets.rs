@@ -1,4 +1,4 @@
-//! Character sets that are declared but not stored: their substitutes, and the warnings.
+//! Collations that are declared but not built: their substitutes, and the warnings.
 
 use charset::Collation;
 use errors::{Condition, Diagnostics, ErrorCode, Level};
@@ -9,32 +9,21 @@ use crate::column_type::{find_charset, find_collation};
 /// SQLSTATE of warnings.
 const WARNING_STATE: [u8; 5] = *b"HY000";
 
-/// Whether columns are stored in the declared character set: the others are stored in utf8mb4.
+/// Whether columns keep the declared collation. The bytes inside are UTF-8 whatever the character set; what is needed is the order.
 fn is_stored(declared: &Collation) -> bool {
-    match declared.charset.name {
-        "utf8mb4" | "binary" => true,
-        // Not with a collation that a substitute replaces.
-        "utf8mb3" => declared.tailored || declared.is_bin(),
-        _ => false,
-    }
+    // Languages of utf8mb4 without their own rules are kept since the first data directories, and the defaults of sets are always kept.
+    declared.tailored
+        || declared.is_default
+        || matches!(declared.charset.name, "utf8mb4" | "binary")
 }
 
-/// The collation that columns declared with `declared` have.
+/// The collation that columns declared with `declared` have: the declared one, or of the same character set the binary one
+/// when its order is not built.
 pub fn stored_collation(declared: &'static Collation) -> &'static Collation {
-    let charset = declared.charset.name;
     if is_stored(declared) {
         return declared;
     }
-    let suffix = declared.name.strip_prefix(charset).unwrap_or("");
-    let same = charset::collation_by_name(&format!("utf8mb4{suffix}"));
-    let by_kind = || {
-        charset::collation_by_name(match suffix {
-            suffix if suffix.ends_with("_bin") => "utf8mb4_bin",
-            suffix if suffix.ends_with("_cs") => "utf8mb4_0900_as_cs",
-            _ => "utf8mb4_0900_ai_ci",
-        })
-    };
-    same.or_else(by_kind).unwrap_or(declared)
+    charset::collation_by_name(&format!("{}_bin", declared.charset.name)).unwrap_or(declared)
 }
 
 /// Warnings of CHARACTER SET and COLLATE in a definition.
@@ -49,6 +38,11 @@ pub fn note_charset(conditions: &mut Diagnostics, charset: Option<&str>, collati
     }
 }
 
+/// Character sets that are deprecated besides utf8mb3.
+fn is_old(charset: &str) -> bool {
+    matches!(charset, "ucs2" | "dec8" | "hp8" | "macce" | "macroman")
+}
+
 /// Warnings of a character set and a collation that are deprecated.
 pub fn note_old_charset(
     conditions: &mut Diagnostics,
@@ -60,8 +54,8 @@ pub fn note_old_charset(
         (Some(name), Some("utf8mb3")) if name.eq_ignore_ascii_case("utf8") => {
             conditions.warn(ErrorCode::DEPRECATED_UTF8_ALIAS, &[]);
         }
-        (Some(_), Some("utf8mb3")) => {
-            let words: [&dyn std::fmt::Display; 2] = [&"utf8mb3", &"utf8mb4"];
+        (Some(_), Some(name)) if name == "utf8mb3" || is_old(name) => {
+            let words: [&dyn std::fmt::Display; 2] = [&name, &"utf8mb4"];
             conditions.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &words);
         }
         _ => {}
@@ -70,13 +64,16 @@ pub fn note_old_charset(
     if collation.charset.name == "utf8mb3" {
         let code = ErrorCode::WARN_DEPRECATED_UTF8MB3_COLLATION;
         conditions.warn(code, &[&collation.name]);
+    } else if is_old(collation.charset.name) {
+        let code = ErrorCode::WARN_DEPRECATED_COLLATION;
+        conditions.warn(code, &[&collation.name, &collation.charset.name, &"utf8mb4"]);
     }
 }
 
-fn note_stored_as(conditions: &mut Diagnostics, declared: &Collation) {
+fn note_stored_as(conditions: &mut Diagnostics, declared: &'static Collation) {
     if !is_stored(declared) {
-        let charset = declared.charset.name;
-        let text = format!("Character set '{charset}' is stored as utf8mb4");
+        let stored = stored_collation(declared).name;
+        let text = format!("Collation '{}' is stored as '{stored}'", declared.name);
         warn_in_words(conditions, ErrorCode::OPTION_IGNORED, text);
     }
 }

@@ -262,8 +262,7 @@ pub fn find_collation(name: &str) -> Result<&'static Collation> {
 }
 
 fn text(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
-    let declared = declared_collation(written, ctx)?;
-    let collation = stored_collation(declared);
+    let collation = text_collation(written, ctx)?;
     if collation.id == CollationId::BINARY {
         return binary(written, ctx);
     }
@@ -286,11 +285,9 @@ fn text(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
             if length <= most {
                 return Ok(typed(TypeKind::VarChar, length));
             }
-            // Without strict mode a VARCHAR that is too long becomes a TEXT; so does one that fits the character set that it is
-            // declared in and not the one that it is stored in.
-            let declared_most = VARCHAR_BYTES_MAX / u64::from(declared.charset.max_length).max(1);
-            if ctx.sql_mode.is_strict() && length > declared_most {
-                bail!(TOO_BIG_FIELDLENGTH, ctx.column, declared_most);
+            // Without strict mode a VARCHAR that is too long becomes a TEXT.
+            if ctx.sql_mode.is_strict() {
+                bail!(TOO_BIG_FIELDLENGTH, ctx.column, most);
             }
             Ok(sized_text(length.saturating_mul(char_bytes), typed))
         }

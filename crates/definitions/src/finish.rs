@@ -536,7 +536,8 @@ impl Draft {
             .filter(|column| column.column.stored.is_some() && !column.column.is_vacant())
             .map(|column| row_bytes(&column.column.ty))
             .sum();
-        if bytes > ROW_BYTES_MAX {
+        let nullable = self.columns.iter().filter(|column| column.column.ty.nullable).count();
+        if bytes + nullable.div_ceil(8) as u64 > ROW_BYTES_MAX {
             bail!(TOO_BIG_ROWSIZE, ROW_BYTES_MAX);
         }
         Ok(())
@@ -672,13 +673,13 @@ fn part_bytes(ty: &DataType, prefix: Option<u32>) -> u64 {
     chars * u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1))
 }
 
-/// Bytes that a column counts for the limit on rows. A character counts one: the engine has no such limit, and a definition that the
-/// reference accepts in a character set is accepted in the one that it is stored in, also when it is dumped and loaded again.
+/// Bytes that a column counts for the limit on rows: its most in the declared character set. The engine itself has no such limit.
 fn row_bytes(ty: &DataType) -> u64 {
     /// Bytes that a value stored outside the row takes in it, besides its length.
     const POINTER: u64 = 8;
     let fraction = u64::from(ty.decimals).div_ceil(2);
-    let length = u64::from(ty.length);
+    let character = u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
+    let length = u64::from(ty.length) * character;
     match ty.kind {
         TypeKind::Null => 0,
         TypeKind::TinyInt | TypeKind::Year => 1,

@@ -20,7 +20,11 @@ pub fn apply_table_options<'o>(
     let mut collation: Option<&Option<Ident>> = None;
     for option in options {
         match option {
-            TableOption::Charset(name) => charset = Some(name),
+            TableOption::Charset(name) => {
+                let before = charset.and_then(|before| before.as_ref());
+                check_declared_once(before, name.as_ref())?;
+                charset = Some(name);
+            }
             TableOption::Collation(name) => collation = Some(name),
             other => apply_option(ctx, draft, other)?,
         }
@@ -35,6 +39,20 @@ pub fn apply_table_options<'o>(
         draft.declared_collation = declared;
         draft.collation = stored(declared);
         note_charset(ctx.conditions(), charset.as_deref(), collation.as_deref());
+    }
+    Ok(())
+}
+
+/// Error 1302 for two character sets that differ.
+///
+/// # Errors
+/// 1302, 1115.
+pub fn check_declared_once(before: Option<&Ident>, now: Option<&Ident>) -> Result<()> {
+    let (Some(before), Some(now)) = (before, now) else { return Ok(()) };
+    let (before, now) = (find_charset(&before.text)?.name, find_charset(&now.text)?.name);
+    if before != now {
+        const WORDS: &str = "CHARACTER SET ";
+        bail!(CONFLICTING_DECLARATIONS, WORDS, before, WORDS, now);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The predicates that an index can evaluate: `column op value` where the value does not depend on the row.
 
+use charset::PadAttribute;
 use plan::{BinaryOp, CastKind, Expr, InstanceId, RegisterSet, UnaryOp};
 use types::elements::element_value;
 use types::{CollationId, DataType, FunctionRole, JsonRef, TypeKind, Value};
@@ -428,6 +429,15 @@ fn in_range(ty: &DataType, value: &Expr) -> bool {
 
 /// Text that sorts after everything that starts with the same characters.
 const LAST_CHARACTER: char = '\u{10FFFF}';
+/// Most of them: more than an index takes of a text.
+const LAST_CHARACTERS_MAX: u32 = 3072;
+
+/// A character that sorts before all others and is not left out of the order.
+fn first_character(collation: CollationId) -> char {
+    let mut weights = Vec::new();
+    charset::collation_or_binary(collation).sort_key(b"\0", &mut weights);
+    if weights.is_empty() { '\t' } else { '\0' }
+}
 
 /// The range that contains everything that starts like a LIKE pattern.
 fn like_range(pattern: &Expr, ty: &DataType, collation: CollationId) -> Option<(Expr, Expr)> {
@@ -448,8 +458,17 @@ fn like_range(pattern: &Expr, ty: &DataType, collation: CollationId) -> Option<(
     if prefix.is_empty() {
         return None;
     }
-    let lower = Expr::literal(Value::text(&prefix), from.clone());
-    prefix.extend(std::iter::repeat_n(LAST_CHARACTER, 16));
+    // In sets by table real characters may weigh as much.
+    let known = charset::collation_or_binary(collation);
+    let by_table = !known.charset.is_unicode();
+    let count = if by_table { ty.length.clamp(16, LAST_CHARACTERS_MAX) } else { 16 };
+    let mut lower = prefix.clone();
+    if known.pad == PadAttribute::PadSpace {
+        // A text ends like one with spaces; what sorts before a space may follow the same characters.
+        lower.extend(std::iter::repeat_n(first_character(collation), count as usize));
+    }
+    let lower = Expr::literal(Value::text(&lower), from.clone());
+    prefix.extend(std::iter::repeat_n(LAST_CHARACTER, count as usize));
     let upper = Expr::literal(Value::text(&prefix), from.clone());
     Some((lower, upper))
 }

@@ -141,6 +141,8 @@ pub enum Coercion {
     Decimal,
     /// To `Value::Bytes`: numbers and temporal values print as the text protocol does, ENUM and SET by name.
     Text,
+    /// To `Value::Bytes`, a text as the bytes that it has in its own character set.
+    Bytes,
     /// To `Value::Date`; a value that is not a date becomes NULL with a warning.
     Date,
     /// To `Value::DateTime`, likewise.

@@ -360,14 +360,7 @@ pub fn bytes(value: &Value) -> &[u8] {
 
 /// The bytes that a text has in its own character set: the server keeps all text in UTF-8.
 pub fn native_bytes(collation: CollationId, text: &[u8]) -> Cow<'_, [u8]> {
-    let charset = charset::collation_or_binary(collation).charset;
-    match charset.encoding {
-        charset::Encoding::Binary | charset::Encoding::Utf8mb4 | charset::Encoding::Utf8mb3 => {
-            Cow::Borrowed(text)
-        }
-        charset::Encoding::Ascii => Cow::Borrowed(text),
-        _ => Cow::Owned(charset.encode(text).bytes),
-    }
+    charset::collation_or_binary(collation).charset.native(text)
 }
 
 /// The collation of an argument once it is text: numbers and temporal values take the connection's.

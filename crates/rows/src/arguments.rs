@@ -29,6 +29,9 @@ pub fn trimmed(coercion: Coercion, ty: &DataType) -> Coercion {
         Coercion::Double => matches!(ty.kind, TypeKind::Double | TypeKind::Float),
         Coercion::Decimal => ty.kind == TypeKind::Decimal,
         Coercion::Text => ty.is_string(),
+        Coercion::Bytes => {
+            ty.is_string() && charset::collation_or_binary(ty.collation).charset.keeps_utf8()
+        }
         Coercion::Date => ty.kind == TypeKind::Date,
         Coercion::DateTime => matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp),
         Coercion::Time => ty.kind == TypeKind::Time,

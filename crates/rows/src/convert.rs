@@ -136,6 +136,7 @@ pub fn coerce_in(
             value => Value::Decimal(types::to_decimal(&value, from, ctx)),
         },
         Coercion::Text => text_value(value, from),
+        Coercion::Bytes => types::cast(&value, from, &DataType::varbinary(u32::MAX), ctx)?,
         Coercion::Date => types::to_date(&value, from, mode, ctx).map_or(Value::Null, Value::Date),
         Coercion::DateTime => {
             types::to_datetime(&value, from, 6, mode, ctx).map_or(Value::Null, Value::DateTime)
@@ -205,6 +206,15 @@ pub fn cast(
             Ok(number_beside(&value, from, kind, session))
         }
         (CastKind::NumberBeside(_), _) => types::cast(&value, from, to, &mut context(session)),
+        (CastKind::Fitting { placeholder }, Value::Bytes(text)) => {
+            let fits = types::must_convert(text, from.collation, to.collation);
+            match (fits, placeholder) {
+                (Ok(()), _) => Ok(value),
+                (Err(_), true) => Err(no_conversion(from, to)),
+                (Err(error), false) => Err(error),
+            }
+        }
+        (CastKind::Fitting { .. }, _) => types::cast(&value, from, to, &mut context(session)),
         (CastKind::BesideYear, _) => {
             Ok(year(types::cast(&value, from, to, &mut context(session))?))
         }
@@ -212,6 +222,13 @@ pub fn cast(
             types::cast(&value, from, to, &mut context(session))
         }
     }
+}
+
+/// 3988: a client's parameter that the character set it meets cannot take.
+#[cold]
+fn no_conversion(from: &DataType, to: &DataType) -> Error {
+    let name = |ty: &DataType| charset::collation_or_binary(ty.collation).name;
+    Error::with(ErrorCode::IMPOSSIBLE_STRING_CONVERSION, &[&name(from), &name(to), &"parameter"])
 }
 
 /// 1525: a constant that is compared with a date and is not one.

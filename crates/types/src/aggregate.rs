@@ -1,6 +1,6 @@
 //! The common type of several values: UNION, CASE, COALESCE; and the collation that wins when texts are combined.
 
-use charset::{Charset, Encoding, collation_by_name, collation_or_binary};
+use charset::{Encoding, collation_by_name, collation_or_binary};
 use errors::{Error, ErrorCode, Result};
 
 use crate::{CollationId, DataType, NOT_FIXED_DECIMALS, TypeKind};
@@ -57,18 +57,6 @@ impl CollationOf {
     }
 }
 
-fn is_unicode(charset: &Charset) -> bool {
-    matches!(
-        charset.encoding,
-        Encoding::Utf8mb4
-            | Encoding::Utf8mb3
-            | Encoding::Ucs2
-            | Encoding::Utf16
-            | Encoding::Utf16Le
-            | Encoding::Utf32
-    )
-}
-
 /// Whether `wide` holds every text of `narrow`, and wins for that.
 fn is_superset(wide: &CollationOf, narrow: &CollationOf) -> bool {
     let (a, b) = (
@@ -78,9 +66,9 @@ fn is_superset(wide: &CollationOf, narrow: &CollationOf) -> bool {
     if wide.coercibility <= narrow.coercibility && narrow.ascii {
         return true;
     }
-    is_unicode(a)
+    a.is_unicode()
         && wide.coercibility <= narrow.coercibility
-        && (!is_unicode(b) || a.encoding == Encoding::Utf8mb4 && b.encoding == Encoding::Utf8mb3)
+        && (!b.is_unicode() || a.encoding == Encoding::Utf8mb4 && b.encoding == Encoding::Utf8mb3)
 }
 
 /// The collation of two combined; `None` when neither wins.

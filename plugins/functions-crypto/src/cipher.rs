@@ -65,7 +65,7 @@ fn bind(args: &[ArgInfo], name: &'static str, length: u64, crypt: Crypt) -> Resu
         return Err(Error::not_supported(format!("key derivation in {name}")));
     }
     let ty = kit::binary_type(length);
-    let bound = BoundFunction::new(ty, vec![Coercion::Text], move |ctx, args| {
+    let bound = BoundFunction::new(ty, vec![Coercion::Bytes, Coercion::Text], move |ctx, args| {
         if args[0].is_null() || args[1].is_null() {
             return Ok(Value::Null);
         }

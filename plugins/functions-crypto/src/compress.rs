@@ -43,7 +43,7 @@ fn bind_compress(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     // zlib's own bound, the header, and a last byte.
     let overhead = (bytes >> 12) + (bytes >> 14) + (bytes >> 25) + 13 + HEADER as u64 + 1;
     let ty = kit::binary_type(bytes.saturating_add(overhead));
-    Ok(BoundFunction::new(ty, vec![Coercion::Text], |ctx, args| {
+    Ok(BoundFunction::new(ty, vec![Coercion::Bytes], |ctx, args| {
         let bytes = kit::bytes(&args[0]);
         if bytes.is_empty() {
             return Ok(Value::Bytes(SqlBytes::EMPTY));

@@ -37,7 +37,7 @@ fn bind_bit_count(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 fn bind_crc32(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let mut ty = kit::integer_type(10, any_nullable(args));
     ty.unsigned = true;
-    Ok(BoundFunction::new(ty, vec![Coercion::Text], |_, args| {
+    Ok(BoundFunction::new(ty, vec![Coercion::Bytes], |_, args| {
         Ok(Value::UInt(crc32(kit::bytes(&args[0])).into()))
     }))
 }

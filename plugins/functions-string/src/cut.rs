@@ -32,14 +32,14 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     ).numbers(Arguments::only(2)),
     scalar("TRIM_BOTH", Arity::between(1, 2), "TRIM([BOTH [remstr] FROM] str)\nstr without remstr at its ends.", |c, a| {
         bind_trim(c, a, true, true)
-    }).role(FunctionRole::TrimBoth)
+    }).role(FunctionRole::TrimBoth).joins(Arguments::ALL)
     .aliases(&["TRIM"]),
     scalar(
         "TRIM_LEADING",
         Arity::between(1, 2),
         "TRIM(LEADING [remstr] FROM str)\nstr without remstr at its start.",
         |c, a| bind_trim(c, a, true, false),
-    ).role(FunctionRole::TrimLeading),
+    ).role(FunctionRole::TrimLeading).joins(Arguments::ALL),
     scalar("LTRIM", Arity::exactly(1), "LTRIM(str)\nstr without spaces at its start.", |c, a| {
         bind_trim(c, a, true, false)
     }),
@@ -48,7 +48,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(1, 2),
         "TRIM(TRAILING [remstr] FROM str)\nstr without remstr at its end.",
         |c, a| bind_trim(c, a, false, true),
-    ).role(FunctionRole::TrimTrailing),
+    ).role(FunctionRole::TrimTrailing).joins(Arguments::ALL),
     scalar("RTRIM", Arity::exactly(1), "RTRIM(str)\nstr without spaces at its end.", |c, a| {
         bind_trim(c, a, false, true)
     }),

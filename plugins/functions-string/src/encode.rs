@@ -132,7 +132,7 @@ fn bind_to_base64(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> 
     let length = encoded + encoded.saturating_sub(1) / BASE64_LINE as u64;
     Ok(BoundFunction::new(
         text_type(length, ctx.collation_connection),
-        vec![Coercion::Text],
+        vec![Coercion::Bytes],
         |ctx, args| {
             let bytes = kit::bytes(&args[0]);
             let encoded = bytes.len().div_ceil(3) * 4;

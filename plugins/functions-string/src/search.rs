@@ -87,16 +87,23 @@ fn bind_position(
     subject: usize,
     needle: usize,
 ) -> Result<BoundFunction> {
-    // A binary string is found in a text as text.
+    // A binary string is found in a text as text, and a text in a binary string as bytes.
     let used = match args[needle].ty.is_binary() {
         true => kit::text_collation(ctx, &args[subject]),
         false => result_collation(ctx, &args[..2]),
     };
+    let charset = charset::collation_or_binary(used).charset;
+    let decodes = args[needle].ty.is_binary() && !charset.keeps_utf8();
     let text = Text::new(used);
     let ty = kit::integer_type(11, any_nullable(args));
-    let coercions = vec![Coercion::Text, Coercion::Text, Coercion::Integer];
+    let mut coercions = vec![Coercion::Text, Coercion::Text, Coercion::Integer];
+    if args[subject].ty.is_binary() {
+        coercions[needle] = Coercion::Bytes;
+    }
     Ok(BoundFunction::new(ty, coercions, move |_, args| {
         let (subject, needle) = (kit::bytes(&args[subject]), kit::bytes(&args[needle]));
+        let decoded = if decodes { charset.decode(needle).bytes } else { Vec::new() };
+        let needle = if decodes { &decoded } else { needle };
         let start = args.get(2).map_or(1, kit::integer) - 1;
         if start < 0 || start > subject.len() as i128 || start > text.length(subject) as i128 {
             return Ok(Value::Int(0));

@@ -27,7 +27,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(3, 5),
         "EXPORT_SET(bits, on, off[, separator[, number_of_bits]])\nOne string for each bit, lowest first.",
         bind_export_set,
-    ).numbers(Arguments::only(0)),
+    ).numbers(Arguments::only(0)).joins(Arguments::from(1)),
 ];
 
 /// Most bits that EXPORT_SET shows.

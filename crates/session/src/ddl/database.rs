@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation};
-use definitions::{check_schema_name, choose_collation, note_charset};
+use definitions::{check_declared_once, check_schema_name, choose_collation, note_charset};
 use errors::{Error, ErrorCode, Result, bail, err};
 use exec::TransactionSource;
 use plugin_api::{OkInfo, ResultSink};
@@ -26,7 +26,10 @@ fn database_collation(
     let (mut charset, mut collation) = (None, None);
     for option in options {
         match option {
-            DatabaseOption::Charset(name) => charset = name.as_ref(),
+            DatabaseOption::Charset(name) => {
+                check_declared_once(charset, name.as_ref())?;
+                charset = name.as_ref();
+            }
             DatabaseOption::Collation(name) => collation = name.as_ref(),
             DatabaseOption::Encryption(text) if text.eq_ignore_ascii_case("Y") => {
                 return Err(Error::not_supported("ENCRYPTION='Y'"));

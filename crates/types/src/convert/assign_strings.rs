@@ -1,10 +1,10 @@
 //! Assignment to strings, ENUM, SET and JSON.
 
-use charset::{Collation, collation_or_binary, find_malformed};
+use charset::{Collation, Encoding, collation_or_binary, find_malformed};
 use errors::{Error, ErrorCode, Result};
 
 use super::assign::{StoreMode, Target};
-use super::cast::{json_error, string_of};
+use super::cast::{is_raw, json_error, native_string_of, string_of};
 use crate::json;
 use crate::{CollationId, DataType, SqlBytes, TypeKind, Value};
 
@@ -16,20 +16,6 @@ impl Target<'_, '_, '_> {
         };
         let error = self.about_column(code);
         self.fail(error)
-    }
-
-    /// Position of the first bytes that the column's character set does not have.
-    pub(super) fn find_unfit(&self, bytes: &[u8], collation: &Collation) -> Option<usize> {
-        if bytes.is_ascii() {
-            return None;
-        }
-        if let Some(at) = find_malformed(bytes) {
-            return Some(at);
-        }
-        let text = std::str::from_utf8(bytes).ok()?;
-        text.char_indices()
-            .find(|(_, c)| !collation.charset.can_encode(u32::from(*c)))
-            .map(|(at, _)| at)
     }
 
     /// A value as a string; a float drops digits to fit the column.
@@ -51,20 +37,10 @@ impl Target<'_, '_, '_> {
     pub(super) fn text(&mut self, value: &Value, from: &DataType) -> Result<Value> {
         let collation = collation_or_binary(self.to.collation);
         let mut bytes = self.string(value, from)?;
-        if let Some(at) = self.find_unfit(&bytes, collation) {
-            let show = |byte: &u8| match byte {
-                b' '..=b'~' => char::from(*byte).to_string(),
-                _ => format!("\\x{byte:02X}"),
-            };
-            let shown: String = bytes[at..].iter().take(6).map(show).collect();
-            let more = if bytes.len() - at > 6 { "..." } else { "" };
-            self.incorrect("string", format!("{shown}{more}").as_bytes())?;
-            bytes = if find_malformed(&bytes).is_some() {
-                SqlBytes::new(&bytes[..at])
-            } else {
-                let encoded = collation.charset.encode(&bytes).bytes;
-                SqlBytes::from(collation.charset.decode(&encoded).bytes)
-            };
+        if !collation.charset.is_utf8() && is_raw(value, from) {
+            bytes = self.own_bytes(&bytes, collation)?;
+        } else if !collation.charset.has_all(&bytes) {
+            bytes = self.known_characters(bytes, from, collation)?;
         }
         let cut = self.text_cut(&bytes, collation);
         if cut < bytes.len() {
@@ -83,6 +59,41 @@ impl Target<'_, '_, '_> {
         Ok(Value::Bytes(bytes))
     }
 
+    /// Bytes that are taken as those of the column's character set, as UTF-8. What is malformed ends the text, with 1366.
+    #[cold]
+    fn own_bytes(&mut self, bytes: &[u8], collation: &Collation) -> Result<SqlBytes> {
+        let charset = collation.charset;
+        let units = charset.whole_units(bytes);
+        let mut whole = &units[..];
+        if let Some(at) = charset.find_malformed(whole) {
+            self.incorrect("string", shown_bytes(&whole[at..]).as_bytes())?;
+            whole = &whole[..at];
+        }
+        Ok(SqlBytes::from(charset.decode(whole).bytes))
+    }
+
+    /// A text with `?` for the characters that the column's character set lacks, with 1366.
+    #[cold]
+    fn known_characters(
+        &mut self,
+        bytes: SqlBytes,
+        from: &DataType,
+        collation: &Collation,
+    ) -> Result<SqlBytes> {
+        let charset = collation.charset;
+        let at = charset.find_missing(&bytes).unwrap_or(0);
+        if from.is_text() {
+            let source = collation_or_binary(from.collation).charset;
+            self.incorrect("string", shown_bytes(&source.native(&bytes[at..])).as_bytes())?;
+        } else {
+            self.incorrect("string", shown_bytes(&bytes[at..]).as_bytes())?;
+        }
+        Ok(match find_malformed(&bytes) {
+            Some(_) => SqlBytes::new(&bytes[..at]),
+            None => SqlBytes::from(charset.decode(&charset.encode(&bytes).bytes).bytes),
+        })
+    }
+
     /// Number of bytes of a text that fit the column.
     pub(super) fn text_cut(&self, bytes: &[u8], collation: &Collation) -> usize {
         let limit = match self.to.kind {
@@ -92,18 +103,17 @@ impl Target<'_, '_, '_> {
             TypeKind::LongText => u32::MAX as usize,
             _ => return collation.char_prefix(bytes, self.to.length as usize),
         };
-        if bytes.len() <= limit {
+        if collation.charset.is_utf8() && bytes.len() <= limit {
             return bytes.len();
         }
-        let mut cut = limit;
-        while cut > 0 && bytes[cut] & 0xc0 == 0x80 {
-            cut -= 1;
-        }
-        cut
+        collation.charset.fitting_prefix(bytes, limit)
     }
 
     pub(super) fn binary(&mut self, value: &Value, from: &DataType) -> Result<Value> {
-        let mut bytes = self.string(value, from)?;
+        let mut bytes = match value {
+            Value::Double(_) => self.string(value, from)?,
+            _ => native_string_of(value, from),
+        };
         let limit = match self.to.kind {
             TypeKind::TinyBlob => 255,
             TypeKind::Blob => 65_535,
@@ -227,6 +237,37 @@ impl Target<'_, '_, '_> {
             }
         }
     }
+}
+
+/// Error 3854 for a text, of collation `from`, that a character set cannot take.
+///
+/// # Errors
+/// 3854.
+pub fn must_convert(text: &[u8], from: CollationId, to: CollationId) -> Result<()> {
+    let (source, charset) = (collation_or_binary(from).charset, collation_or_binary(to).charset);
+    let fits = match (source.encoding, charset.encoding) {
+        (_, Encoding::Binary) => true,
+        // Plain texts of drivers may hold bytes that are not UTF-8. Names in the information schema are utf8mb3 and hold
+        // every character.
+        (Encoding::Utf8mb4, Encoding::Utf8mb4 | Encoding::Utf8mb3) => true,
+        (Encoding::Binary, _) => charset.find_malformed(&charset.whole_units(text)).is_none(),
+        (_, _) => charset.has_all(text),
+    };
+    if fits {
+        return Ok(());
+    }
+    let shown = shown_bytes(&source.native(text));
+    Err(Error::with(ErrorCode::CANNOT_CONVERT_STRING, &[&shown, &source.name, &charset.name]))
+}
+
+/// Bytes as error 1366 shows them: six at most.
+fn shown_bytes(bytes: &[u8]) -> String {
+    let show = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte).to_string(),
+        _ => format!("\\x{byte:02X}"),
+    };
+    let shown: String = bytes.iter().take(6).map(show).collect();
+    if bytes.len() > 6 { shown + "..." } else { shown }
 }
 
 /// A text that is wholly an unsigned integer.

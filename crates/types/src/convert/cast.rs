@@ -1,6 +1,6 @@
 //! `CAST` and the implicit conversions of expressions.
 
-use charset::{collation_or_binary, find_malformed};
+use charset::{Encoding, collation_or_binary};
 use errors::{Error, ErrorCode, Result};
 
 use super::numbers::{float_prefix, to_decimal, to_f64, to_i64, to_u64};
@@ -151,17 +151,41 @@ pub(super) fn string_of(value: &Value, from: &DataType) -> SqlBytes {
     SqlBytes::from(text)
 }
 
-fn cast_text(value: &Value, from: &DataType, to: &DataType, ctx: &mut CastContext<'_>) -> Value {
+/// The same as the bytes of the character set that `from` is in: what a binary string takes of a text.
+pub(super) fn native_string_of(value: &Value, from: &DataType) -> SqlBytes {
     let bytes = string_of(value, from);
-    let is_raw = matches!(value, Value::Bytes(_)) && from.collation == CollationId::BINARY
-        || from.kind == TypeKind::Bit;
-    if is_raw && let Some(at) = find_malformed(&bytes) {
-        let shown: String = bytes[at..].iter().take(6).map(|b| format!("{b:02X}")).collect();
-        let charset = collation_or_binary(to.collation).charset.name;
-        ctx.diagnostics.warn(ErrorCode::INVALID_CHARACTER_STRING, &[&charset, &shown]);
-        return Value::Null;
+    if bytes.is_empty() || !(from.is_text() || from.is_enum_or_set()) {
+        return bytes;
     }
-    let cut = collation_or_binary(to.collation).char_prefix(&bytes, to.length as usize);
+    match collation_or_binary(from.collation).charset.native(&bytes) {
+        std::borrow::Cow::Borrowed(_) => bytes,
+        std::borrow::Cow::Owned(native) => SqlBytes::from(native),
+    }
+}
+
+/// Whether a value's bytes are those of no character set yet: a text takes them as bytes of its own.
+pub(super) fn is_raw(value: &Value, from: &DataType) -> bool {
+    matches!(value, Value::Bytes(_)) && from.collation == CollationId::BINARY
+        || from.kind == TypeKind::Bit
+}
+
+fn cast_text(value: &Value, from: &DataType, to: &DataType, ctx: &mut CastContext<'_>) -> Value {
+    let mut bytes = string_of(value, from);
+    let collation = collation_or_binary(to.collation);
+    let charset = collation.charset;
+    if is_raw(value, from) {
+        if let Some(at) = charset.find_malformed(&bytes) {
+            let shown: String = bytes[at..].iter().take(6).map(|b| format!("{b:02X}")).collect();
+            ctx.diagnostics.warn(ErrorCode::INVALID_CHARACTER_STRING, &[&charset.name, &shown]);
+            return Value::Null;
+        }
+        if !charset.is_utf8() {
+            bytes = SqlBytes::from(charset.decode(&bytes).bytes);
+        }
+    } else if charset.encoding != Encoding::Utf8mb4 && !charset.has_all(&bytes) {
+        bytes = SqlBytes::from(charset.decode(&charset.encode(&bytes).bytes).bytes);
+    }
+    let cut = collation.char_prefix(&bytes, to.length as usize);
     if cut == bytes.len() {
         return Value::Bytes(bytes);
     }
@@ -170,7 +194,7 @@ fn cast_text(value: &Value, from: &DataType, to: &DataType, ctx: &mut CastContex
 }
 
 fn cast_binary(value: &Value, from: &DataType, to: &DataType, ctx: &mut CastContext<'_>) -> Value {
-    let bytes = string_of(value, from);
+    let bytes = native_string_of(value, from);
     let length = to.length as usize;
     if bytes.len() > length {
         ctx.warn_truncated(&format!("BINARY({length})"), &bytes);

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView};
+use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView, TableWaits};
 use describe::{Connections, ServerFacts};
-use engine_api::Engine;
+use engine_api::{Engine, TableId};
 use plugin_api::{
-    FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry, SessionCounts,
-    UserLockView,
+    FileOperations, FileUseView, IoBucket, Object, PlanCacheView, ProcessView, Registry,
+    SessionCounts, TimedCounts, UserLockView,
 };
 use programs::EventHost;
-use sys::io_times::{FileStats, IoBucket as Counted};
+use sys::io_times::{FileCalls, FileStats, FileUse, IoBucket as Counted};
 use sys::sync::atomic::Ordering;
 use types::ZoneRules;
 use variables::Globals;
@@ -133,6 +133,25 @@ impl ServerFacts for Server {
             max_micros: stats.max_micros,
         };
         self.io_times.files().into_iter().map(view).collect()
+    }
+
+    fn file_uses(&self) -> Vec<FileUseView> {
+        let counts = |calls: FileCalls| TimedCounts {
+            count: calls.count,
+            bytes: calls.bytes,
+            nanos: calls.nanos,
+            nanos_max: calls.nanos_max,
+        };
+        let view = |file: FileUse| {
+            let [read, write, sync] = file.calls.map(counts);
+            let (path, class) = (file.path.display().to_string(), file.class.name());
+            FileUseView { path, class, open_count: file.open_count, read, write, sync }
+        };
+        self.io_times.uses().into_iter().map(view).collect()
+    }
+
+    fn table_waits(&self) -> Vec<(TableId, TableWaits)> {
+        self.metadata_locks.waits()
     }
 
     fn data_space(&self) -> (u64, u64) {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView, TableWaits};
 use describe::{Connections, ServerFacts};
 use engine_api::{Engine, TableId};
+use observation::file_calls;
 use plugin_api::{
     FileOperations, FileUseView, IoBucket, Object, PlanCacheView, ProcessView, Registry,
-    SessionCounts, TimedCounts, UserLockView,
+    SessionCounts, UserLockView,
 };
 use programs::EventHost;
-use sys::io_times::{FileCalls, FileStats, FileUse, IoBucket as Counted};
 use sys::sync::atomic::Ordering;
 use types::ZoneRules;
 use variables::Globals;
@@ -105,13 +105,7 @@ impl ServerFacts for Server {
     }
 
     fn io_times(&self) -> Vec<IoBucket> {
-        let view = |Counted { call, below_micros, count, total_micros }| IoBucket {
-            call,
-            below_micros,
-            count,
-            total_micros,
-        };
-        self.io_times.buckets().into_iter().map(view).collect()
+        file_calls::buckets(&self.io_times)
     }
 
     fn metadata_locks(&self) -> Vec<MetadataLockView> {
@@ -119,35 +113,11 @@ impl ServerFacts for Server {
     }
 
     fn file_operations(&self) -> Vec<FileOperations> {
-        let view = |stats: FileStats| FileOperations {
-            class: stats.class.name(),
-            operation: stats.operation.name(),
-            requests: stats.requests,
-            bytes: stats.bytes,
-            errors: stats.errors,
-            aligned: stats.aligned,
-            total_micros: stats.total_micros,
-            p50_micros: stats.p50_micros,
-            p95_micros: stats.p95_micros,
-            p99_micros: stats.p99_micros,
-            max_micros: stats.max_micros,
-        };
-        self.io_times.files().into_iter().map(view).collect()
+        file_calls::operations(&self.io_times)
     }
 
     fn file_uses(&self) -> Vec<FileUseView> {
-        let counts = |calls: FileCalls| TimedCounts {
-            count: calls.count,
-            bytes: calls.bytes,
-            nanos: calls.nanos,
-            nanos_max: calls.nanos_max,
-        };
-        let view = |file: FileUse| {
-            let [read, write, sync] = file.calls.map(counts);
-            let (path, class) = (file.path.display().to_string(), file.class.name());
-            FileUseView { path, class, open_count: file.open_count, read, write, sync }
-        };
-        self.io_times.uses().into_iter().map(view).collect()
+        file_calls::uses(&self.io_times)
     }
 
     fn table_waits(&self) -> Vec<(TableId, TableWaits)> {

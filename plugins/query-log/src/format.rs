@@ -32,6 +32,23 @@ pub(crate) fn push_timestamp(out: &mut Vec<u8>, micros: i64) {
     }
 }
 
+/// Appends a number, with spaces before it where it has less than five digits.
+pub(crate) fn push_padded(out: &mut Vec<u8>, mut number: u64) {
+    const WIDTH: usize = 5;
+    // The longest number has 20 digits.
+    let mut text = [b' '; 20];
+    let mut at = text.len();
+    loop {
+        at -= 1;
+        text[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&text[at.min(text.len() - WIDTH)..]);
+}
+
 /// Appends the last `digits` digits of a number, at most ten.
 fn push_digits(out: &mut Vec<u8>, mut number: u32, digits: usize) {
     let mut text = [b'0'; 10];
@@ -59,6 +76,19 @@ mod tests {
     #[test]
     fn times_are_in_utc_with_microseconds() {
         assert_eq!(timestamp(1_000_001), "1970-01-01T00:00:01.000001Z");
+    }
+
+    #[test]
+    fn numbers_are_padded_and_never_cut() {
+        let padded = |number| {
+            let mut out = Vec::new();
+            push_padded(&mut out, number);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            [padded(0), padded(12345), padded(u64::MAX)],
+            ["    0", "12345", "18446744073709551615"]
+        );
     }
 
     #[test]

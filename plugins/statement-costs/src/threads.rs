@@ -178,7 +178,7 @@ mod tests {
         let threads = Threads::default();
         let mut row = vec![Value::Null; 16];
         row[0] = Value::UInt(7);
-        let mut set = |at, word| threads.update(&row, &[(at, Value::text(word))], 1);
+        let set = |at, word| threads.update(&row, &[(at, Value::text(word))], 1);
         assert_eq!(set(INSTRUMENTED, "no").ok(), Some(true));
         assert_eq!(set(INSTRUMENTED, "NO").ok(), Some(false));
         assert_eq!(set(HISTORY, "NO").ok(), Some(true));

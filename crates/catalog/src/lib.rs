@@ -12,6 +12,7 @@ mod fields;
 mod histogram;
 mod metadata_lock;
 mod metadata_turn;
+mod metadata_waits;
 mod model;
 mod partitions;
 mod password;
@@ -39,6 +40,7 @@ pub use metadata_lock::{
     LockMode, MetadataGuard, MetadataLockView, MetadataLocks, MetadataSlot, Purpose, Usage,
 };
 pub use metadata_turn::{DdlWaitPolicy, LockWait};
+pub use metadata_waits::{TableWaits, WaitSums};
 pub use model::*;
 pub use partitions::{
     PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod, PartitionValue, Partitioning,

@@ -18,6 +18,7 @@ use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use crate::metadata_turn::{Door, Holder, LockWait, Turn};
+use crate::metadata_waits::{MetadataWaits, TableWait, TableWaits};
 
 /// How a statement uses a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +50,14 @@ impl LockMode {
             || self == LockMode::Definition && other == LockMode::Definition
             || self == LockMode::Intent && other == LockMode::NoWrite
             || self == LockMode::NoWrite && other == LockMode::Intent
+    }
+
+    /// The use of a table that a lock is counted as.
+    fn usage(self) -> Usage {
+        match self {
+            LockMode::NoWrite | LockMode::Intent => Usage::Read,
+            LockMode::Definition | LockMode::Exclusive => Usage::Write,
+        }
     }
 
     fn forbids(self, usage: Usage) -> bool {
@@ -207,6 +216,7 @@ pub struct MetadataLocks {
     tickets: AtomicU64,
     /// Sessions that wait to make an announcement, and whose announcement is in the way.
     queued: Mutex<HashMap<u64, u64>>,
+    waits: MetadataWaits,
 }
 
 /// How often a waiter checks again.
@@ -240,6 +250,11 @@ impl MetadataLocks {
             is_waiting: one.is_waiting(),
         }));
         views
+    }
+
+    /// The waits for each table that was waited for.
+    pub fn waits(&self) -> Vec<(TableId, TableWaits)> {
+        self.waits.all()
     }
 
     /// A slot for session `owner`.
@@ -354,10 +369,13 @@ impl MetadataLocks {
     ) -> Result<bool> {
         let mut waited = Duration::ZERO;
         let mut had_to_wait = false;
+        let mut table_wait = TableWait::new(&self.waits);
         loop {
-            let Some((circular, wait)) = self.conflict(slot, tables) else {
+            let Some((circular, wait, locked)) = self.conflict(slot, tables) else {
                 return Ok(had_to_wait);
             };
+            let uses = tables.iter().filter(|(table, _)| locked == Some(*table));
+            table_wait.begin(|| uses.copied().max());
             slot.held.lock().tables.truncate(mark);
             slot.rest();
             if circular {
@@ -375,8 +393,12 @@ impl MetadataLocks {
         }
     }
 
-    /// Whether another session's announcement forbids the use: `true` when that session waits for this one, and the wait of this one.
-    fn conflict(&self, slot: &MetadataSlot, tables: &[(TableId, Usage)]) -> Option<(bool, Wait)> {
+    /// Whether another session's announcement forbids the use: `true` when that session waits for this one, the wait of this one, and the table that it waits for.
+    fn conflict(
+        &self,
+        slot: &MetadataSlot,
+        tables: &[(TableId, Usage)],
+    ) -> Option<(bool, Wait, Option<TableId>)> {
         let announcements = self.announcements.lock();
         let held = slot.held.lock();
         let held = &held.tables;
@@ -408,7 +430,7 @@ impl MetadataLocks {
                     announcement.table == Some(*table) && announcement.mode.forbids(*usage)
                 })
         });
-        Some((circular, wait_for(hit.table, hit.table)))
+        Some((circular, wait_for(hit.table, hit.table), hit.table))
     }
 
     /// Locks tables (`None`: all tables) for session `owner` and waits until no other session uses them.
@@ -453,6 +475,7 @@ impl MetadataLocks {
         let kind = if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock };
         let mut turn = Turn::new(wait.policy);
         let mut waited = Duration::ZERO;
+        let mut table_wait = TableWait::new(&self.waits);
         loop {
             if self.take_turn(&guard, tables, &mut turn, waited) {
                 self.set(&guard, tables, State::Held);
@@ -463,6 +486,7 @@ impl MetadataLocks {
                 }
                 self.set(&guard, tables, State::Queueing);
             }
+            table_wait.begin(|| self.first_used(owner, tables));
             if self.is_circular(owner) {
                 bail!(LOCK_DEADLOCK);
             }
@@ -526,14 +550,16 @@ impl MetadataLocks {
         cancel: &CancelToken,
     ) -> Result<MetadataGuard> {
         let mut waited = Duration::ZERO;
+        let mut table_wait = TableWait::new(&self.waits);
         let _queued = Queued { locks: self, owner };
         loop {
             let mut announcements = self.announcements.lock();
             let clash = tables.iter().find_map(|(table, mode)| {
                 let other = clash(&announcements, owner, *table, *mode)?;
-                Some((other.owner, wait_for(*table, other.table)))
+                let wanted = other.table.and(*table).map(|table| (table, mode.usage()));
+                Some((other.owner, wait_for(*table, other.table), wanted))
             });
-            let Some((holder, wait)) = clash else {
+            let Some((holder, wait, wanted)) = clash else {
                 let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
                 announcements.extend(tables.iter().map(|(table, mode)| Announcement {
                     ticket,
@@ -546,6 +572,7 @@ impl MetadataLocks {
                 return Ok(MetadataGuard { locks: self.clone(), owner, ticket, tables });
             };
             drop(announcements);
+            table_wait.begin(|| wanted);
             self.queued.lock().insert(owner, holder);
             if self.is_circular(owner) {
                 bail!(LOCK_DEADLOCK);
@@ -642,6 +669,7 @@ impl MetadataLocks {
         let wanted = [(table, LockMode::Exclusive)];
         let (mut waited, mut announced) = (Duration::ZERO, false);
         let mut turn = Turn::new(wait.policy);
+        let mut table_wait = TableWait::new(&self.waits);
         loop {
             if !announced {
                 let mut announcements = self.announcements.lock();
@@ -667,9 +695,20 @@ impl MetadataLocks {
                 self.tell_statements(&announcements);
                 return given_up;
             }
+            table_wait.begin(|| table.map(|table| (table, Usage::Write)));
             poll(cancel, wait_for(table, table));
             waited += POLL;
         }
+    }
+
+    /// The first of these tables that others use in a way that its lock forbids.
+    fn first_used(
+        &self,
+        owner: u64,
+        tables: &[(Option<TableId>, LockMode)],
+    ) -> Option<(TableId, Usage)> {
+        let used = tables.iter().find(|one| !self.holders(owner, &[**one]).is_empty())?;
+        used.0.map(|table| (table, used.1.usage()))
     }
 
     /// The slots of other sessions with uses that these locks forbid.

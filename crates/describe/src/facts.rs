@@ -3,12 +3,12 @@
 use observation::process::SessionShared;
 use std::sync::Arc;
 
-use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView};
-use engine_api::Engine;
+use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView, TableWaits};
+use engine_api::{Engine, TableId};
 use errors::Result;
 use plugin_api::{
-    FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry, SessionCounts,
-    UserLockView,
+    FileOperations, FileUseView, IoBucket, Object, PlanCacheView, ProcessView, Registry,
+    SessionCounts, UserLockView,
 };
 use types::ZoneRules;
 use variables::Globals;
@@ -73,6 +73,10 @@ pub trait ServerFacts {
     fn metadata_locks(&self) -> Vec<MetadataLockView>;
     /// Operations on files by class of file.
     fn file_operations(&self) -> Vec<FileOperations>;
+    /// The files that were opened and are still there.
+    fn file_uses(&self) -> Vec<FileUseView>;
+    /// Waits for metadata locks by table.
+    fn table_waits(&self) -> Vec<(TableId, TableWaits)>;
     /// Counts of file operations by duration.
     fn io_times(&self) -> Vec<IoBucket>;
     /// Bytes of memory of the whole process.

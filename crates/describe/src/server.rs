@@ -1,10 +1,11 @@
 //! The server and its connections.
 
-use catalog::{CatalogSnapshot, LockMode, MetadataLockView, Purpose, Usage};
+use catalog::{CatalogSnapshot, LockMode, MetadataLockView, Purpose, Usage, WaitSums};
 use errors::Result;
 use plugin_api::{
-    FileOperations, FunctionView, IoBucket, MetadataLockRow, Module, Object, PlanCacheView,
-    PluginItemView, PluginView, ProcessView, ServerInformation, SessionCounts, UserLockView,
+    FileOperations, FileUseView, FunctionView, IoBucket, MetadataLockRow, Module, Object,
+    PlanCacheView, PluginItemView, PluginView, ProcessView, ServerInformation, SessionCounts,
+    TableWaitsRow, TimedCounts, UserLockView,
 };
 
 use crate::information::Information;
@@ -48,6 +49,31 @@ impl ServerInformation for Information<'_> {
 
     fn file_operations(&self) -> Vec<FileOperations> {
         self.server.file_operations()
+    }
+
+    fn file_uses(&self) -> Vec<FileUseView> {
+        self.server.file_uses()
+    }
+
+    fn table_waits(&self) -> Vec<TableWaitsRow> {
+        let counts = |sums: WaitSums| TimedCounts {
+            count: sums.count,
+            bytes: 0,
+            nanos: sums.nanos,
+            nanos_max: sums.nanos_max,
+        };
+        let catalog = self.catalog_view();
+        let rows = self.server.table_waits().into_iter().filter_map(|(id, waits)| {
+            let table = catalog.table_by_id(id)?;
+            let row = || TableWaitsRow {
+                schema: table.schema.to_string(),
+                table: table.name.to_string(),
+                read: counts(waits.read),
+                write: counts(waits.write),
+            };
+            self.sees(&table.schema, &table.name).then(row)
+        });
+        rows.collect()
     }
 
     fn catalog_bytes(&self) -> u64 {

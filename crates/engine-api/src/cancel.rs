@@ -58,11 +58,26 @@ pub struct Progress {
 
 /// Says that a long statement runs, until it is dropped.
 #[derive(Debug)]
-pub struct Long<'token>(&'token CancelToken);
+pub struct Long<'token> {
+    token: &'token CancelToken,
+    /// Work done and expected of the long work that this is part of.
+    outer: (u64, u64),
+}
 
 impl Drop for Long<'_> {
     fn drop(&mut self) {
-        self.0.0.work_expected.store(0, Ordering::Relaxed);
+        let Shared { work_done, work_expected, .. } = &*self.token.0;
+        work_expected.store(self.outer.1, Ordering::Relaxed);
+        work_done.store(self.outer.0, Ordering::Relaxed);
+    }
+}
+
+impl Long<'_> {
+    /// So much of the work is done now, whatever was counted; `expected`, when it is more than was known before.
+    pub fn set_done(&self, done: u64, expected: u64) {
+        let Shared { work_done, work_expected, .. } = &*self.token.0;
+        work_done.store(done, Ordering::Relaxed);
+        work_expected.fetch_max(expected.max(1), Ordering::Relaxed);
     }
 }
 
@@ -170,9 +185,9 @@ impl CancelToken {
 
     /// Publishes that a statement runs whose cost is `work_expected`, until it is dropped.
     pub fn long(&self, work_expected: u64) -> Long<'_> {
-        self.0.work_done.store(0, Ordering::Relaxed);
-        self.0.work_expected.store(work_expected.max(1), Ordering::Relaxed);
-        Long(self)
+        let done = self.0.work_done.swap(0, Ordering::Relaxed);
+        let expected = self.0.work_expected.swap(work_expected.max(1), Ordering::Relaxed);
+        Long { token: self, outer: (done, expected) }
     }
 
     /// Counts work that the statement has done: to be called for each batch of rows, by its only thread.
@@ -208,6 +223,14 @@ mod tests {
         token.count_work(3);
         token.count_work_together(20);
         assert_eq!(token.progress(), Some(Progress { work_done: 23, work_expected: 100 }));
+        let inner = token.long(5);
+        token.count_work(4);
+        drop(inner);
+        assert_eq!(token.progress(), Some(Progress { work_done: 23, work_expected: 100 }));
+        long.set_done(70, 90);
+        assert_eq!(token.progress(), Some(Progress { work_done: 70, work_expected: 100 }));
+        long.set_done(120, 120);
+        assert_eq!(token.progress(), Some(Progress { work_done: 120, work_expected: 120 }));
         drop(long);
         assert_eq!(token.progress(), None);
     }

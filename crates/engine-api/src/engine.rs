@@ -288,7 +288,18 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// `UnknownTable`, I/O.
-    fn check_table(&self, table: TableId) -> EngineResult<Vec<String>>;
+    fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
+        self.check_table_counting(table, &CancelToken::new())
+    }
+    /// The same, until `cancel` stops it, which counts each row and each entry of an index as work.
+    ///
+    /// # Errors
+    /// As `check_table`; `Cancelled`.
+    fn check_table_counting(
+        &self,
+        table: TableId,
+        cancel: &CancelToken,
+    ) -> EngineResult<Vec<String>>;
 
     /// Copies everything committed into `target` while others read and write. The group `backup` of `stats` shows the progress.
     ///

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 
 use btree::{LeafCopy, Seek, Tree, check_tree, check_tree_with, pages_in_use};
-use engine_api::{EngineError, EngineResult};
+use engine_api::{CancelToken, EngineError, EngineResult};
 use errors::ErrorCode;
 use page::{HEADER_BYTES, PageNo};
 
@@ -44,8 +44,13 @@ fn entry_word(value: &[u8]) -> u64 {
 }
 
 /// Trees are sound, every live row has its live entries, every live entry has its row. A page that cannot be read is a finding too.
-pub(crate) fn check_table(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
-    match find_wrong(shared, table) {
+/// `cancel` counts rows and entries.
+pub(crate) fn check_table(
+    shared: &Shared,
+    table: &Table,
+    cancel: &CancelToken,
+) -> EngineResult<Vec<String>> {
+    match find_wrong(shared, table, cancel) {
         Err(EngineError::Other(error)) if error.code() == ErrorCode::ERROR_ON_READ => {
             Ok(vec![error.message().to_owned()])
         }
@@ -56,7 +61,13 @@ pub(crate) fn check_table(shared: &Shared, table: &Table) -> EngineResult<Vec<St
 /// Faults reported for one table at most; more of them say nothing new.
 const WRONG_MAX: usize = 1000;
 
-fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
+/// Counts one row or entry that was looked at.
+fn count_one(cancel: &CancelToken) -> EngineResult<()> {
+    cancel.count_work(1);
+    if cancel.is_cancelled() { Err(EngineError::Cancelled) } else { Ok(()) }
+}
+
+fn find_wrong(shared: &Shared, table: &Table, cancel: &CancelToken) -> EngineResult<Vec<String>> {
     let pool = &shared.system.pool;
     let mut wrong = Vec::new();
     for stored in table.trees() {
@@ -68,6 +79,7 @@ fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
         if Header::of(value).is_deleted() {
             return Ok(());
         }
+        count_one(cancel)?;
         let mut record = Vec::new();
         append_record(pool, value, &mut record).map_err(io_error)?;
         for (index, expected) in table.indexes.iter().zip(&mut expected) {
@@ -89,7 +101,7 @@ fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
         let mut entries = 0_u64;
         for_each(shared, index.tree, |_, value| {
             entries += u64::from(!read_entry(entry_word(value)).1);
-            Ok(())
+            count_one(cancel)
         })?;
         if entries != expected {
             let name = &index.def.name;

@@ -348,10 +348,14 @@ impl Engine for DurableEngine {
         crate::lock_report::latest_deadlock(&self.shared)
     }
 
-    fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
+    fn check_table_counting(
+        &self,
+        table: TableId,
+        cancel: &CancelToken,
+    ) -> EngineResult<Vec<String>> {
         // Work that a crash left half done is not damage.
         self.shared.roll_back_losers()?;
-        crate::check::check_table(&self.shared, &*self.shared.dictionary.get(table)?)
+        crate::check::check_table(&self.shared, &*self.shared.dictionary.get(table)?, cancel)
     }
 
     fn backup(

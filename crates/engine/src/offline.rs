@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use btree::{check_tree_with, visit_blob};
-use engine_api::{Engine, EngineError, EngineResult};
+use engine_api::{CancelToken, Engine, EngineError, EngineResult};
 use page::{PageNo, verify};
 use sys::disk::{Disk, OpenMode};
 use wal::{Checkpoint, CheckpointFile, Follower, replay_bytes};
@@ -107,7 +107,7 @@ pub fn check_files(
 }
 
 fn text_of(error: EngineError) -> String {
-    error.into_error(&engine_api::CancelToken::new()).message().to_owned()
+    error.into_error(&CancelToken::new()).message().to_owned()
 }
 
 impl Check<'_> {
@@ -208,7 +208,7 @@ impl Check<'_> {
                 let index = table.def.index(stored.index).map_or("(rows)", |index| &index.name);
                 names.insert(stored.tree.id, format!("{name}, index {index}"));
             }
-            let wrong = crate::check::check_table(shared, table)
+            let wrong = crate::check::check_table(shared, table, &CancelToken::new())
                 .unwrap_or_else(|error| vec![text_of(error)]);
             wrong.iter().for_each(|text| self.find(&name, text));
             // The pages of a table that cannot be walked are unknown.

@@ -3,6 +3,7 @@
 
 mod change_order;
 mod changes;
+pub mod file_calls;
 mod hooks;
 mod logged_text;
 mod measuring;

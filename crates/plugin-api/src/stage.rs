@@ -34,7 +34,7 @@ impl Stage {
         ),
         stage("alter table (log apply index)", "stage/innodb/alter table (log apply index)", false),
         stage("Backing up", "stage/squall/Backing up", true),
-        stage("checking table", "stage/squall/checking table", false),
+        stage("checking table", "stage/squall/checking table", true),
         stage("recovery", "stage/squall/recovery", true),
         stage("Waiting for row lock", "stage/squall/Waiting for row lock", false),
         stage(

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use engine_api::{
-    Engine, EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableId, TableStats,
-    Transaction,
+    CancelToken, Engine, EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableId,
+    TableStats, Transaction,
 };
 use engine_memory::MemoryEngine;
 use sys::clock::{Clock as _, RealClock};
@@ -139,8 +139,12 @@ impl Engine for RecoveryView {
         self.state.stats.lock().clone()
     }
 
-    fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
-        self.memory.check_table(table)
+    fn check_table_counting(
+        &self,
+        table: TableId,
+        cancel: &CancelToken,
+    ) -> EngineResult<Vec<String>> {
+        self.memory.check_table_counting(table, cancel)
     }
 
     fn shutdown(&self) -> EngineResult<()> {

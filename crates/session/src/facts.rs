@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView};
+use catalog::{AccountName, Catalog, EffectivePrivileges, Event, MetadataLockView, TableWaits};
 use describe::{Connections, ServerFacts};
-use engine_api::Engine;
+use engine_api::{Engine, TableId};
+use observation::file_calls;
 use plugin_api::{
-    FileOperations, IoBucket, Object, PlanCacheView, ProcessView, Registry, SessionCounts,
-    UserLockView,
+    FileOperations, FileUseView, IoBucket, Object, PlanCacheView, ProcessView, Registry,
+    SessionCounts, UserLockView,
 };
 use programs::EventHost;
-use sys::io_times::{FileStats, IoBucket as Counted};
 use sys::sync::atomic::Ordering;
 use types::ZoneRules;
 use variables::Globals;
@@ -105,13 +105,7 @@ impl ServerFacts for Server {
     }
 
     fn io_times(&self) -> Vec<IoBucket> {
-        let view = |Counted { call, below_micros, count, total_micros }| IoBucket {
-            call,
-            below_micros,
-            count,
-            total_micros,
-        };
-        self.io_times.buckets().into_iter().map(view).collect()
+        file_calls::buckets(&self.io_times)
     }
 
     fn metadata_locks(&self) -> Vec<MetadataLockView> {
@@ -119,20 +113,15 @@ impl ServerFacts for Server {
     }
 
     fn file_operations(&self) -> Vec<FileOperations> {
-        let view = |stats: FileStats| FileOperations {
-            class: stats.class.name(),
-            operation: stats.operation.name(),
-            requests: stats.requests,
-            bytes: stats.bytes,
-            errors: stats.errors,
-            aligned: stats.aligned,
-            total_micros: stats.total_micros,
-            p50_micros: stats.p50_micros,
-            p95_micros: stats.p95_micros,
-            p99_micros: stats.p99_micros,
-            max_micros: stats.max_micros,
-        };
-        self.io_times.files().into_iter().map(view).collect()
+        file_calls::operations(&self.io_times)
+    }
+
+    fn file_uses(&self) -> Vec<FileUseView> {
+        file_calls::uses(&self.io_times)
+    }
+
+    fn table_waits(&self) -> Vec<(TableId, TableWaits)> {
+        self.metadata_locks.waits()
     }
 
     fn data_space(&self) -> (u64, u64) {

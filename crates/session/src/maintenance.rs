@@ -4,7 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Edit, LockMode, PrivilegeSet, Table};
-use engine_api::{Direction, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
+use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
 use errors::{Error, Result};
 use exec::TransactionSource;
 use plugin_api::{ColumnMeta, ResultSink};
@@ -236,12 +236,21 @@ fn maintain_one(
     }
     let mut faults = Vec::new();
     begin_stage(session, "checking table");
-    let checked: Result<()> = table.engine_tables().iter().try_for_each(|part| {
-        let found = sys::blocking::blocking(|| engine.check_table(part.id));
+    // Each row, and its entries in the other indexes.
+    let parts = table.engine_tables();
+    let work = parts.iter().map(|part| {
+        let rows = engine.table_stats(part.id).map_or(0, |stats| stats.rows);
+        let others = part.indexes.iter().filter(|index| index.id != IndexId::CLUSTERED).count();
+        rows.saturating_mul(1 + others as u64)
+    });
+    let long = cancel.long(work.sum());
+    let checked: Result<()> = parts.iter().try_for_each(|part| {
+        let found = sys::blocking::blocking(|| engine.check_table_counting(part.id, &cancel));
         faults.extend(found.map_err(|error| error.into_error(&cancel))?);
         Ok(())
     });
-    end_stage(session, None);
+    end_stage(session, cancel.progress());
+    drop(long);
     checked?;
     if table.fulltext.is_empty() {
         return Ok(faults);

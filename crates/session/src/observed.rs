@@ -87,6 +87,33 @@ pub(crate) struct Watch<'t> {
     tables: Option<(Arc<TableWork>, Option<Arc<TableWork>>)>,
     /// What the thread had used, when the statement is measured.
     used: Option<Measuring>,
+    /// Whether anybody is told how it ends. Otherwise nothing is counted.
+    is_told_end: bool,
+}
+
+impl Watch<'_> {
+    /// Runs the statement, unless an observer refuses it, and tells observers of its end.
+    pub(crate) fn run<T>(
+        self,
+        session: &mut Session,
+        sink: &mut dyn ResultSink,
+        run: impl FnOnce(&mut Session, &mut dyn ResultSink) -> Result<T>,
+    ) -> Result<T> {
+        if let Err(error) = session.before_watched(&self) {
+            let refused = session.refuse_watched(error);
+            let nothing = ResultCounts::default();
+            session.after_watched(self, &nothing, sink.bytes_written(), Some(&refused));
+            return Err(refused);
+        }
+        if !self.is_told_end {
+            return run(session, sink);
+        }
+        let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
+        let result = run(session, &mut counting);
+        let counts = counting.counts;
+        session.after_watched(self, &counts, sink.bytes_written(), result.as_ref().err());
+        result
+    }
 }
 
 /// The waits that are told apart from a statement's work.
@@ -150,6 +177,8 @@ impl Session {
             }
             false => whole,
         };
+        let is_told_end =
+            is_measured || self.server.hooks.wants(EventSet::AFTER_STATEMENT | EventSet::TABLES);
         let tables = self.server.hooks.wants(EventSet::TABLES).then(|| {
             let work = Arc::new(TableWork::default());
             let outer = self.scratch.tables.replace(work.clone());
@@ -165,15 +194,16 @@ impl Session {
             started_micros: self.server.now_micros(),
             attributes,
             digest_hash,
-            counts: self.counts(),
+            counts: if is_told_end { self.counts() } else { Default::default() },
             rows_examined: self.statement.rows_examined,
             bytes_written,
-            lock_nanos: waits::mine_nanos(LOCKS),
+            lock_nanos: if is_told_end { waits::mine_nanos(LOCKS) } else { Default::default() },
             tables,
             used: is_measured.then(|| {
                 let now = now_nanos(self);
                 Measuring::begin(&mut self.phases, now, keeps_steps)
             }),
+            is_told_end,
         }
     }
 
@@ -218,6 +248,9 @@ impl Session {
         error: Option<&Error>,
     ) {
         debug_assert!(result.error.is_none() || error.is_none(), "an error is reported once");
+        if !watch.is_told_end {
+            return;
+        }
         let [rows, tables] = waits::mine_nanos(LOCKS);
         let locks =
             (rows.saturating_sub(watch.lock_nanos[0]), tables.saturating_sub(watch.lock_nanos[1]));
@@ -283,14 +316,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<usize> {
         let watch = self.watch("Query", text, attributes, sink.bytes_written());
-        let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
-        let result = match self.before_watched(&watch) {
-            Ok(()) => self.run_one(text, &mut counting),
-            Err(error) => Err(self.refuse_watched(error)),
-        };
-        let counts = counting.counts;
-        self.after_watched(watch, &counts, sink.bytes_written(), result.as_ref().err());
-        result
+        watch.run(self, sink, |session, sink| session.run_one(text, sink))
     }
 
     /// Ends a statement that an observer refused.

@@ -21,7 +21,7 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::status::Counter;
 use accounts::Resource;
-use observation::{CountingSink, ResultCounts};
+use observation::ResultCounts;
 use programs::{Origin, Running};
 
 /// A statement id consists of a slot (these bits, counted from 1) and the number of earlier uses of the slot.
@@ -393,14 +393,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let watch = self.watch("Execute", &text.source, request.attributes, sink.bytes_written());
-        let mut counting = CountingSink { target: sink, counts: ResultCounts::default() };
-        let result = match self.before_watched(&watch) {
-            Ok(()) => self.execute_one(text, request, &mut counting),
-            Err(error) => Err(self.refuse_watched(error)),
-        };
-        let counts = counting.counts;
-        self.after_watched(watch, &counts, sink.bytes_written(), result.as_ref().err());
-        result
+        watch.run(self, sink, |session, sink| session.execute_one(text, request, sink))
     }
 
     fn execute_one(

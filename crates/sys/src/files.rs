@@ -100,6 +100,17 @@ impl File {
         Ok(done)
     }
 
+    /// How long the file is now.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn size_bytes(&self) -> io::Result<u64> {
+        match &self.0 {
+            Inner::Real(file) => Ok(file.metadata()?.len()),
+            Inner::Virtual(file) => file.size_bytes(),
+        }
+    }
+
     /// Writes over bytes of a shared file.
     ///
     /// # Errors

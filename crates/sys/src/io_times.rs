@@ -4,13 +4,17 @@
 //! Every thread counts in one of a few shards, so that threads that do I/O do not share a cache line. Each system call counts once, also
 //! those of a loop, so that the sums agree with a tracer of system calls. A call is a wait of its thread (`waits`).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::monotonic;
 use crate::disk::BLOCK_BYTES;
 use crate::probes;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::usage;
 use crate::waits::{self, Wait};
@@ -196,14 +200,98 @@ pub struct FileStats {
     pub max_micros: u64,
 }
 
+/// Files that are told apart; further ones count by class only.
+const FILES_MAX: usize = 10_000;
+
+/// Calls of one direction to one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileCalls {
+    /// How many.
+    pub count: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// The time of all calls.
+    pub nanos: u64,
+    /// The longest call.
+    pub nanos_max: u64,
+}
+
+/// A file that is or was open, until it is removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileUse {
+    /// Its whole path.
+    pub path: PathBuf,
+    /// What it is for.
+    pub class: FileClass,
+    /// How often it is open now.
+    pub open_count: u64,
+    /// Calls by `Operation`.
+    pub calls: [FileCalls; Operation::ALL.len()],
+}
+
+#[derive(Default)]
+struct DirectionCounts {
+    count: AtomicU64,
+    bytes: AtomicU64,
+    nanos: AtomicU64,
+    nanos_max: AtomicU64,
+}
+
+impl DirectionCounts {
+    fn read(&self) -> FileCalls {
+        FileCalls {
+            count: self.count.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            nanos: self.nanos.load(Ordering::Relaxed),
+            nanos_max: self.nanos_max.load(Ordering::Relaxed),
+        }
+    }
+}
+
+type FileCounts = [DirectionCounts; Operation::ALL.len()];
+
+/// What a call is made to: the class of the file, and the counts of the file itself where it has some.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) class: FileClass,
+    counts: Option<Arc<FileCounts>>,
+}
+
+impl From<FileClass> for Target {
+    fn from(class: FileClass) -> Target {
+        Target { class, counts: None }
+    }
+}
+
+impl Target {
+    fn add_call(&self, call: Call, took: Duration) {
+        let Some(counts) = &self.counts else { return };
+        let counts = &counts[Operation::of(call) as usize];
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        counts.count.fetch_add(1, Ordering::Relaxed);
+        counts.nanos.fetch_add(nanos, Ordering::Relaxed);
+        if nanos > counts.nanos_max.load(Ordering::Relaxed) {
+            counts.nanos_max.fetch_max(nanos, Ordering::Relaxed);
+        }
+    }
+
+    fn add_bytes(&self, call: Call, bytes: usize) {
+        let Some(counts) = &self.counts else { return };
+        counts[Operation::of(call) as usize].bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
 /// See the file's head.
 pub struct IoTimes {
     shards: Box<[Shard]>,
+    /// Files that were opened and are still there, by path. Locked when a file is opened, renamed or removed.
+    files: Mutex<BTreeMap<PathBuf, (FileClass, Arc<FileCounts>)>>,
 }
 
 impl Default for IoTimes {
     fn default() -> IoTimes {
-        IoTimes { shards: (0..SHARDS).map(|_| Shard::default()).collect() }
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        IoTimes { shards, files: Mutex::default() }
     }
 }
 
@@ -229,23 +317,60 @@ impl IoTimes {
     /// # Errors
     /// I/O.
     pub fn sync_all(&self, file: &std::fs::File) -> io::Result<()> {
-        self.time((FileClass::Other, Call::Fsync), || file.sync_all())
+        self.time((&FileClass::Other.into(), Call::Fsync), || file.sync_all())
+    }
+
+    /// What calls to the file at `path`, which is open now, count for. Keep it while the file is open.
+    pub(crate) fn opened(&self, path: &Path, class: FileClass) -> Target {
+        let mut files = self.files.lock();
+        if files.len() >= FILES_MAX && !files.contains_key(path) {
+            return class.into();
+        }
+        let (_, counts) = files.entry(path.to_owned()).or_insert_with(|| (class, Arc::default()));
+        Target { class, counts: Some(counts.clone()) }
+    }
+
+    /// The file at `path` is gone.
+    pub(crate) fn removed(&self, path: &Path) {
+        self.files.lock().remove(path);
+    }
+
+    /// A file has another name now.
+    pub(crate) fn renamed(&self, from: &Path, to: &Path) {
+        let mut files = self.files.lock();
+        files.remove(to);
+        if let Some(file) = files.remove(from) {
+            files.insert(to.to_owned(), file);
+        }
+    }
+
+    /// Files that were opened and are still there, by path.
+    pub fn uses(&self) -> Vec<FileUse> {
+        let files = self.files.lock();
+        let view = |(path, (class, counts)): (&PathBuf, &(FileClass, Arc<FileCounts>))| FileUse {
+            path: path.clone(),
+            class: *class,
+            // One holder is the map.
+            open_count: Arc::strong_count(counts) as u64 - 1,
+            calls: std::array::from_fn(|at| counts[at].read()),
+        };
+        files.iter().map(view).collect()
     }
 
     /// Writes all of `buf` at `offset`; each call counts.
     pub(crate) fn write_all(
         &self,
-        class: FileClass,
+        target: &Target,
         file: &std::fs::File,
         mut buf: &[u8],
         mut offset: u64,
     ) -> io::Result<()> {
         let block = BLOCK_BYTES as u64;
         if offset.is_multiple_of(block) && buf.len().is_multiple_of(BLOCK_BYTES) {
-            self.calls(class, Call::Pwrite).aligned.fetch_add(1, Ordering::Relaxed);
+            self.calls(target.class, Call::Pwrite).aligned.fetch_add(1, Ordering::Relaxed);
         }
         while !buf.is_empty() {
-            match self.transfer((class, Call::Pwrite), || file.write_at(buf, offset)) {
+            match self.transfer((target, Call::Pwrite), || file.write_at(buf, offset)) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     buf = &buf[count..];
@@ -266,7 +391,7 @@ impl IoTimes {
     /// Makes one call that transfers bytes, and counts it.
     pub(crate) fn transfer(
         &self,
-        which: (FileClass, Call),
+        which: (&Target, Call),
         make: impl FnOnce() -> io::Result<usize>,
     ) -> io::Result<usize> {
         let result = self.time(which, make);
@@ -275,7 +400,9 @@ impl IoTimes {
                 true => usage::count_read_bytes(bytes),
                 false => usage::count_written_bytes(bytes),
             }
-            self.calls(which.0, which.1).bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            let (target, call) = which;
+            self.calls(target.class, call).bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            target.add_bytes(call, bytes);
         }
         result
     }
@@ -283,9 +410,10 @@ impl IoTimes {
     /// Makes one call and counts it.
     pub(crate) fn time<T>(
         &self,
-        (class, call): (FileClass, Call),
+        (target, call): (&Target, Call),
         make: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
+        let class = target.class;
         let is_sync = matches!(call, Call::Fdatasync | Call::Fsync);
         let start = monotonic();
         let waiting = waits::enter_at(class.wait(call), start);
@@ -306,6 +434,7 @@ impl IoTimes {
             false => usage::count_write(nanos),
         }
         calls.add(took);
+        target.add_call(call, took);
         if let Err(error) = &result
             && error.kind() != io::ErrorKind::Interrupted
         {
@@ -315,9 +444,10 @@ impl IoTimes {
     }
 
     /// Counts one of the writes that a call of io_uring handed over.
-    pub(crate) fn add_part(&self, class: FileClass, bytes: usize) {
+    pub(crate) fn add_part(&self, target: &Target, bytes: usize) {
         usage::count_written_bytes(bytes);
-        let calls = self.calls(class, Call::IoUringEnter);
+        target.add_bytes(Call::IoUringEnter, bytes);
+        let calls = self.calls(target.class, Call::IoUringEnter);
         calls.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         calls.parts.fetch_add(1, Ordering::Relaxed);
         // The ring is only for whole blocks.
@@ -428,12 +558,13 @@ mod tests {
         let file = std::fs::File::create(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let times = IoTimes::default();
+        let log = Target::from(FileClass::Log);
         let before = waits::mine();
-        times.write_all(FileClass::Log, &file, &[0; BLOCK_BYTES], 0).unwrap();
-        times.write_all(FileClass::Log, &file, &[0; 100], 10).unwrap();
-        times.time((FileClass::Log, Call::Fdatasync), || file.sync_data()).unwrap();
-        let is_refused =
-            times.transfer((FileClass::Pages, Call::Pread), || file.read_at(&mut [0; 8], 0));
+        times.write_all(&log, &file, &[0; BLOCK_BYTES], 0).unwrap();
+        times.write_all(&log, &file, &[0; 100], 10).unwrap();
+        times.time((&log, Call::Fdatasync), || file.sync_data()).unwrap();
+        let is_refused = times
+            .transfer((&FileClass::Pages.into(), Call::Pread), || file.read_at(&mut [0; 8], 0));
         assert!(is_refused.is_err(), "the file is not open for reading");
         let found = times.files();
         let named =
@@ -447,5 +578,31 @@ mod tests {
         assert!(found[2].p50_micros <= found[2].max_micros);
         let waited = waits::mine().since(&before);
         assert_eq!((waited.of(Wait::LogFlush).count, waited.of(Wait::Read).count), (3, 1));
+    }
+
+    #[test]
+    fn calls_count_for_their_file_until_it_is_removed() {
+        let directory = std::env::temp_dir();
+        let path = directory.join(format!("squall-uses-{}", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let times = IoTimes::default();
+        let target = times.opened(&path, FileClass::Log);
+        let again = times.opened(&path, FileClass::Log);
+        times.write_all(&target, &file, &[0; 100], 0).unwrap();
+        times.write_all(&again, &file, &[0; 50], 100).unwrap();
+        times.time((&target, Call::Fdatasync), || file.sync_data()).unwrap();
+        let found = times.uses();
+        assert_eq!((found.len(), &found[0].path, found[0].open_count), (1, &path, 2));
+        let calls = found[0].calls.map(|calls| (calls.count, calls.bytes));
+        assert_eq!(calls, [(0, 0), (2, 150), (1, 0)]);
+        assert!(found[0].calls[1].nanos_max <= found[0].calls[1].nanos);
+        drop(again);
+        let other = directory.join("squall-uses-other");
+        times.renamed(&path, &other);
+        let found = times.uses();
+        assert_eq!((&found[0].path, found[0].open_count, found[0].calls[1].count), (&other, 1, 2));
+        times.removed(&other);
+        assert!(times.uses().is_empty());
     }
 }

@@ -113,9 +113,14 @@ impl Signal {
 impl LogFile {
     /// Adds an entry of the time `at_micros`.
     pub fn append(&self, at_micros: i64, entry: &[u8]) {
+        self.append_with(at_micros, |bytes| bytes.extend_from_slice(entry));
+    }
+
+    /// Adds an entry of the time `at_micros`, which `push` puts at the end of what it is given. Others that share the lane wait for it.
+    pub fn append_with(&self, at_micros: i64, push: impl FnOnce(&mut Vec<u8>)) {
         let mut lane = self.lanes[threads::number() % LANES].lock();
         let is_first = lane.ends.is_empty();
-        lane.bytes.extend_from_slice(entry);
+        push(&mut lane.bytes);
         let end = lane.bytes.len();
         lane.ends.push((at_micros, end));
         if end >= LANE_BYTES_MAX {
@@ -165,8 +170,11 @@ impl LogFile {
     fn write(&self, lanes: &[Entries]) {
         let mut entries: Vec<(i64, &[u8])> = lanes.iter().flat_map(Entries::each).collect();
         // Entries of one lane with the same time keep their order.
-        entries.sort_by_key(|(at, _)| *at);
-        let bytes: Vec<u8> = entries.iter().flat_map(|(_, entry)| *entry).copied().collect();
+        if !entries.is_sorted_by_key(|(at, _)| *at) {
+            entries.sort_by_key(|(at, _)| *at);
+        }
+        let mut bytes = Vec::with_capacity(entries.iter().map(|(_, entry)| entry.len()).sum());
+        entries.iter().for_each(|(_, entry)| bytes.extend_from_slice(entry));
         let target = self.owner.target();
         let result = self.open.lock().append(&target, &bytes);
         let count = entries.len() as u64;

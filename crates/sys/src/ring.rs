@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use io_uring::{IoUring, opcode, types::Fd};
 
-use crate::io_times::{Call, FileClass, IoTimes};
+use crate::io_times::{Call, IoTimes, Target};
 
 /// Writes under way at most: enough to keep a device busy, few enough that a write of the log does not wait long behind them. Measured with pieces of
 /// 128 KiB and four clients that commit: of 64, one commit in a hundred took 7.9 times the median, of 8 3.4 times, for the same rate of commits.
@@ -60,7 +60,7 @@ impl WriteRing {
     /// The first failure; which other parts were written is then unknown.
     pub(crate) fn write(
         &mut self,
-        file: (FileClass, &std::fs::File),
+        file: (&Target, &std::fs::File),
         parts: &[Part<'_>],
         times: &IoTimes,
     ) -> io::Result<()> {
@@ -80,7 +80,7 @@ impl WriteRing {
 
 fn write_side_by_side(
     ring: &mut IoUring,
-    (class, file): (FileClass, &std::fs::File),
+    (target, file): (&Target, &std::fs::File),
     parts: &[Part<'_>],
     times: &IoTimes,
 ) -> io::Result<End> {
@@ -104,7 +104,7 @@ fn write_side_by_side(
         if attempts >= ATTEMPTS && pending.under_way == not_taken {
             return Ok(End::Refused);
         }
-        match times.time((class, Call::IoUringEnter), || ring.submit_and_wait(1)) {
+        match times.time((target, Call::IoUringEnter), || ring.submit_and_wait(1)) {
             Ok(_) => attempts = 0,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => {
@@ -114,7 +114,7 @@ fn write_side_by_side(
         }
         for completion in ring.completion() {
             if let Ok(bytes) = usize::try_from(completion.result()) {
-                times.add_part(class, bytes);
+                times.add_part(target, bytes);
             }
             pending.complete(completion.user_data() as usize, completion.result());
         }
@@ -175,6 +175,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
+    use crate::io_times::FileClass;
 
     #[test]
     fn writes_go_out_when_the_kernel_takes_none_from_the_ring() {
@@ -192,7 +193,7 @@ mod tests {
                 // SAFETY: both are open; the ring's number then means a file that takes no requests.
                 assert!(unsafe { libc::dup2(other.as_raw_fd(), open.as_raw_fd()) } >= 0);
             }
-            ring.write((FileClass::Pages, &file), &parts, &times).unwrap();
+            ring.write((&FileClass::Pages.into(), &file), &parts, &times).unwrap();
             for (offset, _) in parts {
                 let mut seen = [0; 512];
                 file.read_exact_at(&mut seen, offset).unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk;
-use crate::io_times::{Call, FileClass, IoTimes};
+use crate::io_times::{Call, FileClass, IoTimes, Target};
 use crate::simulation::{self, file_tree::unnamed_file};
 use crate::usage;
 
@@ -35,13 +35,14 @@ impl TemporaryFiles {
             Some(here) => Unnamed::Virtual(unnamed_file(&here, &self.directory)?),
             None => Unnamed::Real(open_unnamed(&self.directory)?),
         };
-        Ok(UnnamedFile { file, times })
+        Ok(UnnamedFile { file, target: FileClass::Temporary.into(), times })
     }
 }
 
 /// A file that no other process can open.
 pub struct UnnamedFile {
     file: Unnamed,
+    target: Target,
     times: Arc<IoTimes>,
 }
 
@@ -75,7 +76,7 @@ impl UnnamedFile {
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         usage::count_temporary_bytes(buf.len());
         match &self.file {
-            Unnamed::Real(file) => self.times.write_all(FileClass::Temporary, file, buf, offset),
+            Unnamed::Real(file) => self.times.write_all(&self.target, file, buf, offset),
             Unnamed::Virtual(file) => file.write_at(buf, offset),
         }
     }
@@ -93,7 +94,7 @@ impl UnnamedFile {
                 Unnamed::Real(file) => file.read_at(rest, at),
                 Unnamed::Virtual(file) => file.read_at(rest, at),
             };
-            match self.times.transfer((FileClass::Temporary, Call::Pread), read) {
+            match self.times.transfer((&self.target, Call::Pread), read) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

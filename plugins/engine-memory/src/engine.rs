@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use engine_api::{
-    Engine, EngineError, EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableId,
-    TableStats, Transaction,
+    CancelToken, Engine, EngineError, EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate,
+    TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
 use locks::LockTable;
@@ -185,8 +185,12 @@ impl Engine for MemoryEngine {
         ]
     }
 
-    fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
-        crate::statistics::check_table(&*self.0.table(table)?)
+    fn check_table_counting(
+        &self,
+        table: TableId,
+        cancel: &CancelToken,
+    ) -> EngineResult<Vec<String>> {
+        crate::statistics::check_table(&*self.0.table(table)?, cancel)
     }
 
     fn shutdown(&self) -> EngineResult<()> {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use engine_api::{EngineError, EngineResult, IndexId, KeyRange, RangeEstimate, TableStats};
+use engine_api::{
+    CancelToken, EngineError, EngineResult, IndexId, KeyRange, RangeEstimate, TableStats,
+};
 use sys::sync::atomic::Ordering;
 
 use crate::index_keys::IndexKeys;
@@ -139,7 +141,8 @@ fn estimate_in<V>(map: &BTreeMap<Key, V>, span: &Span) -> RangeEstimate {
 }
 
 /// Every live row has its entries, every entry has a row with a version that explains it.
-pub(crate) fn check_table(table: &Table) -> EngineResult<Vec<String>> {
+pub(crate) fn check_table(table: &Table, cancel: &CancelToken) -> EngineResult<Vec<String>> {
+    cancel.count_work(table.data.read().rows.len() as u64);
     let data = table.data.read();
     let mut problems = Vec::new();
     let mut key = Vec::new();
@@ -161,6 +164,10 @@ pub(crate) fn check_table(table: &Table) -> EngineResult<Vec<String>> {
             }
         }
         for (entry, sql_length) in &index.entries {
+            cancel.count_work(1);
+            if cancel.is_cancelled() {
+                return Err(EngineError::Cancelled);
+            }
             let (sql, locator) = entry.as_slice().split_at(*sql_length as usize);
             let mut explained = false;
             for record in data.rows.get(locator).into_iter().flat_map(|row| row.records()) {

@@ -3,9 +3,9 @@
 //! Every method says what a real engine must do there. The contract itself is in `engine-api`; `engine-suite` tests it.
 
 use engine_api::{
-    CommitHandle, CursorId, Engine, EngineError, EngineResult, EngineStat, GetOutcome, IndexDef,
-    IndexId, KeyRange, RangeEstimate, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef,
-    TableId, TableStats, Transaction, TxnOptions, WaitPolicy,
+    CancelToken, CommitHandle, CursorId, Engine, EngineError, EngineResult, EngineStat, GetOutcome,
+    IndexDef, IndexId, KeyRange, RangeEstimate, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec,
+    TableDef, TableId, TableStats, Transaction, TxnOptions, WaitPolicy,
 };
 use errors::Error;
 
@@ -85,7 +85,11 @@ impl Engine for SkeletonEngine {
         Vec::new()
     }
 
-    fn check_table(&self, _table: TableId) -> EngineResult<Vec<String>> {
+    fn check_table_counting(
+        &self,
+        _table: TableId,
+        _cancel: &CancelToken,
+    ) -> EngineResult<Vec<String>> {
         Err(EngineError::UnknownTable)
     }
 

@@ -19,7 +19,6 @@ mod server;
 mod spatial;
 mod tables;
 mod threads;
-mod waits;
 
 use std::sync::Arc;
 
@@ -156,7 +155,6 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("performance_schema", "session_status", server::session_status),
     ("performance_schema", "status_by_thread", server::status_by_thread),
     ("performance_schema", "persisted_variables", server::persisted_variables),
-    ("performance_schema", "threads", server::threads),
     ("performance_schema", "session_connect_attrs", server::connect_attributes),
     ("performance_schema", "session_account_connect_attrs", server::account_attributes),
     ("performance_schema", "data_locks", locks::data_locks),
@@ -185,11 +183,6 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),
     ("data_dictionary", "IO_HISTOGRAM", dictionary::io_histogram),
     ("data_dictionary", "IO_STATS", files::io_stats),
-    ("performance_schema", "events_waits_current", waits::current),
-    ("performance_schema", "events_waits_summary_by_thread_by_event_name", waits::by_thread),
-    ("performance_schema", "events_waits_summary_global_by_event_name", waits::global),
-    ("performance_schema", "file_summary_by_event_name", waits::files),
-    ("performance_schema", "metadata_locks", waits::metadata_locks),
     ("data_dictionary", "LOCK_STATS", threads::locks),
     ("data_dictionary", "THREAD_STATES", threads::states),
     ("data_dictionary", "THREAD_STACKS", threads::stacks),

@@ -228,60 +228,6 @@ pub fn performance_processlist(
     })
 }
 
-/// `performance_schema.threads`: one for each connection, and the threads that run no statement.
-pub fn threads(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    background_threads(ctx, emit)?;
-    for process in ctx.processes() {
-        let host = process.host.split(':').next().unwrap_or_default();
-        let mut row = vec![
-            Value::UInt(process.id),
-            Value::text("thread/sql/one_connection"),
-            Value::text("FOREGROUND"),
-            Value::UInt(process.id),
-            Value::text(&process.user),
-            Value::text(host),
-            optional(process.database.as_deref()),
-            Value::text(process.command),
-            Value::Int(process.seconds as i64),
-            Value::text(process.state),
-            optional(process.info.as_deref()),
-        ];
-        // Parent, role.
-        row.extend([Value::Null, Value::Null]);
-        row.extend([Value::text("YES"), Value::text("YES"), Value::text("TCP/IP")]);
-        let system = process.thread.and_then(sys::waits::thread);
-        row.push(system.map_or(Value::Null, |thread| Value::UInt(thread.thread_id.into())));
-        row.extend([Value::Null, Value::text("PRIMARY")]);
-        row.extend(std::iter::repeat_n(Value::UInt(0), 4));
-        row.push(Value::text("NO"));
-        emit(&row)?;
-    }
-    Ok(())
-}
-
-fn background_threads(ctx: &dyn InformationContext, emit: &mut Emit<'_>) -> Result<()> {
-    if !ctx.sees_all_processes() {
-        return Ok(());
-    }
-    let connections = crate::waits::connections(ctx);
-    let threads = sys::waits::threads().into_iter();
-    for thread in threads.filter(|thread| !connections.contains_key(&thread.slot)) {
-        let mut row = vec![
-            Value::UInt(crate::waits::number(&thread, &connections)),
-            Value::text(&format!("thread/squall/{}", thread.name)),
-            Value::text("BACKGROUND"),
-        ];
-        // The connection, the parent, and the role.
-        row.extend(std::iter::repeat_n(Value::Null, 10));
-        row.extend([Value::text("YES"), Value::text("YES"), Value::Null]);
-        row.extend([Value::UInt(thread.thread_id.into()), Value::Null, Value::text("PRIMARY")]);
-        row.extend(std::iter::repeat_n(Value::UInt(0), 4));
-        row.push(Value::text("NO"));
-        emit(&row)?;
-    }
-    Ok(())
-}
-
 /// `performance_schema.session_connect_attrs`: the attributes that the clients of all connections sent.
 pub fn connect_attributes(
     ctx: &dyn InformationContext,

@@ -1,5 +1,6 @@
 //! What the server's threads do: `data_dictionary.THREAD_STATES`, `THREAD_STACKS` and `LOCK_STATS`. Rows are for accounts that may see all connections.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use errors::Result;
@@ -8,7 +9,6 @@ use sys::waits::{self, ThreadWaits, Wait};
 use types::Value;
 
 use crate::row::{Emit, optional, optional_number};
-use crate::waits::connections;
 
 /// Kinds of waits that are for locks.
 const LOCKS: [Wait; 4] = [Wait::Mutex, Wait::Latch, Wait::RowLock, Wait::MetadataLock];
@@ -24,6 +24,11 @@ fn waited(thread: &ThreadWaits, kinds: &[Wait], now: Duration) -> u64 {
     let ended: u64 = kinds.iter().map(|kind| thread.totals.of(*kind).nanos).sum();
     let present = thread.since.filter(|_| kinds.contains(&thread.wait));
     ended + present.map_or(0, |since| nanos(now.saturating_sub(since)))
+}
+
+/// Connections by the slot of the thread that runs their statement.
+fn connections(ctx: &dyn InformationContext) -> HashMap<u32, u64> {
+    ctx.processes().iter().filter_map(|process| Some((process.thread?, process.id))).collect()
 }
 
 /// `THREAD_STATES`: what each thread does now, and where its time went. Idle is what the other columns leave of the time since the thread started.

@@ -1,13 +1,12 @@
 //! Entries of both logs: as text in the reference's formats, as JSON, and as rows of the tables.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use plugin_api::{StatementEnd, StatementEvent};
 use serde_json::json;
 use types::{Time, Value};
 
-use crate::format::{push_timestamp, timestamp, utc};
+use crate::format::{push_padded, push_timestamp, timestamp, utc};
 use crate::verbosity::{Verbosity, cost_lines, cost_object, plan_lines, plan_object};
 
 /// Longest `traceparent` that is written.
@@ -28,17 +27,16 @@ pub(crate) struct GeneralEntry<'a> {
 }
 
 impl GeneralEntry<'_> {
-    pub(crate) fn line(&self) -> Vec<u8> {
-        const AROUND_BYTES: usize = 64;
-        let mut line = Vec::with_capacity(self.argument.len() + AROUND_BYTES);
-        push_timestamp(&mut line, self.at_micros);
-        // Writing to memory does not fail.
-        let _ = write!(line, "\t{:5} ", self.connection);
+    /// Appends the line of the log's file.
+    pub(crate) fn push_line(&self, line: &mut Vec<u8>) {
+        push_timestamp(line, self.at_micros);
+        line.push(b'\t');
+        push_padded(line, self.connection);
+        line.push(b' ');
         line.extend_from_slice(self.command.as_bytes());
         line.push(b'\t');
         line.extend_from_slice(self.argument);
         line.push(b'\n');
-        line
     }
 
     pub(crate) fn json_line(&self) -> Vec<u8> {
@@ -243,6 +241,8 @@ mod tests {
             argument: b"SELECT 1",
         };
         let expected = b"1970-01-01T00:00:01.000000Z\t    8 Query\tSELECT 1\n";
-        assert_eq!(entry.line(), expected);
+        let mut line = Vec::new();
+        entry.push_line(&mut line);
+        assert_eq!(line, expected);
     }
 }

@@ -214,8 +214,12 @@ impl ServerLogs {
     fn log_general(&self, entry: &GeneralEntry<'_>) {
         let output = self.output();
         if output.file {
-            let line = if self.is_json() { entry.json_line() } else { entry.line() };
-            self.general_file.append(entry.at_micros, &line);
+            match self.is_json() {
+                true => self.general_file.append(entry.at_micros, &entry.json_line()),
+                false => {
+                    self.general_file.append_with(entry.at_micros, |out| entry.push_line(out));
+                }
+            }
         }
         if output.table {
             self.general_table.push(entry.row());

@@ -19,7 +19,9 @@ mod statements;
 mod sums;
 mod table_io;
 mod tables;
+mod threads;
 mod users;
+mod waits;
 
 use std::sync::Arc;
 

@@ -21,6 +21,7 @@ use crate::samples::Samples;
 use crate::stages::Stages;
 use crate::sums::Sums;
 use crate::table_io::TableIo;
+use crate::threads::{Switches, Threads};
 use crate::users::Users;
 
 /// A power of two.
@@ -129,6 +130,7 @@ pub(crate) struct Recorder {
     pub(crate) samples: Samples,
     pub(crate) stages: Stages,
     pub(crate) table_io: TableIo,
+    pub(crate) threads: Threads,
 }
 
 impl Recorder {
@@ -145,6 +147,7 @@ impl Recorder {
             ended: EndedConnections::default(),
             stages: Stages::default(),
             table_io: TableIo::default(),
+            threads: Threads::default(),
         }
     }
 
@@ -212,7 +215,7 @@ impl Recorder {
         self.consumers.record() && self.consumers.has(Consumer::CPU)
     }
 
-    fn record(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) {
+    fn record(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>, switches: Switches) {
         let digest = self.digests.of(event);
         digest.add(event, end);
         let sums = Sums::of(end);
@@ -222,8 +225,8 @@ impl Recorder {
             None => digest.event_name.clone(),
         };
         let schema: Option<Arc<str>> = session.schema.map(Arc::from);
-        let keeps = self.consumers.has(Consumer::HISTORY);
-        let keeps_long = self.consumers.has(Consumer::HISTORY_LONG);
+        let keeps = switches.has_history && self.consumers.has(Consumer::HISTORY);
+        let keeps_long = switches.has_history && self.consumers.has(Consumer::HISTORY_LONG);
         let mut shard = self.shard(session.connection_id).lock();
         let record = shard.entry(session.connection_id).or_default();
         if record.who.user != session.user || record.numbered == 0 {
@@ -316,8 +319,13 @@ impl Observer for Recorder {
     }
 
     fn after_statement(&self, event: &StatementEvent<'_>, end: &StatementEnd<'_>) {
+        let switches = self.threads.of(event.session.connection_id);
+        if !switches.is_instrumented {
+            return;
+        }
         if self.consumers.record_stages() {
-            self.stages.record(&self.consumers, event, end, || who(event));
+            let keeps = switches.has_history;
+            self.stages.record(&self.consumers, (event, end), keeps, || who(event));
         }
         if self.table_io.is_on() {
             self.table_io.add(end.tables);
@@ -335,7 +343,7 @@ impl Observer for Recorder {
             }
         }
         if self.consumers.record() || is_session_measured() {
-            self.record(event, end);
+            self.record(event, end, switches);
         }
     }
 
@@ -345,6 +353,7 @@ impl Observer for Recorder {
         self.ended.count(event.session.user, event.session.host);
         self.close(event.session.connection_id);
         self.stages.close(event.session.connection_id);
+        self.threads.close(event.session.connection_id);
     }
 
     fn login_failed(&self, failure: &LoginFailure<'_>) {

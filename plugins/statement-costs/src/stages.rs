@@ -80,17 +80,17 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// Keeps the steps of a statement.
+    /// Keeps the steps of a statement; `has_history`: also one by one.
     pub(crate) fn record(
         &self,
         consumers: &Consumers,
-        event: &StatementEvent<'_>,
-        end: &StatementEnd<'_>,
+        (event, end): (&StatementEvent<'_>, &StatementEnd<'_>),
+        has_history: bool,
         who: impl FnOnce() -> Who,
     ) {
         let session = event.session.connection_id;
-        let keeps = consumers.has(Consumer::STAGES_HISTORY);
-        let keeps_long = consumers.has(Consumer::STAGES_HISTORY_LONG);
+        let keeps = has_history && consumers.has(Consumer::STAGES_HISTORY);
+        let keeps_long = has_history && consumers.has(Consumer::STAGES_HISTORY_LONG);
         let mut sessions = self.sessions.lock();
         let record = sessions.entry(session).or_default();
         if record.who.user != event.session.user || record.numbered == 0 {
@@ -212,6 +212,9 @@ pub(crate) fn current(
         found.and_then(|stat| stat.value.parse::<u64>().ok()).unwrap_or(0)
     };
     for process in ctx.processes() {
+        if !recorder.threads.of(process.id).is_instrumented {
+            continue;
+        }
         let (step, began) = process.stage;
         let Some(stage) = Stage::of_step(step) else { continue };
         let progress = process.progress.map(|now| (now.work_done, now.work_expected));

@@ -41,6 +41,9 @@ pub(crate) fn current(
         return Ok(());
     }
     for process in ctx.processes() {
+        if !recorder.threads.of(process.id).is_instrumented {
+            continue;
+        }
         let last = recorder.session(process.id, |record| record.history.back().cloned()).flatten();
         match (process.info.as_deref(), last) {
             (Some(text), last) => {

@@ -11,7 +11,9 @@ use types::Value;
 
 use crate::recorder::Recorder;
 use crate::row::Emit;
-use crate::{accounts, dictionary, instruments, memory, stages, statements, table_io};
+use crate::{
+    accounts, dictionary, instruments, memory, stages, statements, table_io, threads, waits,
+};
 
 /// Produces the rows of a table.
 type Producer = fn(&Recorder, &dyn InformationContext, &InfoFilter, &mut Emit<'_>) -> Result<()>;
@@ -35,6 +37,8 @@ const STAGES: Option<Eraser> = Some(|recorder| recorder.stages.clear_sums());
 const MEMORY: Option<Eraser> = Some(|_| ());
 
 const TABLE_IO: Option<Eraser> = Some(|recorder| recorder.table_io.clear());
+
+const THREADS: &str = "threads";
 
 const CONNECTIONS: Option<Eraser> = Some(|recorder| recorder.ended.clear());
 
@@ -70,6 +74,15 @@ const TABLES: &[(&str, Producer, Option<Eraser>)] = &[
     ("memory_summary_global_by_event_name", memory::global, MEMORY),
     ("table_io_waits_summary_by_index_usage", table_io::by_index, TABLE_IO),
     ("table_io_waits_summary_by_table", table_io::by_table, TABLE_IO),
+    ("events_waits_current", waits::current, None),
+    ("events_waits_summary_by_thread_by_event_name", waits::by_thread, None),
+    ("events_waits_summary_global_by_event_name", waits::global, None),
+    ("file_summary_by_event_name", waits::files, None),
+    ("file_summary_by_instance", waits::file_summary, None),
+    ("file_instances", waits::file_instances, None),
+    ("table_lock_waits_summary_by_table", waits::table_locks, None),
+    ("metadata_locks", waits::metadata_locks, None),
+    (THREADS, threads::threads, None),
     ("setup_instruments", instruments::instruments, None),
     ("setup_consumers", statements::consumers, None),
     ("SESSION_USAGE", dictionary::session_usage, None),
@@ -107,7 +120,7 @@ struct RecordTable {
 
 impl RecordTable {
     fn is_setup(&self) -> bool {
-        self.definition.name.starts_with("setup_")
+        self.definition.name.starts_with("setup_") || self.definition.name == THREADS
     }
 }
 
@@ -147,6 +160,7 @@ impl TableEditor for RecordTable {
     fn update(&self, row: &[Value], assigned: &[(usize, Value)], number: u64) -> Result<bool> {
         match self.definition.name {
             "setup_consumers" => self.recorder.consumers.update(row, assigned, number),
+            THREADS => self.recorder.threads.update(row, assigned, number),
             "setup_instruments" => instruments::update(&self.recorder, row, assigned, number),
             _ => Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[])),
         }

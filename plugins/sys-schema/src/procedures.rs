@@ -21,7 +21,7 @@ mod tests {
     #[test]
     fn each_part_creates_the_procedure_that_it_names() {
         let all = all();
-        assert_eq!(all.len(), 20);
+        assert_eq!(all.len(), 27);
         for procedure in all {
             let begin = format!("CREATE PROCEDURE {} (", procedure.name);
             assert!(procedure.text.starts_with(&begin), "{}", procedure.name);

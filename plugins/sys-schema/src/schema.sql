@@ -140,7 +140,7 @@ WHERE u.index_name IS NOT NULL AND u.index_name <> 'PRIMARY' AND u.count_star = 
 ORDER BY u.object_schema, u.object_name
 
 -- view sys_config
-SELECT CAST('diagnostics.allow_i_s_tables' AS CHAR(128)) AS variable, CAST('OFF' AS CHAR(128)) AS value, FROM_UNIXTIME(NULL) AS set_time, CAST(NULL AS CHAR(128)) AS set_by
+SELECT CAST('diagnostics.allow_i_s_tables' AS CHAR(128)) AS variable, CAST('OFF' AS CHAR(128)) AS value, (SELECT created FROM information_schema.routines WHERE FALSE) AS set_time, CAST(NULL AS CHAR(128)) AS set_by
 UNION ALL SELECT 'diagnostics.include_raw', 'OFF', NULL, NULL
 UNION ALL SELECT 'ps_thread_trx_info.max_length', '65535', NULL, NULL
 UNION ALL SELECT 'statement_performance_analyzer.limit', '100', NULL, NULL

@@ -5,7 +5,7 @@ SELECT '2.1.3' AS sys_version, VERSION() AS mysql_version
 
 -- views innodb_buffer_stats_by_schema
 SELECT IF(LOCATE('.', table_name) = 0, 'InnoDB System', REPLACE(SUBSTRING_INDEX(table_name, '.', 1), '`', '')) AS object_schema,
-    BYTES{SUM(IF(compressed_size = 0, 16384, compressed_size))} AS allocated, BYTES{SUM(data_size)} AS data,
+    BYTES{SUM(CAST(IF(compressed_size = 0, 16384, compressed_size) AS DECIMAL(22, 0)))} AS allocated, BYTES{SUM(data_size)} AS data,
     COUNT(page_number) AS pages, COUNT(IF(is_hashed = 'YES', 1, NULL)) AS pages_hashed,
     COUNT(IF(is_old = 'YES', 1, NULL)) AS pages_old,
     ROUND(EITHER{SUM(number_records) / COUNT(DISTINCT index_name)|IFNULL(SUM(number_records) / COUNT(DISTINCT index_name), 0)}) AS rows_cached
@@ -17,7 +17,7 @@ ORDER BY SUM(IF(compressed_size = 0, 16384, compressed_size)) DESC
 -- views innodb_buffer_stats_by_table
 SELECT IF(LOCATE('.', table_name) = 0, 'InnoDB System', REPLACE(SUBSTRING_INDEX(table_name, '.', 1), '`', '')) AS object_schema,
     REPLACE(SUBSTRING_INDEX(table_name, '.', -1), '`', '') AS object_name,
-    BYTES{SUM(IF(compressed_size = 0, 16384, compressed_size))} AS allocated, BYTES{SUM(data_size)} AS data,
+    BYTES{SUM(CAST(IF(compressed_size = 0, 16384, compressed_size) AS DECIMAL(22, 0)))} AS allocated, BYTES{SUM(data_size)} AS data,
     COUNT(page_number) AS pages, COUNT(IF(is_hashed = 'YES', 1, NULL)) AS pages_hashed,
     COUNT(IF(is_old = 'YES', 1, NULL)) AS pages_old,
     ROUND(EITHER{SUM(number_records) / COUNT(DISTINCT index_name)|IFNULL(SUM(number_records) / COUNT(DISTINCT index_name), 0)}) AS rows_cached
@@ -57,7 +57,7 @@ SELECT PATH{file_name} AS file, count_read AS count_read, BYTES{sum_number_of_by
     count_write AS count_write, BYTES{sum_number_of_bytes_write} AS total_written,
     BYTES{IFNULL(sum_number_of_bytes_write / NULLIF(count_write, 0), 0)} AS avg_write,
     BYTES{sum_number_of_bytes_read + sum_number_of_bytes_write} AS total,
-    IFNULL(ROUND(100 - ((sum_number_of_bytes_read / (sum_number_of_bytes_read + sum_number_of_bytes_write)) * 100), 2), 0.00) AS write_pct
+    IFNULL(ROUND(100 - ((sum_number_of_bytes_read / NULLIF(sum_number_of_bytes_read + sum_number_of_bytes_write, 0)) * 100), 2), 0.00) AS write_pct
 FROM performance_schema.file_summary_by_instance
 ORDER BY sum_number_of_bytes_read + sum_number_of_bytes_write DESC
 

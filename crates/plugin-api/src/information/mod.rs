@@ -24,8 +24,9 @@ pub use programs::{
 };
 pub use schemas::{SchemaInformation, SchemaView};
 pub use server::{
-    CopyProgress, FileOperations, FunctionView, IoBucket, MetadataLockRow, PlanCacheView,
-    PluginItemView, PluginView, ProcessView, ServerInformation, UserLockView,
+    CopyProgress, FileOperations, FileUseView, FunctionView, IoBucket, MetadataLockRow,
+    PlanCacheView, PluginItemView, PluginView, ProcessView, ServerInformation, TableWaitsRow,
+    TimedCounts, UserLockView,
 };
 pub use session_table::SessionTable;
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};

@@ -24,6 +24,14 @@ pub trait ServerInformation {
     fn file_operations(&self) -> Vec<FileOperations> {
         Vec::new()
     }
+    /// The files that were opened and are still there.
+    fn file_uses(&self) -> Vec<FileUseView> {
+        Vec::new()
+    }
+    /// Waits for metadata locks of the tables that the account sees, those that were waited for.
+    fn table_waits(&self) -> Vec<TableWaitsRow> {
+        Vec::new()
+    }
     /// What the sessions of these connections have counted.
     fn session_counts(&self) -> Vec<SessionCounts> {
         Vec::new()
@@ -126,6 +134,49 @@ pub struct MetadataLockRow {
     pub lock_type: &'static str,
     /// Whether its session still waits for others.
     pub is_waiting: bool,
+}
+
+/// Number, bytes and time of some calls or waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimedCounts {
+    /// How many.
+    pub count: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// The time of all.
+    pub nanos: u64,
+    /// The longest one.
+    pub nanos_max: u64,
+}
+
+/// A file and the calls to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileUseView {
+    /// Its whole path.
+    pub path: String,
+    /// What it is for: `pages`, `redo log`, ...
+    pub class: &'static str,
+    /// How often it is open now.
+    pub open_count: u64,
+    /// Reads.
+    pub read: TimedCounts,
+    /// Writes.
+    pub write: TimedCounts,
+    /// Syncs.
+    pub sync: TimedCounts,
+}
+
+/// Waits for metadata locks of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableWaitsRow {
+    /// The table's schema.
+    pub schema: String,
+    /// Its name.
+    pub table: String,
+    /// Of sessions that wanted to read it, or to keep others from writing it.
+    pub read: TimedCounts,
+    /// Of sessions that wanted to write it, or to keep others from using it.
+    pub write: TimedCounts,
 }
 
 /// Operations of one kind on the files of one class.

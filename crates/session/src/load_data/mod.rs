@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catalog::{PrivilegeSet, Table};
+use engine_api::Progress;
 use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
 use exec::TransactionSource as _;
 use hashbrown::HashMap;
@@ -84,13 +85,28 @@ pub(crate) fn run_load_data(
     let first = load_plan(session, &mut work, running, usize::MAX, 1)?;
     work.has_programs = !first.programs.is_empty();
     session.transactions.savepoint(SAVEPOINT);
+    // Progress is in bytes read. The size of a client's file is not known.
+    let cancel = session.shared.cancel.clone();
+    let long = cancel.long(1);
+    let mut bytes = 0;
+    let mut count = |piece: &Vec<u8>, size: u64| {
+        bytes += piece.len() as u64;
+        long.set_done(bytes, size.max(bytes));
+    };
     let result = if load.local {
         let mut file = sink.local_file(&load.file)?;
-        load_together(session, &mut work, running, &table, &mut || file.read())
+        let mut read = || file.read().inspect(|piece| count(piece, 0));
+        load_together(session, &mut work, running, &table, &mut read)
     } else {
         let mut file = open_file(&data_path(session, &load.file)?)?;
-        load_together(session, &mut work, running, &table, &mut || read_piece(&mut file))
+        let size = file.size_bytes().map_err(Error::internal)?;
+        let mut read = || read_piece(&mut file).inspect(|piece| count(piece, size));
+        load_together(session, &mut work, running, &table, &mut read)
     };
+    if let Some(Progress { work_done, work_expected }) = cancel.progress() {
+        session.phases.count_work(work_done, work_expected);
+    }
+    drop(long);
     if let Err(error) = result {
         // The error that stopped the load is the one to report.
         let _ = session.transactions.rollback_to(SAVEPOINT);

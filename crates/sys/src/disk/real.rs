@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::contract::{BLOCK_BYTES, BlockBuffer, Disk, DiskSpace, File, OpenMode, SyncPolicy};
 use crate::clock::monotonic;
-use crate::io_times::{Call, FileClass, IoTimes};
+use crate::io_times::{Call, FileClass, IoTimes, Target};
 use crate::ring::WriteRing;
 use crate::simulation::{self, file_tree};
 use crate::sync::Mutex;
@@ -38,7 +38,7 @@ impl RealDisk {
         std::fs::create_dir_all(root)?;
         let lock = std::fs::File::create(root.join(LOCK_NAME))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        let root = root.to_path_buf();
+        let root = std::path::absolute(root)?;
         Ok(RealDisk { root, policy, uses_io_uring: true, times, _lock: lock })
     }
 
@@ -141,8 +141,8 @@ impl Disk for ReadOnlyDisk {
     fn open(&self, name: &str, _mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = std::fs::File::open(self.root.join(name))?;
         // There is nothing of its own to sync.
-        let (class, times) = (FileClass::of(name), self.times.clone());
-        Ok(Arc::new(RealFile { file, class, policy: SyncPolicy::Never, times }))
+        let (target, times) = (FileClass::of(name).into(), self.times.clone());
+        Ok(Arc::new(RealFile { file, target, policy: SyncPolicy::Never, times }))
     }
 
     fn remove(&self, _name: &str) -> io::Result<()> {
@@ -176,7 +176,7 @@ fn list_files(root: &Path) -> io::Result<Vec<String>> {
 
 struct RealFile {
     file: std::fs::File,
-    class: FileClass,
+    target: Target,
     policy: SyncPolicy,
     times: Arc<IoTimes>,
 }
@@ -188,7 +188,7 @@ impl File for RealFile {
         while done < buf.len() {
             let rest = &mut buf[done..];
             let read = || self.file.read_at(rest, offset + done as u64);
-            match self.times.transfer((self.class, Call::Pread), read) {
+            match self.times.transfer((&self.target, Call::Pread), read) {
                 Ok(0) => break,
                 Ok(count) => {
                     done += count;
@@ -219,7 +219,7 @@ impl File for RealFile {
                 };
                 usize::try_from(count).map_err(|_| io::Error::last_os_error())
             };
-            match self.times.transfer((self.class, Call::Pread), read) {
+            match self.times.transfer((&self.target, Call::Pread), read) {
                 Ok(0) => break,
                 Ok(count) => {
                     done += count;
@@ -236,13 +236,13 @@ impl File for RealFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.times.write_all(self.class, &self.file, buf, offset)
+        self.times.write_all(&self.target, &self.file, buf, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
         match self.policy {
             SyncPolicy::Device => {
-                self.times.time((self.class, Call::Fdatasync), || self.file.sync_data())
+                self.times.time((&self.target, Call::Fdatasync), || self.file.sync_data())
             }
             SyncPolicy::Never => Ok(()),
         }
@@ -253,7 +253,7 @@ impl File for RealFile {
     }
 
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
-        self.times.time((self.class, Call::Ftruncate), || self.file.set_len(size_bytes))
+        self.times.time((&self.target, Call::Ftruncate), || self.file.set_len(size_bytes))
     }
 
     fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
@@ -300,13 +300,13 @@ const BOUNCE_BYTES: usize = 1 << 20;
 impl DirectFile {
     fn write_direct(&self, buf: &[u8], mut offset: u64) -> io::Result<()> {
         if buf.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
-            return self.cached.times.write_all(self.cached.class, &self.direct, buf, offset);
+            return self.cached.times.write_all(&self.cached.target, &self.direct, buf, offset);
         }
         let mut bounce = self.bounce.lock();
         for chunk in buf.chunks(BOUNCE_BYTES) {
             let aligned = bounce.reset(chunk.len());
             aligned.copy_from_slice(chunk);
-            self.cached.times.write_all(self.cached.class, &self.direct, aligned, offset)?;
+            self.cached.times.write_all(&self.cached.target, &self.direct, aligned, offset)?;
             offset += chunk.len() as u64;
         }
         Ok(())
@@ -396,7 +396,7 @@ impl File for PageFile {
         match &self.ring {
             Some(ring) if parts.len() > 1 && parts.iter().all(is_direct) => {
                 let direct = &self.direct;
-                ring.lock().write((direct.class, &direct.file), parts, &direct.times)
+                ring.lock().write((&direct.target, &direct.file), parts, &direct.times)
             }
             _ => parts.iter().try_for_each(|(offset, bytes)| self.write_at(bytes, *offset)),
         }
@@ -424,26 +424,27 @@ impl File for PageFile {
 }
 
 impl RealDisk {
-    fn open_cached(&self, name: &str, mode: OpenMode) -> io::Result<RealFile> {
+    fn open_cached(&self, name: &str, mode: OpenMode, class: FileClass) -> io::Result<RealFile> {
+        let path = self.root.join(name);
         let file = std::fs::OpenOptions::new()
             .read(true)
             .write(true)
             .create(mode == OpenMode::OrCreate)
             .truncate(false)
-            .open(self.root.join(name))?;
-        let (class, times) = (FileClass::of(name), self.times.clone());
-        Ok(RealFile { file, class, policy: self.policy, times })
+            .open(&path)?;
+        let (target, times) = (self.times.opened(&path, class), self.times.clone());
+        Ok(RealFile { file, target, policy: self.policy, times })
     }
 }
 
 impl Disk for RealDisk {
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(self.open_cached(name, mode)?))
+        Ok(Arc::new(self.open_cached(name, mode, FileClass::of(name))?))
     }
 
     fn open_log(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         use std::os::unix::fs::OpenOptionsExt;
-        let cached = self.open_cached(name, mode)?;
+        let cached = self.open_cached(name, mode, FileClass::of(name))?;
         if self.policy == SyncPolicy::Never {
             return Ok(Arc::new(cached));
         }
@@ -464,16 +465,15 @@ impl Disk for RealDisk {
 
     fn open_pages(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         use std::os::unix::fs::OpenOptionsExt;
-        let mut cached = self.open_cached(name, mode)?;
-        if cached.class == FileClass::Other {
-            cached.class = FileClass::Pages;
-        }
+        let named = FileClass::of(name);
+        let class = if named == FileClass::Other { FileClass::Pages } else { named };
+        let cached = self.open_cached(name, mode, class)?;
         let mut options = std::fs::OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_DIRECT);
         Ok(match options.open(self.root.join(name)) {
             Ok(file) => {
                 let (policy, times) = (self.policy, self.times.clone());
-                let direct = RealFile { file, class: cached.class, policy, times };
+                let direct = RealFile { file, target: cached.target.clone(), policy, times };
                 let ring = self.uses_io_uring.then(|| Mutex::new(WriteRing::default()));
                 Arc::new(PageFile { cached, direct, ring })
             }
@@ -483,11 +483,17 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.root.join(name))
+        let path = self.root.join(name);
+        std::fs::remove_file(&path)?;
+        self.times.removed(&path);
+        Ok(())
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.root.join(from), self.root.join(to))
+        let (from, to) = (self.root.join(from), self.root.join(to));
+        std::fs::rename(&from, &to)?;
+        self.times.renamed(&from, &to);
+        Ok(())
     }
 
     fn list(&self) -> io::Result<Vec<String>> {

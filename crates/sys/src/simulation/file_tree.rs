@@ -235,6 +235,13 @@ pub(crate) struct VirtualFile {
     position: u64,
 }
 
+impl VirtualFile {
+    /// How long the file is now.
+    pub(crate) fn size_bytes(&self) -> io::Result<u64> {
+        self.file.size_bytes()
+    }
+}
+
 impl std::fmt::Debug for VirtualFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "VirtualFile at {}", self.position)

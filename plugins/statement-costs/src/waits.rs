@@ -4,26 +4,27 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use errors::Result;
-use plugin_api::{FileOperations, InfoFilter, InformationContext};
+use plugin_api::{FileOperations, FileUseView, InfoFilter, InformationContext, TimedCounts};
 use sys::waits::{self, ThreadWaits, Total, Wait};
 use types::Value;
 
+use crate::recorder::Recorder;
 use crate::row::Emit;
+use crate::sums::{MICROSECOND, NANOSECOND};
 
-/// Picoseconds of a nanosecond and of a microsecond.
-const NANOSECOND: u64 = 1_000;
-const MICROSECOND: u64 = 1_000_000;
+/// The kind of a base table.
+const TABLE: &str = "TABLE";
 /// Above the numbers of connections: numbers of threads that run no statement.
 const BACKGROUND: u64 = 1 << 32;
 
 /// The number of a thread in `performance_schema`: of the connection whose statement it runs, or one of its own.
-pub fn number(thread: &ThreadWaits, connections: &HashMap<u32, u64>) -> u64 {
+pub(crate) fn number(thread: &ThreadWaits, connections: &HashMap<u32, u64>) -> u64 {
     let own = BACKGROUND + u64::from(thread.thread_id);
     connections.get(&thread.slot).copied().unwrap_or(own)
 }
 
 /// Connections by the slot of the thread that runs their statement.
-pub fn connections(ctx: &dyn InformationContext) -> HashMap<u32, u64> {
+pub(crate) fn connections(ctx: &dyn InformationContext) -> HashMap<u32, u64> {
     ctx.processes().iter().filter_map(|process| Some((process.thread?, process.id))).collect()
 }
 
@@ -55,19 +56,28 @@ fn picos(time: Duration) -> u64 {
 }
 
 /// `events_waits_current`: what each thread waits for now.
-pub fn current(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+pub(crate) fn current(
+    recorder: &Recorder,
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
     if !ctx.sees_all_processes() {
         return Ok(());
     }
     let connections = connections(ctx);
     for thread in waits::threads().iter().filter(|thread| thread.wait != Wait::Running) {
+        let own = number(thread, &connections);
+        if !recorder.threads.of(own).is_instrumented {
+            continue;
+        }
         let (name, operation) = event(thread.wait);
         let ended: u64 = kinds().map(|kind| thread.totals.of(kind).count).sum();
         let now = sys::clock::monotonic();
         let time =
             |time: Option<Duration>| time.map_or(Value::Null, |time| Value::UInt(picos(time)));
         let mut row = vec![
-            Value::UInt(number(thread, &connections)),
+            Value::UInt(own),
             Value::UInt(ended + 1),
             Value::Null,
             Value::text(name),
@@ -91,15 +101,24 @@ fn summary(count: u64, sum: u64, longest: u64) -> [Value; 5] {
 }
 
 /// `events_waits_summary_by_thread_by_event_name`. The longest wait is not kept by thread.
-pub fn by_thread(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+pub(crate) fn by_thread(
+    recorder: &Recorder,
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
     if !ctx.sees_all_processes() {
         return Ok(());
     }
     let connections = connections(ctx);
     for thread in waits::threads() {
+        let own = number(&thread, &connections);
+        if !recorder.threads.of(own).is_instrumented {
+            continue;
+        }
         for kind in kinds() {
             let Total { count, nanos } = thread.totals.of(kind);
-            let mut row = vec![Value::UInt(number(&thread, &connections))];
+            let mut row = vec![Value::UInt(own)];
             row.push(Value::text(event(kind).0));
             row.extend(summary(count, nanos.saturating_mul(NANOSECOND), 0));
             emit(&row)?;
@@ -109,7 +128,12 @@ pub fn by_thread(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'
 }
 
 /// `events_waits_summary_global_by_event_name`: each class of locks and of files, and the other kinds of waits of all threads so far.
-pub fn global(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+pub(crate) fn global(
+    _: &Recorder,
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
     let mut row = |name: &str, [count, sum, longest]: [u64; 3]| {
         let mut row = vec![Value::text(name)];
         row.extend(summary(count, sum, longest));
@@ -141,12 +165,21 @@ pub fn global(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>)
 
 fn by_class(all: &[FileOperations]) -> Vec<(String, Vec<FileOperations>)> {
     let groups = all.chunk_by(|one, other| one.class == other.class);
-    let name = |class: &str| format!("wait/io/file/squall/{}", class.replace(' ', "_"));
-    groups.map(|group| (name(group[0].class), group.to_vec())).collect()
+    groups.map(|group| (file_event(group[0].class), group.to_vec())).collect()
+}
+
+/// The event of calls to files of a class.
+fn file_event(class: &str) -> String {
+    format!("wait/io/file/squall/{}", class.replace(' ', "_"))
 }
 
 /// `file_summary_by_event_name`: each class of files. What is neither read nor written are syncs.
-pub fn files(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+pub(crate) fn files(
+    _: &Recorder,
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
     for (name, operations) in by_class(&ctx.file_operations()) {
         let of = |wanted: &str| operations.iter().find(|one| one.operation == wanted);
         let timed = |one: Option<&FileOperations>| {
@@ -171,15 +204,95 @@ pub fn files(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) 
     Ok(())
 }
 
+/// Count, sum, least, average and most of some calls or waits.
+fn timed(counts: &TimedCounts) -> [Value; 5] {
+    summary(counts.count, counts.nanos * NANOSECOND, counts.nanos_max * NANOSECOND)
+}
+
+fn together<'c>(all: impl IntoIterator<Item = &'c TimedCounts>) -> TimedCounts {
+    all.into_iter().fold(TimedCounts::default(), |sum, one| TimedCounts {
+        count: sum.count + one.count,
+        bytes: sum.bytes + one.bytes,
+        nanos: sum.nanos + one.nanos,
+        nanos_max: sum.nanos_max.max(one.nanos_max),
+    })
+}
+
+/// The files, for accounts that may see what all threads do: names of files are the server's own.
+fn visible_files(ctx: &dyn InformationContext) -> Vec<FileUseView> {
+    if ctx.sees_all_processes() { ctx.file_uses() } else { Vec::new() }
+}
+
+/// `file_instances`: the files that are open, and those that were and still exist.
+pub(crate) fn file_instances(
+    _: &Recorder,
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    visible_files(ctx).iter().try_for_each(|file| {
+        let name = Value::text(&file.path);
+        emit(&[name, Value::text(&file_event(file.class)), Value::UInt(file.open_count)])
+    })
+}
+
+/// `file_summary_by_instance`: the calls to each of these files. They are told apart by their position.
+pub(crate) fn file_summary(
+    _: &Recorder,
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for (at, file) in visible_files(ctx).iter().enumerate() {
+        let bytes = |counts: &TimedCounts| Value::Int(counts.bytes as i64);
+        let mut row = vec![Value::text(&file.path), Value::text(&file_event(file.class))];
+        row.push(Value::UInt(at as u64 + 1));
+        row.extend(timed(&together([&file.read, &file.write, &file.sync])));
+        row.extend(timed(&file.read));
+        row.push(bytes(&file.read));
+        row.extend(timed(&file.write));
+        row.push(bytes(&file.write));
+        row.extend(timed(&file.sync));
+        emit(&row)?;
+    }
+    Ok(())
+}
+
+/// `table_lock_waits_summary_by_table`: waits for metadata locks. The server has no other locks of whole tables, so all are external ones.
+pub(crate) fn table_locks(
+    _: &Recorder,
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    /// Kinds of reads before the external ones, and of writes.
+    const OTHER_READS: usize = 4;
+    const OTHER_WRITES: usize = 4;
+    for table in ctx.table_waits() {
+        let none = TimedCounts::default();
+        let mut row = [TABLE, &table.schema, &table.table].map(Value::text).to_vec();
+        row.extend(timed(&together([&table.read, &table.write])));
+        row.extend(timed(&table.read));
+        row.extend(timed(&table.write));
+        (0..OTHER_READS).for_each(|_| row.extend(timed(&none)));
+        row.extend(timed(&table.read));
+        (0..OTHER_WRITES).for_each(|_| row.extend(timed(&none)));
+        row.extend(timed(&table.write));
+        emit(&row)?;
+    }
+    Ok(())
+}
+
 /// `metadata_locks`: uses of tables by statements and transactions, and locks that keep others from them.
-pub fn metadata_locks(
+pub(crate) fn metadata_locks(
+    _: &Recorder,
     ctx: &dyn InformationContext,
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for lock in ctx.metadata_locks() {
         let (kind, schema, name) = match &lock.table {
-            Some((schema, name)) => ("TABLE", Value::text(schema), Value::text(name)),
+            Some((schema, name)) => (TABLE, Value::text(schema), Value::text(name)),
             None => ("GLOBAL", Value::Null, Value::Null),
         };
         emit(&[

@@ -82,7 +82,10 @@ const STEPS: &[Step] = &[
         let script = ["tests/format/open.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)
     }),
-    ("clients", || run::command("bash", &["tests/clients/run"])),
+    ("clients", || {
+        run::command("bash", &["tests/clients/run"])?;
+        run::command("bash", &["tests/replication/consumers/run"])
+    }),
     ("size", lines::size),
 ];
 

@@ -82,6 +82,8 @@ pub(crate) struct Applier<'c> {
     /// No transaction was applied since the connection was made.
     is_first: bool,
     transaction: Option<GtidEvent>,
+    /// The server where the transaction began.
+    server_id: u32,
 }
 
 fn broken(why: impl std::fmt::Display) -> Error {
@@ -112,6 +114,7 @@ impl<'c> Applier<'c> {
             stage: Stage::Between,
             is_first: true,
             transaction: None,
+            server_id: 0,
         }
     }
 
@@ -207,6 +210,7 @@ impl<'c> Applier<'c> {
             self.channel.delay(event.immediate_commit_timestamp as i64)?;
         }
         self.transaction = Some(event);
+        self.server_id = header.server_id;
         Ok(Next::Event)
     }
 
@@ -275,9 +279,15 @@ impl<'c> Applier<'c> {
         if !has_log {
             return Ok(());
         }
-        let gtid = self.transaction.as_ref().and_then(|event| event.gtid.as_ref());
+        let transaction = self.transaction.as_ref();
+        let gtid = transaction.and_then(|event| event.gtid.as_ref());
         let next = gtid.map_or_else(|| "AUTOMATIC".to_owned(), ToString::to_string);
-        self.local.run(format!("SET SESSION gtid_next = '{next}'").as_bytes()).map(drop)
+        let committed = transaction.map_or(0, |event| event.original_commit_timestamp);
+        let origin = self.server_id;
+        let set = format!(
+            "SET SESSION gtid_next = '{next}', original_server_id = {origin}, original_commit_timestamp = {committed}"
+        );
+        self.local.run(set.as_bytes()).map(drop)
     }
 
     /// A statement about an XA branch.

@@ -45,7 +45,7 @@ impl Channels {
     }
 
     fn local(&self) -> Result<Local> {
-        Local::open(&*self.sessions()?, CancelToken::new())
+        Local::open(&*self.sessions()?, CancelToken::new(), Arc::default())
     }
 
     /// Reads the channels of the table, and starts them.

@@ -119,6 +119,14 @@ impl Channel {
         *self.position.lock() = position;
     }
 
+    /// How far it is, for the table of channels: where the thread that ended left it.
+    pub(crate) fn stored_position(&self) -> Position {
+        let (mut position, status) = (self.position.lock().clone(), self.status());
+        (position.file, position.offset) = (status.applied_file, status.applied_offset);
+        position.gtids = status.executed.to_string();
+        position
+    }
+
     pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
         change(&mut self.status.lock());
     }
@@ -358,9 +366,8 @@ impl Worker {
             status.clock_ahead_micros = source.about.clock_ahead_micros;
         });
         tracing::info!(channel = self.channel.name, source = ?settings, "connected to the source");
-        let ignored = settings.ignored_servers.clone();
         let (own_id, channel) = (itself.server_id, &*self.channel);
-        let mut applier = Applier::new(channel, local, position, executed, own_id, ignored);
+        let mut applier = Applier::new(channel, local, position, executed, own_id, &settings);
         loop {
             let (header, body) = match source.next() {
                 Ok(event) => event,

@@ -4,9 +4,11 @@
 
 use std::fmt::Write as _;
 
+use binlog::query::QueryEvent;
 use errors::{Error, Result, err};
 use serde_json::{Map, Value as Json, json};
-use syntax::ast::Ident;
+use syntax::ParseOptions;
+use syntax::ast::{Ident, ObjectName, Statement};
 
 use crate::status::now_micros;
 
@@ -120,6 +122,55 @@ impl Filters {
             return false;
         }
         self.0[DO_TABLE].values.is_empty() && self.0[WILD_DO].values.is_empty()
+    }
+
+    /// Whether changes of rows of a table are repeated; its schema is the rewritten one.
+    pub(crate) fn takes_rows(&self, schema: &str, table: &str) -> bool {
+        self.is_empty() || self.takes_schema(schema) && self.takes_table(schema, table)
+    }
+
+    /// Whether a statement that changes definitions is repeated: by its current schema, or the schema that it is about, and if it is
+    /// about tables by them, one of which is enough.
+    pub(crate) fn takes_definition(&self, query: &QueryEvent<'_>, text: &[u8]) -> bool {
+        let current = String::from_utf8_lossy(query.schema).into_owned();
+        let parsed = syntax::parse_bytes(text, &ParseOptions::default());
+        let Ok((statement, _)) = parsed else { return self.takes_schema(&current) };
+        let tables: Vec<&ObjectName> = match &statement {
+            Statement::CreateDatabase(create) => return self.takes_whole(&create.name.text),
+            Statement::DropDatabase(drop) => return self.takes_whole(&drop.name.text),
+            Statement::CreateTable(create) => vec![&create.name],
+            Statement::AlterTable(alter) => vec![&alter.name],
+            Statement::DropTable(drop) => drop.names.iter().collect(),
+            Statement::RenameTable(rename) => rename.renames.iter().map(|(from, _)| from).collect(),
+            Statement::TruncateTable(name) => vec![name],
+            Statement::CreateIndex(create) => vec![&create.table],
+            Statement::DropIndex(drop) => vec![&drop.table],
+            _ => Vec::new(),
+        };
+        // The reference goes by the current schema; a statement that names another is logged with the name, here and there.
+        if !current.is_empty() && !self.takes_schema(self.rewritten(&current)) {
+            return false;
+        }
+        let takes = |name: &&ObjectName| {
+            let schema = name.schema.as_ref().map_or_else(
+                || self.rewritten(&current).to_owned(),
+                |schema| schema.text.to_string(),
+            );
+            self.takes_table(&schema, &name.name.text)
+        };
+        tables.is_empty() || tables.iter().any(takes)
+    }
+
+    /// Whether the making and dropping of a schema is repeated.
+    fn takes_whole(&self, schema: &str) -> bool {
+        let name = format!("{schema}.");
+        let is_like = |kind: usize| self.0[kind].values.iter().any(|rule| is_match(rule, &name));
+        let is_taken = match (is_like(WILD_DO), is_like(WILD_IGNORE)) {
+            (true, _) => true,
+            (false, true) => false,
+            (false, false) => self.0[WILD_DO].values.is_empty(),
+        };
+        self.takes_schema(schema) && is_taken
     }
 
     /// As they are stored.

@@ -5,6 +5,7 @@
 mod apply;
 mod channel;
 mod control;
+mod filter;
 mod local;
 mod settings;
 mod source;

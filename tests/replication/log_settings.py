@@ -2,7 +2,7 @@
 """What settings do to the log, and what a replica makes of it: no checksums, compressed transactions, the server where a transaction began, waiting for
 transactions, gtid_purged.
 
-    tests/replication/settings.py [--squalld target/debug/squalld]
+    tests/replication/log_settings.py [--squalld target/debug/squalld]
 """
 
 import argparse

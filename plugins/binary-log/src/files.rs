@@ -85,10 +85,9 @@ impl FileEvents {
         self.seek(MAGIC.len() as u64);
         let first = self.next(end)?;
         let format = first.and_then(|(_, event)| open(event).ok());
-        let known = match format.map(|(header, body)| decode(header.kind, body)) {
-            Some(Ok(Event::FormatDescription(format))) => format.has_checksums,
-            _ => return Err(wrong_place()),
-        };
+        let format = format.map(|(header, body)| decode(header.kind, body));
+        let Some(Ok(Event::FormatDescription(format))) = format else { return Err(wrong_place()) };
+        let known = format.has_checksums;
         self.seek(position);
         Ok(known)
     }

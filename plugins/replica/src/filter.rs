@@ -135,18 +135,13 @@ impl Filters {
         let current = String::from_utf8_lossy(query.schema).into_owned();
         let parsed = syntax::parse_bytes(text, &ParseOptions::default());
         let Ok((statement, _)) = parsed else { return self.takes_schema(&current) };
-        let tables: Vec<&ObjectName> = match &statement {
-            Statement::CreateDatabase(create) => return self.takes_whole(&create.name.text),
-            Statement::DropDatabase(drop) => return self.takes_whole(&drop.name.text),
-            Statement::CreateTable(create) => vec![&create.name],
-            Statement::AlterTable(alter) => vec![&alter.name],
-            Statement::DropTable(drop) => drop.names.iter().collect(),
-            Statement::RenameTable(rename) => rename.renames.iter().map(|(from, _)| from).collect(),
-            Statement::TruncateTable(name) => vec![name],
-            Statement::CreateIndex(create) => vec![&create.table],
-            Statement::DropIndex(drop) => vec![&drop.table],
-            _ => Vec::new(),
-        };
+        if let Statement::CreateDatabase(create) = &statement {
+            return self.takes_whole(&create.name.text);
+        }
+        if let Statement::DropDatabase(drop) = &statement {
+            return self.takes_whole(&drop.name.text);
+        }
+        let tables = tables_of(&statement);
         // The reference goes by the current schema; a statement that names another is logged with the name, here and there.
         if !current.is_empty() && !self.takes_schema(self.rewritten(&current)) {
             return false;
@@ -198,6 +193,30 @@ impl Filters {
         }
         filters
     }
+}
+
+/// The tables that a statement is about.
+fn tables_of(statement: &Statement) -> Vec<&ObjectName> {
+    if let Statement::DropTable(drop) = statement {
+        return drop.names.iter().collect();
+    }
+    if let Statement::RenameTable(rename) = statement {
+        return rename.renames.iter().map(|(from, _)| from).collect();
+    }
+    let one = if let Statement::CreateTable(create) = statement {
+        Some(&create.name)
+    } else if let Statement::AlterTable(alter) = statement {
+        Some(&alter.name)
+    } else if let Statement::TruncateTable(name) = statement {
+        Some(name)
+    } else if let Statement::CreateIndex(create) = statement {
+        Some(&create.table)
+    } else if let Statement::DropIndex(drop) = statement {
+        Some(&drop.table)
+    } else {
+        None
+    };
+    one.into_iter().collect()
 }
 
 /// The values of rules as they are shown.

@@ -70,7 +70,7 @@ const STEPS: &[Step] = &[
         // It says so when there is no MySQL to replicate from.
         let replica = ["tests/crash/replica.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &replica)?;
-        for script in ["binary_log.py", "follow.py"] {
+        for script in ["binary_log.py", "follow.py", "log_settings.py", "filters.py"] {
             let script = format!("tests/replication/{script}");
             run::command("python3", &[&script, "--squalld", "target/debug/squalld"])?;
         }
@@ -87,7 +87,10 @@ const STEPS: &[Step] = &[
         let script = ["tests/format/open.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)
     }),
-    ("clients", || run::command("bash", &["tests/clients/run"])),
+    ("clients", || {
+        run::command("bash", &["tests/clients/run"])?;
+        run::command("bash", &["tests/replication/consumers/run"])
+    }),
     ("size", lines::size),
 ];
 

@@ -32,8 +32,13 @@ pub struct FormatDescription<'a> {
     pub has_checksums: bool,
 }
 
-/// Appends the body of a format description: events have a CRC32.
-pub fn write_format_description(server_version: &str, created: u32, out: &mut Vec<u8>) {
+/// Appends the body of a format description: events have a CRC32, or none.
+pub fn write_format_description(
+    server_version: &str,
+    created: u32,
+    has_checksums: bool,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(&VERSION.to_le_bytes());
     let start = out.len();
     // A zero byte ends the version.
@@ -43,7 +48,7 @@ pub fn write_format_description(server_version: &str, created: u32, out: &mut Ve
     out.extend_from_slice(&created.to_le_bytes());
     out.push(crate::event::HEADER_BYTES as u8);
     out.extend_from_slice(&FIXED_PARTS);
-    out.push(CHECKSUM_CRC32);
+    out.push(if has_checksums { CHECKSUM_CRC32 } else { 0 });
 }
 
 /// The body of the event without its checksum.

@@ -32,7 +32,7 @@ fn encode_again(
     match decode(kind, body).unwrap() {
         Event::FormatDescription(format) => {
             let server = std::str::from_utf8(format.server_version).unwrap();
-            envelope::write_format_description(server, format.created, &mut out);
+            envelope::write_format_description(server, format.created, true, &mut out);
         }
         Event::Rotate(to) => {
             let name = std::str::from_utf8(to.name).unwrap();

@@ -72,12 +72,20 @@ fn quoted_length(text: &str) -> usize {
     text.len()
 }
 
-/// A statement that makes a table like this one on another server, whatever its current schema.
-pub fn create_table_statement(table: &Table, zone: &dyn ZoneRules) -> String {
+/// A statement that makes a table like this one on another server where `current` is the current schema.
+pub fn create_table_statement(
+    table: &Table,
+    current: Option<&str>,
+    zone: &dyn ZoneRules,
+) -> String {
     let style = Style { ansi_quotes: false, spare_quotes: false, portable: true };
     let name = quote(&table.name);
     let qualified = format!("{}.{name}", quote(&table.schema));
-    create_table(table, None, zone, style).replacen(&name, &qualified, 1)
+    let text = create_table(table, None, zone, style);
+    match current {
+        Some(current) if *current == *table.schema => text,
+        _ => text.replacen(&name, &qualified, 1),
+    }
 }
 
 /// CREATE TABLE text. `next`: the AUTO_INCREMENT counter, if it has been used.

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use catalog::{CatalogSnapshot, Table};
-use engine_api::TableId;
+use engine_api::{CancelToken, CommitHandle, TableId};
 use errors::Result;
 use exec::{RowMark, RowWatch, RowWrite};
 use plugin_api::{
     ChangeSink, EventSet, LoggedColumn, LoggedTable, Observer, Recorder, Registry, RowColumn,
-    RowEvent,
+    RowEvent, Tracking,
 };
 
 use crate::changes::{Changes, WatchedTable};
@@ -120,6 +120,33 @@ impl RowWatcher {
             recorder.take(out);
         }
         self.detach_to.take()
+    }
+
+    /// The identifiers of the transactions that were recorded since this was asked last, or all that have committed, as a set; waits for
+    /// `commit`, the last of them. `None` when there was no transaction.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn told_identifiers(
+        &mut self,
+        tracking: Tracking,
+        commit: Option<&CommitHandle>,
+        cancel: &CancelToken,
+    ) -> Result<Option<String>> {
+        let numbers = self.recorder.as_mut().map(|recorder| recorder.take_tracked());
+        let numbers = numbers.unwrap_or_default();
+        let Some(log) = self.registry.binary_log().filter(|_| !numbers.is_empty()) else {
+            return Ok(None);
+        };
+        if let Some(commit) = commit {
+            sys::blocking::blocking(|| commit.wait()).map_err(|e| e.into_error(cancel))?;
+        }
+        let set = match tracking {
+            Tracking::Off => String::new(),
+            Tracking::Own => log.tracked(&numbers)?,
+            Tracking::All => log.status()?.executed,
+        };
+        Ok(Some(set).filter(|set| !set.is_empty()))
     }
 
     /// The transaction has ended.

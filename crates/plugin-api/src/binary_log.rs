@@ -69,8 +69,35 @@ pub struct StatementContext<'a> {
     pub row_image: RowImage,
     /// The identifier that `gtid_next` gives to the transaction.
     pub gtid: Option<&'a str>,
+    /// What else the session wants of its transactions in the log.
+    pub wishes: LogWishes,
     /// The text of the statement, when rows are to be logged with it.
     pub text: Option<&'a [u8]>,
+}
+
+/// What a session wants of its transactions in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogWishes {
+    /// Which identifiers replies tell (`session_track_gtids`).
+    pub tracking: Tracking,
+    /// The level of zstd that they are compressed with (`binlog_transaction_compression`).
+    pub compression: Option<i32>,
+    /// The server where they began; 0 for this one (`original_server_id`).
+    pub server_id: u32,
+    /// Microseconds since 1970 UTC of their commit there; 0 for this server's (`original_commit_timestamp`).
+    pub commit_micros: u64,
+}
+
+/// Which identifiers of transactions replies tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracking {
+    /// None.
+    #[default]
+    Off,
+    /// Those of the session's own transactions.
+    Own,
+    /// All that have committed.
+    All,
 }
 
 /// Which columns of changed rows are logged.
@@ -118,6 +145,8 @@ pub trait Recorder: Send {
     fn finish(&mut self);
     /// The transaction has ended.
     fn reset(&mut self);
+    /// Numbers of the transactions that were finished and whose identifiers are to be told, since this was asked last.
+    fn take_tracked(&mut self) -> Vec<u64>;
 }
 
 /// Where the log is.
@@ -220,7 +249,17 @@ pub trait BinaryLog: Send + Sync {
     /// # Errors
     /// I/O.
     fn reset(&self, first: u64) -> Result<()>;
-    /// Adds transactions to those executed and purged.
+    /// The identifiers of transactions that committed durably, by the numbers of `take_tracked`; waits until the log has them.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    fn tracked(&self, numbers: &[u64]) -> Result<String>;
+    /// Whether `gtid_purged` takes a value: a set, or with `+` before it what is added.
+    ///
+    /// # Errors
+    /// 3546; the log cannot be written.
+    fn check_purged(&self, value: &str) -> Result<()>;
+    /// Adds transactions to those executed and purged; a `+` before the set is passed over.
     ///
     /// # Errors
     /// 1772 for a malformed set; I/O.

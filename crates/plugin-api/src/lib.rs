@@ -42,8 +42,8 @@ pub use authentication::{
 };
 pub use authorization::{Authorizer, Object, Subject};
 pub use binary_log::{
-    BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, LoggedColumn, LoggedTable, PurgeLimit,
-    Recorder, RegisteredReplica, RowImage, StatementContext,
+    BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, LogWishes, LoggedColumn, LoggedTable,
+    PurgeLimit, Recorder, RegisteredReplica, RowImage, StatementContext, Tracking,
 };
 pub use change::{ChangeSink, CommittedTransaction, RowChange, RowChangeKind, RowColumn, RowEvent};
 pub use cost::{CostEvents, SessionCounts, StatementCost, StatementCounts, StatementStep};

@@ -90,6 +90,8 @@ pub enum StateChange {
     Schema(String),
     /// Something changed (`session_track_state_change`).
     State,
+    /// Identifiers of transactions (`session_track_gtids`).
+    Gtids(String),
 }
 
 /// The end of a statement without a result set.

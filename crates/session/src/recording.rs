@@ -5,8 +5,8 @@ use std::sync::Arc;
 use catalog::{AccountName, Table};
 use errors::Result;
 use observation::{Changes, OwnedFacts, RowWatcher, with_definer};
-use plugin_api::StatementContext;
 use plugin_api::variable::as_text;
+use plugin_api::{OkInfo, StateChange, StatementContext, Tracking};
 use programs::{Origin, Running};
 use syntax::ast::Statement;
 
@@ -125,6 +125,21 @@ pub(crate) fn note_text(
     session.statement.text.push(with_definer(statement, text, &quoted.join("@")));
 }
 
+/// Tells in the reply the identifiers that `session_track_gtids` asks for.
+///
+/// # Errors
+/// The log cannot be written.
+pub(crate) fn track(session: &mut Session, state: &mut OkInfo) -> Result<()> {
+    let tracking = session.settings.binary_log.wishes.tracking;
+    let Some(watcher) = session.transactions.watcher.as_mut().filter(|_| tracking != Tracking::Off)
+    else {
+        return Ok(());
+    };
+    let told = watcher.told_identifiers(tracking, state.commit.as_ref(), &session.shared.cancel)?;
+    state.changes.extend(told.map(StateChange::Gtids));
+    Ok(())
+}
+
 fn context<'a>(
     session: &'a Session,
     text: Option<&'a [u8]>,
@@ -147,6 +162,7 @@ fn context<'a>(
         auto_increment: (settings.auto_increment_increment, settings.auto_increment_offset),
         row_image: settings.binary_log.row_image,
         gtid: settings.binary_log.gtid_next.as_deref(),
+        wishes: settings.binary_log.wishes,
         text,
     }
 }

@@ -215,13 +215,14 @@ impl Session {
     pub(crate) fn send_ok(&mut self, sink: &mut dyn ResultSink, ok: OkInfo) -> Result<()> {
         let commit = self.commit_for_reply(ok.commit)?;
         let state = self.state_info();
-        let merged = OkInfo {
+        let mut merged = OkInfo {
             affected_rows: ok.affected_rows,
             last_insert_id: ok.last_insert_id,
             info: ok.info,
             commit,
             ..state
         };
+        crate::recording::track(self, &mut merged)?;
         sink.ok(&merged)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use charset::{Charset, Collation};
 use engine_api::IsolationLevel;
 use plan::ExecutionMode;
-use plugin_api::RowImage;
+use plugin_api::{LogWishes, RowImage, Tracking};
 use sys::io_times::IoTimes;
 use sys::temporary::TemporaryFiles;
 use types::{SqlMode, Value, ZoneRules};
@@ -194,6 +194,9 @@ impl Settings {
     }
 }
 
+/// `original_commit_timestamp` of transactions that begin here.
+const UNKNOWN_COMMIT: u64 = 36_028_797_018_963_968;
+
 /// What of a session goes to the binary log.
 #[derive(Clone, Debug, Default)]
 pub struct LogSettings {
@@ -205,6 +208,8 @@ pub struct LogSettings {
     pub row_image: RowImage,
     /// The identifier in `gtid_next`.
     pub gtid_next: Option<Box<str>>,
+    /// What else it wants of its transactions.
+    pub wishes: LogWishes,
 }
 
 impl LogSettings {
@@ -223,6 +228,21 @@ impl LogSettings {
                 _ => RowImage::Full,
             },
             gtid_next: gtid.map(String::into_boxed_str),
+            wishes: LogWishes {
+                tracking: match read.text("session_track_gtids").as_str() {
+                    "OWN_GTID" => Tracking::Own,
+                    "ALL_GTIDS" => Tracking::All,
+                    _ => Tracking::Off,
+                },
+                compression: read
+                    .flag("binlog_transaction_compression")
+                    .then(|| read.number("binlog_transaction_compression_level_zstd") as i32),
+                server_id: read.number("original_server_id") as u32,
+                commit_micros: match read.number("original_commit_timestamp") {
+                    UNKNOWN_COMMIT => 0,
+                    known => known,
+                },
+            },
         }
     }
 }

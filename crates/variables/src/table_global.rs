@@ -18,7 +18,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::fixed("basedir", Kind::Text, "/usr/", "Accepted; directory of the installation"),
     Definition::fixed("bind_address", Kind::Text, "127.0.0.1", "Addresses of the TCP listener, separated by commas").rebound(),
     Definition::global("binlog_cache_size", blocks(4096, U64, 4096), "32768", "Accepted; bytes that a session would keep: what it records moves to the log in parts"),
-    Definition::global("binlog_checksum", Kind::Enum(&["NONE", "CRC32"]), "CRC32", "Only the default is built; checksum of logged events"),
+    Definition::global("binlog_checksum", Kind::Enum(&["NONE", "CRC32"]), "CRC32", "Checksum of logged events"),
     Definition::global("binlog_error_action", Kind::Enum(&["IGNORE_ERROR", "ABORT_SERVER"]), "ABORT_SERVER", "Accepted; what a failed log write does"),
     Definition::global("binlog_expire_logs_auto_purge", Kind::Bool, "ON", "Whether files of the binary log are removed after binlog_expire_logs_seconds"),
     Definition::global("binlog_expire_logs_seconds", uint(0, U32), "2592000", "Seconds that files of the binary log are kept"),

@@ -15,6 +15,8 @@ pub enum Change<'a> {
     Schema(&'a [u8]),
     /// Something changed.
     State,
+    /// Identifiers of transactions.
+    Gtids(&'a [u8]),
     /// Any other kind, undecoded.
     Other(u8, &'a [u8]),
 }
@@ -115,6 +117,12 @@ fn put_change(out: &mut Vec<u8>, change: &Change<'_>) {
             put_lenenc_bytes(&mut data, b"1");
             TrackType::StateChange as u8
         }
+        Change::Gtids(set) => {
+            // The encoding: text.
+            data.push(0);
+            put_lenenc_bytes(&mut data, set);
+            TrackType::Gtids as u8
+        }
         Change::Other(kind, bytes) => {
             data.extend_from_slice(bytes);
             *kind
@@ -137,6 +145,7 @@ fn read_changes(block: &[u8]) -> Result<Vec<Change<'_>>, Malformed> {
             }
             Some(TrackType::Schema) => Change::Schema(data.lenenc_bytes()?),
             Some(TrackType::StateChange) => Change::State,
+            Some(TrackType::Gtids) if data.u8()? == 0 => Change::Gtids(data.lenenc_bytes()?),
             Some(
                 TrackType::Gtids
                 | TrackType::TransactionCharacteristics

@@ -10,9 +10,9 @@ use plugin_api::{
     BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, PurgeLimit, Recorder, RegisteredReplica,
 };
 use sys::disk::Disk;
-use sys::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use sys::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use sys::sync::{Condvar, Mutex, MutexGuard};
-use types::{GtidSet, Uuid};
+use types::{Gtid, GtidSet, Uuid};
 
 use crate::dump;
 use crate::recorder::SessionRecorder;
@@ -21,11 +21,21 @@ use crate::recorder::SessionRecorder;
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
     server_id: AtomicU32,
+    last_number: AtomicU64,
 }
 
 impl Settings {
     pub fn server_id(&self) -> u32 {
         self.server_id.load(Ordering::Relaxed)
+    }
+
+    /// A number for a transaction that nothing else in this run or an earlier one has.
+    pub fn next_number(&self) -> u64 {
+        let now = sys::clock::wall().as_nanos() as u64;
+        let last = self
+            .last_number
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(now.max(last + 1)));
+        last.map_or(now, |last| now.max(last + 1))
     }
 
     pub fn set_server_id(&self, id: u32) {
@@ -70,6 +80,8 @@ pub(crate) struct State {
     /// Why the log is not written at present.
     pub failure: Option<String>,
     pub replicas: Vec<RegisteredReplica>,
+    /// The identifiers of transactions that were given a number, the newest last.
+    pub numbered: VecDeque<(u64, Gtid)>,
     /// Connections that read the log, and the file that each is at.
     pub readers: Vec<(u64, u64)>,
 }
@@ -239,9 +251,38 @@ impl BinaryLog for Core {
         self.order(Order::Reset(first))
     }
 
+    fn tracked(&self, numbers: &[u64]) -> Result<String> {
+        sys::blocking::blocking(|| self.catch_up())?;
+        let mut set = GtidSet::default();
+        let mut state = self.state.lock();
+        for (_, gtid) in state.numbered.iter().filter(|(number, _)| numbers.contains(number)) {
+            set.add(gtid.uuid, &gtid.tag, gtid.number);
+        }
+        state.numbered.retain(|(number, _)| !numbers.contains(number));
+        Ok(set.to_string())
+    }
+
+    fn check_purged(&self, value: &str) -> Result<()> {
+        sys::blocking::blocking(|| self.catch_up())?;
+        let state = self.state.lock();
+        let added = value.trim_start().strip_prefix('+');
+        // What is no set is refused with another error.
+        let Some(set) = GtidSet::parse(added.unwrap_or(value)) else { return Ok(()) };
+        if added.is_none() && !state.purged.is_subset(&set) {
+            bail!(CANT_SET_GTID_PURGED, "the new value must be a superset of the old value");
+        }
+        let new = if added.is_some() { set } else { set.subtract(&state.purged) };
+        if new.subtract(&state.executed) != new {
+            let why = "the added gtid set must not overlap with @@GLOBAL.GTID_EXECUTED";
+            bail!(CANT_SET_GTID_PURGED, why);
+        }
+        Ok(())
+    }
+
     fn add_purged(&self, gtids: &str) -> Result<()> {
+        let added = gtids.trim_start().strip_prefix('+').unwrap_or(gtids);
         let set =
-            GtidSet::parse(gtids).ok_or_else(|| err!(MALFORMED_GTID_SET_SPECIFICATION, gtids))?;
+            GtidSet::parse(added).ok_or_else(|| err!(MALFORMED_GTID_SET_SPECIFICATION, gtids))?;
         self.order(Order::AddPurged(set))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use binlog::event::{CHECKSUM_BYTES, HEADER_BYTES, MAGIC, flags, open};
+use binlog::event::{CHECKSUM_BYTES, HEADER_BYTES, MAGIC, flags};
 use binlog::gtid::GtidEvent;
 use binlog::{Event, EventKind, Header, decode, envelope, seal, write_event};
 use engine_api::CancelToken;
@@ -11,7 +11,7 @@ use plugin_api::{DumpRequest, DumpSink};
 use types::GtidSet;
 
 use crate::core::{Core, Home, file_name, file_number};
-use crate::files::FileEvents;
+use crate::files::{FileEvents, plain};
 
 /// The longest wait before the connection is looked at again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -32,6 +32,10 @@ struct Reader<'a> {
     known: Option<GtidSet>,
     /// The present transaction is one of them.
     skips: bool,
+    /// Events of the present file have checksums.
+    has_checksums: bool,
+    /// Those that are sent have them.
+    sends_checksums: bool,
 }
 
 /// Takes the reader off the list.
@@ -62,7 +66,18 @@ pub(crate) fn dump(
     core.state.lock().readers.push((request.connection_id, number));
     let events = FileEvents::open(&*home.disk, number, position)?;
     let home = &*home;
-    let mut reader = Reader { core, home, request, sink, cancel, events, known, skips: false };
+    let mut reader = Reader {
+        core,
+        home,
+        request,
+        sink,
+        cancel,
+        events,
+        known,
+        skips: false,
+        has_checksums: true,
+        sends_checksums: request.takes_checksums,
+    };
     reader.run()
 }
 
@@ -144,6 +159,8 @@ impl Reader<'_> {
             return Err(fatal("a file without a format"));
         }
         let mut format = event.to_vec();
+        self.has_checksums = self.events.has_checksums()?;
+        self.sends_checksums = self.request.takes_checksums && self.has_checksums;
         let after = self.events.position;
         if position > after {
             // The reader has the file's beginning: it must not forget temporary tables.
@@ -171,7 +188,8 @@ impl Reader<'_> {
                 EventKind::GTID | EventKind::GTID_TAGGED | EventKind::ANONYMOUS_GTID
             );
             if let (true, Some(known)) = (starts, &self.known) {
-                let body = open(event).map_err(|_| fatal("a damaged event"))?.1;
+                let event = plain(header, event, self.has_checksums);
+                let body = &event.ok_or_else(|| fatal("a damaged event"))?[HEADER_BYTES..];
                 self.skips = false;
                 if let Ok(Event::Gtid(GtidEvent { gtid: Some(gtid), .. })) =
                     decode(header.kind, body)
@@ -193,7 +211,7 @@ impl Reader<'_> {
                 // The next file announces itself.
                 continue;
             }
-            match self.request.takes_checksums {
+            match self.sends_checksums || !self.has_checksums {
                 true => self.sink.event(event)?,
                 false => {
                     let mut plain = event[..event_length(header)].to_vec();
@@ -250,7 +268,7 @@ impl Reader<'_> {
         let server_id = self.core.settings.server_id();
         let flags = if kind == EventKind::ROTATE { flags::ARTIFICIAL } else { 0 };
         write_event(&mut event, kind, 0, server_id, flags, body);
-        if !self.request.takes_checksums {
+        if !self.sends_checksums {
             event[13..17].copy_from_slice(&position.to_le_bytes());
             return self.sink.event(&event);
         }

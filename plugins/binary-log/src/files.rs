@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use binlog::event::{HEADER_BYTES, MAGIC, open};
-use binlog::{Event, Header, decode};
+use binlog::event::{CHECKSUM_BYTES, HEADER_BYTES, MAGIC, open};
+use binlog::{Event, EventKind, Header, decode};
 use errors::{Result, err};
 use sys::disk::{Disk, File, OpenMode};
 
@@ -35,9 +35,11 @@ pub(crate) fn describe(disk: &dyn Disk, number: u64) -> Result<LogFile> {
     let mut events = FileEvents::open(disk, number, MAGIC.len() as u64)?;
     let size = events.file.size_bytes().map_err(|error| io_error(&error))?;
     let mut described = LogFile { number, size, ..LogFile::default() };
+    let has_checksums = events.has_checksums()?;
     while let Some((header, event)) = events.next(size)? {
+        let Some(event) = plain(header, event, has_checksums) else { break };
         described.last_micros = i64::from(header.timestamp) * 1_000_000;
-        let Ok((_, body)) = open(event) else { break };
+        let body = &event[HEADER_BYTES..];
         if let Ok(Event::PreviousGtids(set)) = decode(header.kind, body) {
             described.before = Arc::new(set);
             break;
@@ -71,6 +73,23 @@ impl FileEvents {
     /// The number of the file.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether events of the file have checksums, as its first event says.
+    ///
+    /// # Errors
+    /// I/O; the file does not begin with its format.
+    pub fn has_checksums(&mut self) -> Result<bool> {
+        let position = self.position;
+        let end = self.file.size_bytes().map_err(|error| io_error(&error))?;
+        self.seek(MAGIC.len() as u64);
+        let first = self.next(end)?;
+        let format = first.and_then(|(_, event)| open(event).ok());
+        let format = format.map(|(header, body)| decode(header.kind, body));
+        let Some(Ok(Event::FormatDescription(format))) = format else { return Err(wrong_place()) };
+        let known = format.has_checksums;
+        self.seek(position);
+        Ok(known)
     }
 
     /// Goes on at a place.
@@ -121,6 +140,16 @@ impl FileEvents {
         }
         Ok(())
     }
+}
+
+/// An event of a file without its checksum; `None` when that is wrong.
+pub(crate) fn plain(header: Header, event: &[u8], has_checksums: bool) -> Option<&[u8]> {
+    // A file's first event always has one.
+    if has_checksums || header.kind == EventKind::FORMAT_DESCRIPTION {
+        open(event).ok()?;
+        return event.get(..event.len() - CHECKSUM_BYTES);
+    }
+    Some(event)
 }
 
 /// The error of a place that is not the start of an event.

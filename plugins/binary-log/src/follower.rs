@@ -22,6 +22,7 @@ use types::{Gtid, GtidSet};
 
 use crate::core::{Core, Home, LogFile, Order, file_name, file_number, io_error};
 use crate::dependencies::{DEPENDENCIES, History};
+use crate::recorder::{COMPRESSION, NUMBER};
 use crate::state_file::Durable;
 
 /// Events of one transaction in memory; those of a larger one go to the file as they come. From here on the length of a transaction
@@ -39,8 +40,8 @@ const ROUND: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_secs(1);
 /// Version in transactions' first events.
 const SERVER_VERSION: u32 = 90_700;
-/// Bytes of an event with a commit's number.
-const XID_BYTES: u64 = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
+/// Transactions whose identifiers are kept for the sessions that ask for them.
+const NUMBERED_MAX: usize = 10_000;
 
 /// The transaction that is being read.
 #[derive(Default)]
@@ -56,6 +57,14 @@ struct Group {
     keys: Vec<u8>,
     /// The identifier that it was given.
     gtid: Option<Gtid>,
+    /// The server where it began, and its commit there in microseconds; 0 for this one.
+    server_id: u32,
+    commit_micros: u64,
+    /// The level that it is to be compressed with, and whether that was done.
+    compression: Option<i32>,
+    is_compressed: bool,
+    /// Its number, if its identifier is to be told.
+    number: Option<u64>,
     /// Where its first event will be, when the others are in the file already.
     streamed_at: Option<u64>,
 }
@@ -74,6 +83,8 @@ pub(crate) struct Follower {
     executed: GtidSet,
     purged: GtidSet,
     sequence: i64,
+    /// Events of the present file have checksums.
+    has_checksums: bool,
     history: History,
     /// Position of the last commit that was taken.
     position: u64,
@@ -116,6 +127,8 @@ impl Follower {
         if let Some(last) = files.last_mut() {
             last.size = durable.size;
         }
+        let has_checksums =
+            !is_new && crate::files::FileEvents::open(&*home.disk, number, 0)?.has_checksums()?;
         let mut follower = Follower {
             core,
             home,
@@ -128,6 +141,7 @@ impl Follower {
             executed: durable.executed.clone(),
             purged: durable.purged.clone(),
             sequence: durable.sequence,
+            has_checksums,
             history: History::default(),
             position: durable.position,
             durable,
@@ -168,6 +182,10 @@ impl Follower {
             }
             self.publish()?;
             self.follow_orders()?;
+            if self.has_checksums != self.wants_checksums() {
+                self.begin_next_file()?;
+                self.publish()?;
+            }
             if has_taken {
                 self.make_durable_if_due()?;
                 continue;
@@ -180,6 +198,10 @@ impl Follower {
             self.make_durable_if_due()?;
             self.reader.wait(ROUND);
         }
+    }
+
+    fn wants_checksums(&self) -> bool {
+        self.sessions.global_text("binlog_checksum") != "NONE"
     }
 
     fn number(&self) -> u64 {
@@ -199,8 +221,26 @@ impl Follower {
     }
 
     fn put_sealed(&mut self, event: &[u8]) {
+        self.end += event.len() as u64 + self.checksum_bytes();
+        finish_event(event, self.end as u32, self.has_checksums, &mut self.out);
+    }
+
+    /// Bytes of an event's checksum in the present file.
+    fn checksum_bytes(&self) -> u64 {
+        if self.has_checksums { CHECKSUM_BYTES as u64 } else { 0 }
+    }
+
+    /// Appends the first event of a file. It has a checksum whether the others have or not.
+    fn put_format(&mut self) {
+        let (version, has_checksums) = (self.home.server_version.clone(), self.has_checksums);
+        let mut event = Vec::new();
+        let server_id = self.core.settings.server_id();
+        let kind = EventKind::FORMAT_DESCRIPTION;
+        write_event(&mut event, kind, Follower::seconds(), server_id, 0, |out| {
+            envelope::write_format_description(&version, 0, has_checksums, out);
+        });
         self.end += (event.len() + CHECKSUM_BYTES) as u64;
-        seal(event, self.end as u32, &mut self.out);
+        seal(&event, self.end as u32, &mut self.out);
     }
 
     fn put_incident(&mut self, message: &str) {
@@ -218,9 +258,9 @@ impl Follower {
         });
         let mut first = Vec::new();
         write_event(&mut first, EventKind::FORMAT_DESCRIPTION, 0, 0, 0, |out| {
-            envelope::write_format_description(&self.home.server_version, 0, out);
+            envelope::write_format_description(&self.home.server_version, 0, true, out);
         });
-        (MAGIC.len() + event.len() + first.len() + 2 * CHECKSUM_BYTES) as u64
+        (MAGIC.len() + event.len() + first.len() + CHECKSUM_BYTES) as u64 + self.checksum_bytes()
     }
 
     fn begin_file(&mut self, number: u64) -> Result<()> {
@@ -231,10 +271,8 @@ impl Follower {
         self.out.clear();
         self.out.extend_from_slice(&MAGIC);
         self.end = MAGIC.len() as u64;
-        let version = self.home.server_version.clone();
-        self.put(EventKind::FORMAT_DESCRIPTION, 0, |out| {
-            envelope::write_format_description(&version, 0, out);
-        });
+        self.has_checksums = self.wants_checksums();
+        self.put_format();
         let before = Arc::new(self.executed.clone());
         let all = before.clone();
         self.put(EventKind::PREVIOUS_GTIDS, IGNORABLE, |out| {
@@ -374,7 +412,18 @@ impl Follower {
         if header.kind == EventKind::GTID_TAGGED {
             if let Ok(Event::Gtid(event)) = decode(header.kind, &event[HEADER_BYTES..]) {
                 group.gtid = event.gtid;
+                group.server_id = header.server_id;
+                group.commit_micros = event.original_commit_timestamp;
             }
+            return Ok(());
+        }
+        if header.kind == COMPRESSION {
+            group.compression = event.get(HEADER_BYTES).map(|level| i32::from(*level));
+            return Ok(());
+        }
+        if header.kind == NUMBER {
+            let number = event.get(HEADER_BYTES..).and_then(|bytes| bytes.first_chunk());
+            group.number = number.map(|number| u64::from_le_bytes(*number));
             return Ok(());
         }
         if !group.has_begun {
@@ -389,7 +438,7 @@ impl Follower {
             own[5..9].copy_from_slice(&self.core.settings.server_id().to_le_bytes());
             event = &own;
         }
-        group.sealed_bytes += (event.len() + CHECKSUM_BYTES) as u64;
+        group.sealed_bytes += event.len() as u64 + self.checksum_bytes();
         if group.streamed_at.is_some() {
             self.put_sealed(event);
             return if self.out.len() >= WRITE_BYTES { self.flush() } else { Ok(()) };
@@ -409,7 +458,7 @@ impl Follower {
         self.flush()?;
         group.streamed_at = Some(self.end);
         let first = self.first_event(group, u64::MAX >> 8, 0, (0, 0));
-        self.out.resize(first.len() + CHECKSUM_BYTES, 0);
+        self.out.resize(first.len() + self.checksum_bytes() as usize, 0);
         self.end += self.out.len() as u64;
         let events = std::mem::take(&mut group.events);
         for (_, event) in Events::new(&events) {
@@ -428,19 +477,26 @@ impl Follower {
             last_committed: clock.0,
             sequence_number: clock.1,
             immediate_commit_timestamp: micros,
-            original_commit_timestamp: micros,
+            original_commit_timestamp: match group.commit_micros {
+                0 => micros,
+                known => known,
+            },
             transaction_length: length,
             immediate_server_version: SERVER_VERSION,
             original_server_version: SERVER_VERSION,
         };
         let kind = if is_tagged { EventKind::GTID_TAGGED } else { EventKind::GTID };
-        let server_id = self.core.settings.server_id();
+        let server_id = self.server_of(group);
         let mut out = Vec::new();
         write_event(&mut out, kind, group.seconds, server_id, 0, |out| match is_tagged {
             true => event.write_tagged(out),
             false => event.write(out),
         });
         out
+    }
+
+    fn server_of(&self, group: &Group) -> u32 {
+        if group.server_id > 0 { group.server_id } else { self.core.settings.server_id() }
     }
 
     /// The identifier of a transaction: the one that it was given, or this server's next.
@@ -460,14 +516,15 @@ impl Follower {
         let last = self.history.last_committed(self.sequence, &group.keys);
         let clock = (last, self.sequence);
         if !group.is_definition {
-            group.sealed_bytes += XID_BYTES;
+            group.sealed_bytes += (HEADER_BYTES + 8) as u64 + self.checksum_bytes();
         }
+        self.compress(&mut group, commit)?;
         // The length of the first event depends on the length of all.
         let mut length = group.sealed_bytes;
         let mut first = Vec::new();
         for _ in 0..3 {
             first = self.first_event(&group, length, commit.micros, clock);
-            length = group.sealed_bytes + (first.len() + CHECKSUM_BYTES) as u64;
+            length = group.sealed_bytes + first.len() as u64 + self.checksum_bytes();
         }
         let first_at = group.streamed_at;
         if first_at.is_none() {
@@ -476,22 +533,53 @@ impl Follower {
                 self.put_sealed(event);
             }
         }
-        if !group.is_definition {
+        if !group.is_definition && !group.is_compressed {
             let mut event = Vec::new();
-            let (kind, server_id) = (EventKind::XID, self.core.settings.server_id());
-            write_event(&mut event, kind, group.seconds, server_id, 0, |out| {
-                envelope::write_xid(commit.position, out);
-            });
+            self.put_xid(&group, commit, &mut event);
             self.put_sealed(&event);
         }
         if let Some(at) = first_at {
             self.flush()?;
             let mut sealed = Vec::new();
-            seal(&first, (at + (first.len() + CHECKSUM_BYTES) as u64) as u32, &mut sealed);
+            let end = at + first.len() as u64 + self.checksum_bytes();
+            finish_event(&first, end as u32, self.has_checksums, &mut sealed);
             self.file.write_at(&sealed, at).map_err(|error| io_error(&error))?;
         }
         let gtid = self.gtid_of(&group);
         self.executed.add(gtid.uuid, &gtid.tag, gtid.number);
+        if let Some(number) = group.number {
+            let numbered = &mut self.core.state.lock().numbered;
+            if numbered.len() >= NUMBERED_MAX {
+                numbered.pop_front();
+            }
+            numbered.push_back((number, gtid));
+        }
+        Ok(())
+    }
+
+    /// Appends the event that a transaction with rows ends with.
+    fn put_xid(&self, group: &Group, commit: &AttachedCommit, out: &mut Vec<u8>) {
+        write_event(out, EventKind::XID, group.seconds, self.server_of(group), 0, |out| {
+            envelope::write_xid(commit.position, out);
+        });
+    }
+
+    /// Makes one event of those of a transaction, if it wants that. One that is too large to be kept is written as it is.
+    fn compress(&self, group: &mut Group, commit: &AttachedCommit) -> Result<()> {
+        let Some(level) = group.compression else { return Ok(()) };
+        if group.is_definition || group.streamed_at.is_some() {
+            return Ok(());
+        }
+        let mut events = std::mem::take(&mut group.events);
+        self.put_xid(group, commit, &mut events);
+        let (kind, mut written) = (EventKind::TRANSACTION_PAYLOAD, Ok(()));
+        let server_id = self.server_of(group);
+        write_event(&mut group.events, kind, group.seconds, server_id, 0, |out| {
+            written = envelope::TransactionPayload::write(&events, level, out);
+        });
+        written.map_err(|error| io_error(&error))?;
+        group.is_compressed = true;
+        group.sealed_bytes = group.events.len() as u64 + self.checksum_bytes();
         Ok(())
     }
 
@@ -569,6 +657,16 @@ impl Follower {
         self.purge(|file| file.last_micros < before)?;
         self.publish()
     }
+}
+
+/// Appends a copy of an event with its position, and a checksum if its file has them.
+fn finish_event(event: &[u8], end: u32, has_checksums: bool, out: &mut Vec<u8>) {
+    if has_checksums {
+        return seal(event, end, out);
+    }
+    let start = out.len();
+    out.extend_from_slice(event);
+    out[start + 13..start + 17].copy_from_slice(&end.to_le_bytes());
 }
 
 /// Whether a statement is BEGIN.

@@ -13,11 +13,16 @@ use binlog::{
     write_event, write_table_map,
 };
 use errors::{Result, err};
-use plugin_api::{LoggedTable, Recorder, RowImage, StatementContext};
+use plugin_api::{LogWishes, LoggedTable, Recorder, RowImage, StatementContext, Tracking};
 use types::{Gtid, TypeKind, Value};
 
 use crate::core::Settings;
 use crate::dependencies::{DEPENDENCIES, Dependencies};
+
+/// An event of attachments only, before the end of a transaction: the level of zstd that it is compressed with.
+pub(crate) const COMPRESSION: EventKind = EventKind(0xf1);
+/// An event of attachments only, before the end of a transaction: a number by which its identifier is told, 8 bytes.
+pub(crate) const NUMBER: EventKind = EventKind(0xf2);
 
 /// Rows of an event, unless one row is longer (`binlog_row_event_max_size`).
 const EVENT_BYTES_MAX: usize = 8192;
@@ -125,11 +130,14 @@ struct Context {
     auto_increment: (u16, u16),
     row_image: RowImage,
     gtid: Option<Gtid>,
+    wishes: LogWishes,
+    /// The server that changes are logged as those of.
+    server_id: u32,
     text: Option<Vec<u8>>,
 }
 
 impl Context {
-    fn set(&mut self, from: &StatementContext<'_>) {
+    fn set(&mut self, from: &StatementContext<'_>, own_server_id: u32) {
         let micros = u64::try_from(from.started_micros).unwrap_or(0);
         self.thread_id = from.connection_id as u32;
         self.seconds = (micros / 1_000_000) as u32;
@@ -145,11 +153,14 @@ impl Context {
         self.auto_increment = (narrow(from.auto_increment.0), narrow(from.auto_increment.1));
         self.row_image = from.row_image;
         self.gtid = from.gtid.and_then(Gtid::parse);
+        self.wishes = from.wishes;
+        self.server_id =
+            if from.wishes.server_id > 0 { from.wishes.server_id } else { own_server_id };
         self.text = from.text.map(<[u8]>::to_vec);
     }
 
     /// Appends a statement as an event.
-    fn put_query(&self, text: &[u8], server_id: u32, out: &mut Vec<u8>) {
+    fn put_query(&self, text: &[u8], out: &mut Vec<u8>) {
         let relaxed = if self.foreign_key_checks { 0 } else { flags2::NO_FOREIGN_KEY_CHECKS };
         let is_begin = text == b"BEGIN";
         let event = QueryEvent {
@@ -171,7 +182,7 @@ impl Context {
             ..QueryEvent::default()
         };
         let kind = EventKind::QUERY;
-        write_event(out, kind, self.seconds, server_id, 0, |out| event.write(out));
+        write_event(out, kind, self.seconds, self.server_id, 0, |out| event.write(out));
     }
 }
 
@@ -207,6 +218,8 @@ pub(crate) struct SessionRecorder {
     mapped: Vec<u64>,
     tables: HashMap<u64, Shaped>,
     dependencies: Dependencies,
+    /// Numbers of transactions whose identifiers are to be told.
+    tracked: Vec<u64>,
     row: (Vec<Value>, Vec<Value>),
 }
 
@@ -227,6 +240,7 @@ impl SessionRecorder {
             mapped: Vec::new(),
             tables: HashMap::new(),
             dependencies: Dependencies::default(),
+            tracked: Vec::new(),
             row: Default::default(),
         }
     }
@@ -266,14 +280,29 @@ impl SessionRecorder {
             last_committed: 0,
             sequence_number: 0,
             immediate_commit_timestamp: 0,
-            original_commit_timestamp: 0,
+            original_commit_timestamp: self.context.wishes.commit_micros,
             transaction_length: 0,
             immediate_server_version: 0,
             original_server_version: 0,
         };
-        write_event(&mut self.waiting, EventKind::GTID_TAGGED, self.context.seconds, 0, 0, |out| {
+        let (seconds, origin) = (self.context.seconds, self.context.wishes.server_id);
+        write_event(&mut self.waiting, EventKind::GTID_TAGGED, seconds, origin, 0, |out| {
             event.write_tagged(out);
         });
+    }
+
+    /// Records how the transaction is to be written, and a number by which its identifier is told.
+    fn put_wishes(&mut self) {
+        if let Some(level) = self.context.wishes.compression {
+            write_event(&mut self.waiting, COMPRESSION, 0, 0, 0, |out| out.push(level as u8));
+        }
+        if self.context.wishes.tracking != Tracking::Off {
+            let number = self.settings.next_number();
+            self.tracked.push(number);
+            write_event(&mut self.waiting, NUMBER, 0, 0, 0, |out| {
+                out.extend_from_slice(&number.to_le_bytes());
+            });
+        }
     }
 
     /// # Errors
@@ -289,11 +318,10 @@ impl SessionRecorder {
     fn begin(&mut self) {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.put_identifier();
-            let server_id = self.settings.server_id();
-            self.context.put_query(b"BEGIN", server_id, &mut self.waiting);
+            self.context.put_query(b"BEGIN", &mut self.waiting);
         }
         if let Some(text) = self.context.text.take() {
-            let (seconds, id) = (self.context.seconds, self.settings.server_id());
+            let (seconds, id) = (self.context.seconds, self.context.server_id);
             let kind = EventKind::ROWS_QUERY;
             let flags = binlog::event::flags::IGNORABLE;
             write_event(&mut self.waiting, kind, seconds, id, flags, |out| {
@@ -315,7 +343,7 @@ impl SessionRecorder {
 
     fn put_row(&mut self, table: u64, kind: RowsKind, old: &[Value], new: &[Value]) -> Result<()> {
         let Some(shaped) = self.tables.get(&table) else { return Ok(()) };
-        let (seconds, server_id) = (self.context.seconds, self.settings.server_id());
+        let (seconds, server_id) = (self.context.seconds, self.context.server_id);
         let before = shaped.values(old, &mut self.row.0);
         let after = shaped.values(new, &mut self.row.1);
         let image = match self.context.row_image {
@@ -363,7 +391,7 @@ impl Recorder for SessionRecorder {
     fn begin_statement(&mut self, context: &StatementContext<'_>) {
         self.end_statement();
         self.statement_at = self.place();
-        self.context.set(context);
+        self.context.set(context, self.settings.server_id());
     }
 
     fn row(
@@ -392,10 +420,11 @@ impl Recorder for SessionRecorder {
 
     fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]) -> Result<()> {
         self.finish();
-        self.context.set(context);
+        self.context.set(context, self.settings.server_id());
         self.check_identifier()?;
         self.put_identifier();
-        self.context.put_query(text, self.settings.server_id(), &mut self.waiting);
+        self.put_wishes();
+        self.context.put_query(text, &mut self.waiting);
         self.has_begun = false;
         Ok(())
     }
@@ -404,7 +433,7 @@ impl Recorder for SessionRecorder {
         if self.place() > 0 {
             return;
         }
-        self.context.set(context);
+        self.context.set(context, self.settings.server_id());
         if self.context.gtid.is_some() && self.check_identifier().is_ok() {
             self.begin();
         }
@@ -455,6 +484,7 @@ impl Recorder for SessionRecorder {
     fn finish(&mut self) {
         self.end_statement();
         if self.has_begun {
+            self.put_wishes();
             let dependencies = &mut self.dependencies;
             write_event(&mut self.waiting, DEPENDENCIES, 0, 0, 0, |out| dependencies.put(out));
         }
@@ -469,5 +499,9 @@ impl Recorder for SessionRecorder {
         self.statement_at = 0;
         self.waiting.clear();
         self.mapped.clear();
+    }
+
+    fn take_tracked(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.tracked)
     }
 }

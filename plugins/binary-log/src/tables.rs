@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use binlog::event::{MAGIC, open};
+use binlog::event::{HEADER_BYTES, MAGIC};
 use binlog::{Event, EventKind, decode, rows};
 use errors::Result;
 use plugin_api::{BinaryLog as _, InfoColumn, InfoFilter, InformationContext, InformationTable};
 use types::{CollationId, DataType, TypeKind, Value};
 
 use crate::core::{Core, file_name, file_number};
-use crate::files::FileEvents;
+use crate::files::{FileEvents, plain};
 
 fn text(name: &'static str, length: u32) -> InfoColumn {
     let mut ty = DataType::new(TypeKind::VarChar, length, 0);
@@ -183,14 +183,14 @@ impl LogTable {
         for file in chosen {
             let name = Value::text(&file_name(file.number));
             let mut events = FileEvents::open(&*home.disk, file.number, MAGIC.len() as u64)?;
+            let has_checksums = events.has_checksums()?;
             let mut tables = Vec::new();
             loop {
                 let start = events.position;
                 let Some((header, event)) = events.next(file.size)? else { break };
-                let info = open(event).map_or_else(
-                    |_| String::new(),
-                    |(header, body)| info(header.kind, body, &mut tables),
-                );
+                let info = plain(header, event, has_checksums).map_or_else(String::new, |event| {
+                    info(header.kind, &event[HEADER_BYTES..], &mut tables)
+                });
                 let size = u64::from(header.size);
                 emit(&[
                     name.clone(),

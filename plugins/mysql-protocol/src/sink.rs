@@ -515,6 +515,7 @@ fn ok_packet(state: &OkInfo) -> OkPacket<'_> {
         }
         StateChange::Schema(name) => Change::Schema(name.as_bytes()),
         StateChange::State => Change::State,
+        StateChange::Gtids(set) => Change::Gtids(set.as_bytes()),
     });
     OkPacket {
         affected_rows: state.affected_rows,

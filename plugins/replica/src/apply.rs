@@ -13,7 +13,9 @@ use syntax::ParseOptions;
 use syntax::ast::Statement;
 
 use crate::channel::Channel;
+use crate::filter::Filters;
 use crate::local::{Local, quoted, text_of};
+use crate::settings::Settings;
 use crate::status::{Seen, now_micros};
 use crate::store::{self, Position};
 use crate::target::{Change, Target};
@@ -72,6 +74,7 @@ pub(crate) struct Applier<'c> {
     executed: GtidSet,
     own_server_id: u32,
     ignored_servers: Vec<u64>,
+    filters: Filters,
     tables: HashMap<u64, Arc<TableMap>>,
     targets: HashMap<String, Arc<Target>>,
     set_up: SetUp,
@@ -82,6 +85,8 @@ pub(crate) struct Applier<'c> {
     /// No transaction was applied since the connection was made.
     is_first: bool,
     transaction: Option<GtidEvent>,
+    /// The server where the transaction began.
+    server_id: u32,
 }
 
 fn broken(why: impl std::fmt::Display) -> Error {
@@ -95,7 +100,7 @@ impl<'c> Applier<'c> {
         position: Position,
         executed: GtidSet,
         own_server_id: u32,
-        ignored_servers: Vec<u64>,
+        settings: &Settings,
     ) -> Applier<'c> {
         Applier {
             channel,
@@ -103,7 +108,8 @@ impl<'c> Applier<'c> {
             position,
             executed,
             own_server_id,
-            ignored_servers,
+            ignored_servers: settings.ignored_servers.clone(),
+            filters: settings.filters.clone(),
             tables: HashMap::new(),
             targets: HashMap::new(),
             set_up: SetUp::Nothing,
@@ -112,6 +118,7 @@ impl<'c> Applier<'c> {
             stage: Stage::Between,
             is_first: true,
             transaction: None,
+            server_id: 0,
         }
     }
 
@@ -139,7 +146,10 @@ impl<'c> Applier<'c> {
             }
             _ if self.stage == Stage::Skipped => return self.skip(header, body),
             Event::Query(query) => self.query(header, &query)?,
-            Event::TableMap(map) => {
+            Event::TableMap(mut map) => {
+                if !self.filters.is_empty() {
+                    map.schema = self.filters.rewritten(&map.schema).into();
+                }
                 self.tables.insert(map.table_id, Arc::new(*map));
             }
             Event::Rows(rows) => self.rows(&rows)?,
@@ -207,6 +217,7 @@ impl<'c> Applier<'c> {
             self.channel.delay(event.immediate_commit_timestamp as i64)?;
         }
         self.transaction = Some(event);
+        self.server_id = header.server_id;
         Ok(Next::Event)
     }
 
@@ -275,9 +286,15 @@ impl<'c> Applier<'c> {
         if !has_log {
             return Ok(());
         }
-        let gtid = self.transaction.as_ref().and_then(|event| event.gtid.as_ref());
+        let transaction = self.transaction.as_ref();
+        let gtid = transaction.and_then(|event| event.gtid.as_ref());
         let next = gtid.map_or_else(|| "AUTOMATIC".to_owned(), ToString::to_string);
-        self.local.run(format!("SET SESSION gtid_next = '{next}'").as_bytes()).map(drop)
+        let committed = transaction.map_or(0, |event| event.original_commit_timestamp);
+        let origin = self.server_id;
+        let set = format!(
+            "SET SESSION gtid_next = '{next}', original_server_id = {origin}, original_commit_timestamp = {committed}"
+        );
+        self.local.run(set.as_bytes()).map(drop)
     }
 
     /// A statement about an XA branch.
@@ -346,6 +363,14 @@ impl<'c> Applier<'c> {
         } else {
             query.text
         };
+        if !self.filters.is_empty() && !self.filters.takes_definition(query, text) {
+            // The transaction has its identifier and its position, and changes nothing.
+            self.channel.update(|status| status.filtered += 1);
+            if self.stage != Stage::Open {
+                self.begin()?;
+            }
+            return if creates { Ok(()) } else { self.commit(header) };
+        }
         if !creates && commits_by_itself(text) {
             return self.define_alone(header, query);
         }
@@ -449,7 +474,12 @@ impl<'c> Applier<'c> {
         self.local.run(format!("SET SESSION {}", sets.join(", ")).as_bytes())?;
         self.set_up = SetUp::Statements;
         if header.flags & flags::SUPPRESS_USE == 0 && !query.schema.is_empty() {
-            self.local.use_schema(&String::from_utf8_lossy(query.schema))?;
+            let schema = String::from_utf8_lossy(query.schema);
+            let used = self.local.use_schema(self.filters.rewritten(&schema));
+            // A schema that was left out is nothing to statements about accounts.
+            if !is_about_accounts(query.text) || self.filters.is_empty() {
+                used?;
+            }
         }
         Ok(())
     }
@@ -460,6 +490,10 @@ impl<'c> Applier<'c> {
         };
         if self.stage != Stage::Open {
             return Err(broken("rows outside of a transaction"));
+        }
+        if !self.filters.takes_rows(&map.schema, &map.table) {
+            self.channel.update(|status| status.filtered += 1);
+            return Ok(());
         }
         self.prepare_for_rows()?;
         // Since 9.6 the rows that cascades changed are in the log themselves.
@@ -562,12 +596,19 @@ fn is_create_in_transaction(text: &[u8]) -> bool {
 fn commits_by_itself(text: &[u8]) -> bool {
     let parsed = syntax::parse_bytes(text, &ParseOptions::default());
     let Ok((statement, _)) = parsed else { return false };
+    use Statement::{AlterEvent, CreateEvent, DropEvent};
+    matches!(statement, CreateEvent(_) | AlterEvent(_) | DropEvent(_)) || is_of_account(&statement)
+}
+
+fn is_about_accounts(text: &[u8]) -> bool {
+    let parsed = syntax::parse_bytes(text, &ParseOptions::default());
+    parsed.is_ok_and(|(statement, _)| is_of_account(&statement))
+}
+
+fn is_of_account(statement: &Statement) -> bool {
     matches!(
         statement,
-        Statement::CreateEvent(_)
-            | Statement::AlterEvent(_)
-            | Statement::DropEvent(_)
-            | Statement::CreateUser(_)
+        Statement::CreateUser(_)
             | Statement::AlterUser(_)
             | Statement::DropUser { .. }
             | Statement::RenameUser(_)

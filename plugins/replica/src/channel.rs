@@ -14,7 +14,7 @@ use sys::sync::atomic::{AtomicBool, Ordering};
 use sys::threads::Thread;
 
 use crate::apply::{Applier, Next};
-use crate::local::Local;
+use crate::local::{Local, Pending};
 use crate::settings::Settings;
 use crate::source::{Itself, Loss, Source};
 use crate::status::{Connection, LastError, Status, now_micros};
@@ -84,6 +84,8 @@ pub(crate) struct Channel {
     pub(crate) settings: Mutex<Settings>,
     pub(crate) position: Mutex<Position>,
     pub(crate) until: Mutex<Until>,
+    /// What it committed and others do not see yet.
+    pub(crate) pending: Arc<Pending>,
     status: Mutex<Status>,
     running: Mutex<Option<Running>>,
     stop: Mutex<Arc<Stop>>,
@@ -96,6 +98,7 @@ impl Channel {
             settings: Mutex::new(settings),
             position: Mutex::new(Position::default()),
             until: Mutex::default(),
+            pending: Arc::default(),
             status: Mutex::default(),
             running: Mutex::default(),
             stop: Mutex::default(),
@@ -114,6 +117,14 @@ impl Channel {
             status.executed = GtidSet::parse(&position.gtids).unwrap_or_default();
         });
         *self.position.lock() = position;
+    }
+
+    /// How far it is, for the table of channels: where the thread that ended left it.
+    pub(crate) fn stored_position(&self) -> Position {
+        let (mut position, status) = (self.position.lock().clone(), self.status());
+        (position.file, position.offset) = (status.applied_file, status.applied_offset);
+        position.gtids = status.executed.to_string();
+        position
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
@@ -321,7 +332,8 @@ impl Worker {
 
     /// Connects and applies what comes, from where the table of channels says that this server is.
     fn follow(&self) -> End {
-        let opened = Local::open(&*self.sessions, self.cancel.clone());
+        let pending = self.channel.pending.clone();
+        let opened = Local::open(&*self.sessions, self.cancel.clone(), pending.clone());
         let prepared = opened.and_then(|mut local| {
             let stored = store::load(&mut local)?;
             let known = stored.into_iter().find(|known| known.channel == self.channel.name);
@@ -341,7 +353,6 @@ impl Worker {
             uuid: self.sessions.global_text("server_uuid"),
             port: self.sessions.global_integer("port") as u16,
         };
-        let pending = local.pending.clone();
         let opened = Source::open(&settings, &position, &executed, &itself, &self.stop, &pending);
         let mut source = match opened {
             Ok(source) => source,
@@ -355,9 +366,8 @@ impl Worker {
             status.clock_ahead_micros = source.about.clock_ahead_micros;
         });
         tracing::info!(channel = self.channel.name, source = ?settings, "connected to the source");
-        let ignored = settings.ignored_servers.clone();
         let (own_id, channel) = (itself.server_id, &*self.channel);
-        let mut applier = Applier::new(channel, local, position, executed, own_id, ignored);
+        let mut applier = Applier::new(channel, local, position, executed, own_id, &settings);
         loop {
             let (header, body) = match source.next() {
                 Ok(event) => event,

@@ -13,6 +13,7 @@ use sys::sync::Mutex;
 use types::SqlMode;
 
 use crate::channel::{Channel, Until};
+use crate::filter::Filters;
 use crate::local::Local;
 use crate::settings::Settings;
 use crate::store::{self, Position, Stored};
@@ -27,6 +28,8 @@ const CHANNELS_MAX: usize = 256;
 pub(crate) struct Channels {
     all: Mutex<BTreeMap<String, Arc<Channel>>>,
     sessions: Mutex<Option<Arc<dyn SessionFactory>>>,
+    /// The filters of channels that come.
+    pub(crate) filters: Mutex<Filters>,
 }
 
 impl Channels {
@@ -45,7 +48,7 @@ impl Channels {
     }
 
     fn local(&self) -> Result<Local> {
-        Local::open(&*self.sessions()?, CancelToken::new())
+        Local::open(&*self.sessions()?, CancelToken::new(), Arc::default())
     }
 
     /// Reads the channels of the table, and starts them.
@@ -93,15 +96,13 @@ impl Channels {
             return Err(Error::new(ErrorCode(3021), text));
         }
         let (mut settings, mut position) = match &known {
-            Some(channel) => (channel.settings.lock().clone(), channel.position.lock().clone()),
-            None => (Settings::default(), Position { offset: 4, ..Position::default() }),
+            Some(channel) => (channel.settings.lock().clone(), channel.stored_position()),
+            None => {
+                let filters = self.filters.lock().clone();
+                let settings = Settings { filters, ..Settings::default() };
+                (settings, Position { offset: 4, ..Position::default() })
+            }
         };
-        // The thread that ended left the place where it was.
-        if let Some(channel) = &known {
-            let status = channel.status();
-            (position.file, position.offset) = (status.applied_file, status.applied_offset);
-            position.gtids = status.executed.to_string();
-        }
         settings.change(options, &mut position)?;
         let channel = name.to_ascii_lowercase();
         if known.is_none() && self.all.lock().len() >= CHANNELS_MAX {
@@ -119,6 +120,31 @@ impl Channels {
                 let made = Channel::new(channel.clone(), stored.settings, stored.position);
                 self.all.lock().insert(channel, Arc::new(made));
             }
+        }
+        Ok(())
+    }
+
+    /// CHANGE REPLICATION FILTER: of a channel, or of all that are and will be.
+    fn change_filter(&self, rules: &[(Ident, Vec<Box<str>>)], name: Option<&str>) -> Result<()> {
+        let channels = self.chosen(name)?;
+        if let Some(running) = channels.iter().find(|channel| channel.is_running()) {
+            let text = format!(
+                "This operation cannot be performed with a running replica sql thread; run STOP REPLICA \
+                 SQL_THREAD FOR CHANNEL '{}' first.",
+                running.name
+            );
+            return Err(Error::new(ErrorCode(3017), text));
+        }
+        if name.is_none() {
+            self.filters.lock().change(rules, false)?;
+        }
+        for channel in channels {
+            let mut settings = channel.settings.lock().clone();
+            settings.filters.change(rules, name.is_some())?;
+            let position = channel.stored_position();
+            let stored = Stored { channel: channel.name.clone(), settings, position };
+            store::put(&mut self.local()?, &stored)?;
+            *channel.settings.lock() = stored.settings;
         }
         Ok(())
     }
@@ -169,8 +195,8 @@ impl Channels {
             Replication::ChangeSource { options, channel } => {
                 self.change(options, channel.as_deref().unwrap_or(""))
             }
-            Replication::ChangeFilter { .. } => {
-                Err(Error::not_supported("CHANGE REPLICATION FILTER"))
+            Replication::ChangeFilter { rules, channel } => {
+                self.change_filter(rules, channel.as_deref())
             }
             Replication::Start { threads, until, connection, channel } => {
                 check_threads(threads, "START REPLICA")?;

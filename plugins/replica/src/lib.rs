@@ -5,6 +5,7 @@
 mod apply;
 mod channel;
 mod control;
+mod filter;
 mod local;
 mod settings;
 mod source;
@@ -12,6 +13,7 @@ mod status;
 mod store;
 mod tables;
 mod target;
+mod wait;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +51,8 @@ impl Plugin for Replica {
         registrar.variable(&SKIP_START, &self.skip_start);
         registrar.replication(Arc::new(Control(self.channels.clone())));
         tables::register(&self.channels, registrar);
+        registrar.shared_state(wait::STATE, self.channels.clone());
+        registrar.function(wait::function());
         let (channels, skip_start) = (self.channels.clone(), self.skip_start.clone());
         registrar.job(Arc::new(Job { channels, skip_start }));
     }

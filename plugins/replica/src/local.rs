@@ -113,9 +113,14 @@ impl Pending {
 }
 
 impl Local {
-    pub(crate) fn open(sessions: &dyn SessionFactory, cancel: CancelToken) -> Result<Local> {
+    /// Commits of the session wait with those of others that share `pending`, in the order in which they are made.
+    pub(crate) fn open(
+        sessions: &dyn SessionFactory,
+        cancel: CancelToken,
+        pending: Arc<Pending>,
+    ) -> Result<Local> {
         let session = sessions.open_applier(cancel)?;
-        Ok(Local { session, prepared: HashMap::new(), pending: Arc::default() })
+        Ok(Local { session, prepared: HashMap::new(), pending })
     }
 
     /// Runs a statement.

@@ -4,6 +4,7 @@ use errors::{Error, ErrorCode, Result};
 use serde_json::{Map, Value as Json, json};
 use syntax::ast::{Ident, ReplicationValue};
 
+use crate::filter::Filters;
 use crate::store::Position;
 
 /// Settings of a channel.
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) ssl: bool,
     /// Servers whose transactions are left out.
     pub(crate) ignored_servers: Vec<u64>,
+    /// Which changes are repeated.
+    pub(crate) filters: Filters,
 }
 
 impl Default for Settings {
@@ -41,6 +44,7 @@ impl Default for Settings {
             heartbeat: 30.0,
             ssl: false,
             ignored_servers: Vec::new(),
+            filters: Filters::default(),
         }
     }
 }
@@ -74,6 +78,7 @@ impl Settings {
                 .as_array()
                 .map(|ids| ids.iter().filter_map(Json::as_u64).collect())
                 .unwrap_or_default(),
+            filters: Filters::read(&json["filters"]),
         })
     }
 
@@ -92,6 +97,7 @@ impl Settings {
         put("heartbeat", json!(self.heartbeat));
         put("ssl", json!(self.ssl));
         put("ignored_servers", json!(self.ignored_servers));
+        put("filters", self.filters.written());
         Json::Object(map).to_string()
     }
 

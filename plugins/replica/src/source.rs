@@ -272,7 +272,10 @@ impl Source {
         if header.size as usize != event.len() {
             return Err(broken(binlog::Malformed("size")));
         }
-        Ok((header, event[event::HEADER_BYTES..].to_vec()))
+        // The format has room for a checksum in any case.
+        let is_format = header.kind == EventKind::FORMAT_DESCRIPTION;
+        let end = event.len() - if is_format { event::CHECKSUM_BYTES } else { 0 };
+        Ok((header, event.get(event::HEADER_BYTES..end).unwrap_or_default().to_vec()))
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct Status {
     pub(crate) current: Seen,
     pub(crate) last: Seen,
     pub(crate) retries: u64,
+    /// Events that filters left out.
+    pub(crate) filtered: u64,
 }
 
 impl Status {

@@ -12,6 +12,7 @@ use types::{DateTime, Value};
 
 use crate::channel::{Channel, Until};
 use crate::control::Channels;
+use crate::filter::{self, KINDS, Rules};
 use crate::settings::Settings;
 use crate::status::{Connection, LastError, Seen, Status, now_micros};
 
@@ -46,6 +47,16 @@ struct ChannelTable {
 /// Registers the tables.
 pub(crate) fn register(channels: &Arc<Channels>, registrar: &mut Registrar<'_>) {
     for definition in table_definitions(include_str!("definitions.txt")) {
+        if let Some(is_global) = match definition.name {
+            "replication_applier_filters" => Some(false),
+            "replication_applier_global_filters" => Some(true),
+            _ => None,
+        } {
+            let channels = channels.clone();
+            let table = FilterTable { definition, channels, is_global };
+            registrar.information_table(Arc::new(table));
+            continue;
+        }
         let row: Row = match definition.name {
             "replication_applier_configuration" => applier_configuration,
             "replication_applier_status" => applier_status,
@@ -84,6 +95,57 @@ impl InformationTable for ChannelTable {
         }
         let channels = self.channels.list();
         channels.iter().try_for_each(|channel| emit(&(self.row)(&Moment::of(channel))))
+    }
+}
+
+/// The filters, of channels or of those that come.
+struct FilterTable {
+    definition: TableDefinition,
+    channels: Arc<Channels>,
+    is_global: bool,
+}
+
+impl InformationTable for FilterTable {
+    fn schema(&self) -> &'static str {
+        self.definition.schema
+    }
+
+    fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
+    fn columns(&self) -> &[InfoColumn] {
+        &self.definition.columns
+    }
+
+    fn rows(
+        &self,
+        _: &dyn InformationContext,
+        _: &InfoFilter,
+        emit: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<()> {
+        let of_rules = |kind: &str, rules: &Rules| {
+            let by = if rules.is_of_channel { "_FOR_CHANNEL" } else { "" };
+            [
+                text(kind),
+                text(filter::shown(kind, &rules.values)),
+                text(format!("CHANGE_REPLICATION_FILTER{by}")),
+                time(rules.since_micros),
+            ]
+        };
+        if self.is_global {
+            let filters = self.channels.filters.lock().clone();
+            return filters.list().try_for_each(|(kind, rules)| emit(&of_rules(kind, rules)));
+        }
+        for channel in self.channels.list() {
+            let filters = channel.settings.lock().filters.clone();
+            for (kind, rules) in filters.list() {
+                let [kind, rule, by, since] = of_rules(kind, rules);
+                let passed = number(channel.status().filtered);
+                emit(&[text(&channel.name), kind, rule, by, since, passed])?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -162,8 +224,7 @@ fn replica_status(moment: &Moment) -> Vec<Value> {
         text(status.connection.name()),
         yes(status.is_applying),
     ];
-    // Filters.
-    row.extend((0..6).map(|_| nothing()));
+    row.extend(KINDS[..6].iter().map(|kind| text(settings.filters.shown(kind))));
     row.extend([
         number(applying.number),
         text(&applying.message),
@@ -199,7 +260,7 @@ fn replica_status(moment: &Moment) -> Vec<Value> {
         text(status.retrieved.to_string()),
         text(status.executed.to_string()),
         number(u64::from(settings.auto_position)),
-        nothing(),
+        text(settings.filters.shown(KINDS[6])),
         text(name),
         nothing(),
         nothing(),

@@ -160,7 +160,8 @@ fn create_stored(
     }
     if query.is_some() || create.like.is_some() || create.flags.or_replace {
         let zone = &*session.settings.time_zone;
-        let text = describe::create_table_statement(table, zone);
+        let text =
+            describe::create_table_statement(table, session.services.database.as_deref(), zone);
         crate::recording::log_instead(session, vec![text.into_bytes()]);
     }
     if query.is_some() {

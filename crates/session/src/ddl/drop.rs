@@ -102,7 +102,11 @@ fn drop_stored(session: &mut Session, tables: &[Arc<Table>]) -> Result<()> {
         edits.push(Edit::DropTable(table.id));
     }
     // Temporary tables of the statement, and those that do not exist, are nothing to others.
-    let quote = |table: &Arc<Table>| format!("{}.{}", quote(&table.schema), quote(&table.name));
+    let current = session.services.database.as_deref();
+    let quote = |table: &Arc<Table>| match current {
+        Some(current) if *current == *table.schema => quote(&table.name),
+        _ => format!("{}.{}", quote(&table.schema), quote(&table.name)),
+    };
     let names: Vec<String> = tables.iter().map(quote).collect();
     crate::recording::log_instead(
         session,

@@ -169,7 +169,7 @@ fn store_globals(
         Ok(all)
     })?;
     if !values.is_empty() {
-        values.iter().for_each(|(id, value)| take_effect(server, *id, value));
+        values.iter().try_for_each(|(id, value)| take_effect(server, *id, value))?;
         server.hooks.refresh(&server.registry());
         server.events.wake();
     }
@@ -205,7 +205,10 @@ fn with_dependent(
 }
 
 /// Tells those who do not read the variable themselves.
-fn take_effect(server: &Server, id: VariableId, value: &Value) {
+///
+/// # Errors
+/// The binary log cannot be written.
+fn take_effect(server: &Server, id: VariableId, value: &Value) -> Result<()> {
     match server.globals.definitions.get(id).name {
         "prepared_stmt_memory_limit" => {
             server.prepared_plans.set_limit(as_u64(value) as usize / 2);
@@ -216,8 +219,7 @@ fn take_effect(server: &Server, id: VariableId, value: &Value) {
         }
         "gtid_purged" => {
             if let Some(log) = server.registry().binary_log().filter(|log| log.is_active()) {
-                // A log that cannot be written says so itself.
-                let _ = log.add_purged(&as_text(value));
+                log.add_purged(&as_text(value))?;
             }
         }
         "offline_mode" if as_u64(value) == 1 => crate::offline::disconnect_users(server),
@@ -226,4 +228,5 @@ fn take_effect(server: &Server, id: VariableId, value: &Value) {
         name if ENGINE_OPTIONS.contains(&name) => server.set_engine_option(name, as_u64(value)),
         _ => {}
     }
+    Ok(())
 }

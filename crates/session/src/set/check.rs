@@ -306,6 +306,11 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
         "gtid_purged" if !variables::is_gtid_purged(&text) => {
             bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
         }
+        "gtid_purged" => {
+            let registry = server.registry();
+            let log = registry.binary_log().filter(|log| log.is_active());
+            log.map_or(Ok(()), |log| log.check_purged(&text))?;
+        }
         "lc_time_names" => crate::locales::check_locale(&text)?,
         _ => {}
     }

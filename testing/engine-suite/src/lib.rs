@@ -46,3 +46,19 @@ pub fn run(factory: Factory<'_>) {
         check(factory);
     }
 }
+
+/// Drops the tables that checks make, for engines whose tables outlive them.
+///
+/// # Panics
+/// When a table cannot be dropped.
+pub fn clear(engine: &dyn Engine) {
+    for table in [harness::T1, ddl::T2] {
+        if engine.has_table(table) {
+            let mut txn = engine.new_transaction();
+            txn.start(&harness::options(engine_api::IsolationLevel::RepeatableRead))
+                .expect("start");
+            txn.drop_table(table).expect("drop");
+            harness::commit(txn);
+        }
+    }
+}

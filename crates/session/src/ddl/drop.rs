@@ -87,14 +87,13 @@ fn refuse_parents(session: &Session, tables: &[Arc<Table>]) -> Result<()> {
 fn drop_stored(session: &mut Session, tables: &[Arc<Table>]) -> Result<()> {
     let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
     let _guard = session.lock_for_ddl(&ids)?;
-    let engine = session.server.default_engine.name();
     let mut edits = Vec::with_capacity(ids.len());
     for table in tables {
         let present = session.snapshot().has_table(table.id);
         if !present {
             bail!(BAD_TABLE_ERROR, format!("{}.{}", table.schema, table.name));
         }
-        let txn = session.transactions.transaction(engine)?;
+        let txn = session.transactions.transaction(&table.engine)?;
         for part in table.engine_tables() {
             let dropped = txn.drop_table(part.id);
             dropped.map_err(|error| error.into_error(&session.shared.cancel))?;
@@ -177,14 +176,19 @@ pub(crate) fn truncate_table(
     let table = session.find_table(&schema, &name)?;
     let mut new = Table::clone(&table);
     draw_ids(session, &mut new)?;
-    let engine = session.server.default_engine.name();
-    let txn = session.transactions.transaction(engine)?;
-    for (old, new) in table.engine_tables().iter().zip(&new.engine_tables()) {
-        let replaced = txn.drop_table(old.id).and_then(|()| txn.create_table(new));
-        replaced.map_err(|error| error.into_error(&session.shared.cancel))?;
+    let txn = session.transactions.transaction(&table.engine)?;
+    let mut created = new.engine_tables().into_iter().map(|new| txn.create_table(&new));
+    created.try_for_each(|made| made).map_err(|error| error.into_error(&session.shared.cancel))?;
+    let drops_late = session.drops_after_publishing(&table);
+    if !drops_late {
+        super::copy::drop_parts(session, &table)?;
     }
     let edit = Edit::ReplaceTable { old: table.id, new: Arc::new(new) };
     let commit = session.commit_definitions(&[edit])?;
+    if drops_late {
+        super::copy::drop_parts(session, &table)?;
+        session.transactions.commit()?;
+    }
     drop(guard);
     session.services.row_count = 0;
     session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
@@ -242,10 +246,9 @@ pub(crate) fn rename_tables(
 
 /// Tells the engine the names of tables.
 fn rename_in_engine(session: &mut Session, edits: &[Edit]) -> Result<()> {
-    let engine = session.server.default_engine.name();
     for edit in edits {
         let Edit::ReplaceTable { new, .. } = edit else { continue };
-        let txn = session.transactions.transaction(engine)?;
+        let txn = session.transactions.transaction(&new.engine)?;
         let altered = txn.alter_table(&new.definition);
         altered.map_err(|error| error.into_error(&session.shared.cancel))?;
     }

@@ -77,6 +77,14 @@ impl Session {
         LockWait { timeout: self.settings.lock_wait_timeout, policy }
     }
 
+    /// Whether a table that a copy replaces is dropped in a transaction of its own, once the dictionary no longer names it: its engine does not commit
+    /// together with the dictionary.
+    pub(crate) fn drops_after_publishing(&self, old: &Table) -> bool {
+        !old.temporary
+            && *old.engine != *self.server.default_engine.name()
+            && !self.transactions.is_defining()
+    }
+
     /// Commits the running transaction of the default engine together with `edits`; or adds them to the open transaction that the statement is part of.
     pub(crate) fn commit_definitions(&mut self, edits: &[Edit]) -> Result<CommitHandle> {
         let engine = self.server.default_engine.name();
@@ -91,6 +99,10 @@ impl Session {
             return Ok(CommitHandle::Durable);
         }
         self.transactions.attach_recorded(true)?;
+        // What the dictionary will name must be there; what it no longer names may be left over.
+        if !edits.iter().all(|edit| matches!(edit, Edit::DropTable(_) | Edit::DropSchema(_))) {
+            self.transactions.commit_others(engine)?;
+        }
         let txn = self.transactions.transaction(engine)?;
         let handle = catalog.commit(txn, edits, &self.shared.cancel)?;
         self.transactions.commit()?;

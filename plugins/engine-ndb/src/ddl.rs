@@ -14,6 +14,7 @@ use crate::engine::Counted;
 use crate::error::{DUPLICATE, NO_ROW, NdbError};
 use crate::link::{Link, definition_key, definition_parts};
 use crate::shim::{Hold, Kind, NdbTransaction, Operation};
+use crate::sizes::Sizes;
 use crate::table::{Index, Table, index_name, index_part, parts, secondary};
 use crate::transaction::{BATCH, NdbEngineTransaction, Undo};
 
@@ -25,8 +26,8 @@ fn refuse_index(index: &IndexDef) -> EngineResult<()> {
 }
 
 /// Makes a table of the cluster; one that a crash left is replaced.
-fn create_part(link: &Link, part: &(String, u32, u32)) -> EngineResult<()> {
-    let (name, key_bytes, row_bytes) = part;
+fn create_part(link: &Link, part: &(String, Sizes)) -> EngineResult<()> {
+    let (name, Sizes { key_bytes, row_bytes }) = part;
     blocking(|| {
         match link.connection.create_table(name, *key_bytes, *row_bytes) {
             // The engine has no definition that names it: see `create`.
@@ -117,7 +118,7 @@ impl NdbEngineTransaction {
 
     pub(crate) fn redefine(&mut self, def: &TableDef) -> EngineResult<()> {
         let before = self.table(def.id)?;
-        if !is_instant(&before.def, def) {
+        if !is_instant(&before.def, def) || !before.holds(def) {
             return Err(Error::not_supported("this instant ALTER TABLE in NDB").into());
         }
         self.replace(def.clone())
@@ -134,12 +135,12 @@ impl NdbEngineTransaction {
     pub(crate) fn build_index(&mut self, id: TableId, def: &IndexDef) -> EngineResult<()> {
         refuse_index(def)?;
         let (link, table) = (self.link()?, self.table(id)?);
-        let part = index_part(id, def.id);
-        self.push_undo(Undo::Created(vec![part.0.clone()]));
-        create_part(&link, &part)?;
         let mut new = TableDef::clone(&table.def);
         new.indexes.retain(|index| index.id != def.id);
         new.indexes.push(def.clone());
+        let part = index_part(&new, def);
+        self.push_undo(Undo::Created(vec![part.0.clone()]));
+        create_part(&link, &part)?;
         let with_index = blocking(|| Table::open(&link.connection, new.clone()))?;
         self.fill_index(&link, &table, with_index.index(def.id)?)?;
         self.store(id, Some(&new))?;

@@ -15,6 +15,7 @@ mod link;
 mod pending;
 mod plugin;
 mod shim;
+mod sizes;
 mod statistics;
 mod table;
 mod transaction;

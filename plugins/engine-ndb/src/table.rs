@@ -10,13 +10,7 @@ use sys::sync::Arc;
 use crate::error::NdbError;
 use crate::index_keys::IndexKeys;
 use crate::shim::{Connection, NdbTable};
-
-/// Longest key of the table of rows: as long as any key of SQL.
-pub(crate) const KEY_BYTES: u32 = 3072;
-/// Longest record: what a row of the cluster has left beside such a key.
-pub(crate) const RECORD_BYTES: u32 = 26_800;
-/// Longest key that the cluster has.
-pub(crate) const ENTRY_BYTES: u32 = 4_000;
+use crate::sizes::{self, Sizes};
 
 /// A secondary index.
 pub(crate) struct Index {
@@ -93,15 +87,15 @@ pub(crate) fn index_name(table: TableId, index: IndexId) -> String {
     format!("i{}_{}", table.0, index.0)
 }
 
-/// The tables of the cluster that a definition needs: name, bytes of keys and rows.
-pub(crate) fn parts(def: &TableDef) -> Vec<(String, u32, u32)> {
-    let mut parts = vec![(rows_name(def.id), KEY_BYTES, RECORD_BYTES)];
-    parts.extend(secondary(def).map(|index| index_part(def.id, index.id)));
+/// The tables of the cluster that a new table needs.
+pub(crate) fn parts(def: &TableDef) -> Vec<(String, Sizes)> {
+    let mut parts = vec![(rows_name(def.id), sizes::of_rows(def, true))];
+    parts.extend(secondary(def).map(|index| index_part(def, index)));
     parts
 }
 
-pub(crate) fn index_part(table: TableId, index: IndexId) -> (String, u32, u32) {
-    (index_name(table, index), ENTRY_BYTES, KEY_BYTES + 1)
+pub(crate) fn index_part(def: &TableDef, index: &IndexDef) -> (String, Sizes) {
+    (index_name(def.id, index.id), sizes::of_index(def, index))
 }
 
 pub(crate) fn secondary(def: &TableDef) -> impl Iterator<Item = &IndexDef> {
@@ -133,6 +127,17 @@ impl Table {
     /// The entries of a row, in the order of `indexes`.
     pub(crate) fn entries(&self, record: &[u8], locator: &[u8]) -> EngineResult<Vec<Entry>> {
         self.indexes.iter().map(|index| index.entry(record, locator)).collect()
+    }
+
+    /// Whether rows and keys of another definition fit.
+    pub(crate) fn holds(&self, def: &TableDef) -> bool {
+        let fits = |table: &NdbTable, sizes: Sizes| {
+            sizes.key_bytes as usize <= table.key_bytes
+                && sizes.row_bytes as usize <= table.row_bytes
+        };
+        let indexes = self.indexes.iter().zip(secondary(def));
+        fits(&self.rows, sizes::of_rows(def, false))
+            && indexes.into_iter().all(|(own, new)| fits(&own.entries, sizes::of_index(def, new)))
     }
 
     /// Refuses a record that no row of the cluster can hold.

@@ -147,8 +147,11 @@ fn update_keys(factory: Factory<'_>) {
     assert_eq!(bench.keys(), [2, 7]);
     let by_c = bench.spec(BY_C, KeyRange::ALL);
     assert_eq!(keys_in(&bench, &by_c), [7, 2]);
-    let seen: Vec<_> = bench.scan(&mut *old, &by_c).expect("scan").into_iter().collect();
-    assert_eq!(seen, [row(1, Some(10), "x"), row(2, Some(20), "y")], "the old snapshot by index");
+    if bench.engine.capabilities().snapshots {
+        let seen: Vec<_> = bench.scan(&mut *old, &by_c).expect("scan").into_iter().collect();
+        let before = [row(1, Some(10), "x"), row(2, Some(20), "y")];
+        assert_eq!(seen, before, "the old snapshot by index");
+    }
     old.rollback().expect("rollback");
     bench.check();
 }

@@ -56,6 +56,8 @@ int fail_plain(squall_ndb_error *error, int code, const char *text) {
 // Definitions of tables that another client has changed or dropped.
 bool is_outdated(int code) { return code == 241 || code == 284 || code == 1225 || code == 1226; }
 
+bool is_answer(int code) { return code == 0 || code == 626 || code == 630 || code == 635; }
+
 }  // namespace
 
 struct squall_ndb_link {
@@ -480,6 +482,8 @@ EXPORT int squall_ndb_execute(squall_ndb_transaction *own, squall_ndb_operation 
   for (uint32_t at = 0; at < count; at++) {
     squall_ndb_operation &operation = operations[at];
     operation.code = defined[at]->getNdbError().code;
+    // One that says more than "no row", "a row is there", "it is locked" fails them all, though it was to be ignored.
+    if (!is_answer(operation.code)) return fail(error, defined[at]->getNdbError(), true);
     any = any || operation.code != 0;
     if (operation.kind != SQUALL_NDB_READ) continue;
     const char *row = reinterpret_cast<const char *>(operation.out.data);

@@ -632,6 +632,23 @@ pub trait Transaction: Send {
     fn changes_are_over(&mut self) -> EngineResult<()> {
         Ok(())
     }
+    /// A statement inserts several rows and fails with the first that is refused: an engine may hold rows back, to send many together. `insert` may then
+    /// report the refusal of an earlier row, see `refused_record`; all changes since must be undone.
+    fn hold_back_inserts(&mut self) {}
+
+    /// Ends `hold_back_inserts`.
+    ///
+    /// # Errors
+    /// As `insert`.
+    fn send_inserts(&mut self) -> EngineResult<()> {
+        Ok(())
+    }
+
+    /// The record that the last `DuplicateKey` of a row that was held back is about.
+    fn refused_record(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Inserts a record. On `DuplicateKey` nothing has changed and the conflicting row is locked in shared mode.
     ///
     /// # Errors

@@ -190,7 +190,10 @@ impl NdbEngineTransaction {
 }
 
 /// Inserts in a transaction of their own, again after temporary errors. Returns the place of a duplicate.
-fn insert_alone(link: &Link, inserts: &mut [Operation]) -> Result<Option<usize>, NdbError> {
+pub(crate) fn insert_alone(
+    link: &Link,
+    inserts: &mut [Operation],
+) -> Result<Option<usize>, NdbError> {
     const TRIES: u32 = 100;
     let mut tries = 0;
     loop {

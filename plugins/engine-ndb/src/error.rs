@@ -29,8 +29,6 @@ const WAITED: [i32; 2] = [266, 274];
 const CUT_OFF: [i32; 1] = [4009];
 /// DataMemory is full.
 const FULL: [i32; 3] = [826, 827, 921];
-/// A definition was changed by another client.
-const OUTDATED: [i32; 4] = [241, 284, 1225, 1226];
 
 impl NdbError {
     pub(crate) fn is_temporary(&self) -> bool {
@@ -51,10 +49,6 @@ impl NdbError {
 
     pub(crate) fn is_lock_wait(&self) -> bool {
         WAITED.contains(&self.code)
-    }
-
-    pub(crate) fn is_outdated(&self) -> bool {
-        OUTDATED.contains(&self.code)
     }
 
     /// A transaction may be run again: it left nothing, and the next try may succeed.

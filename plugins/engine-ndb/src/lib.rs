@@ -12,6 +12,7 @@ mod error;
 mod index_keys;
 mod key;
 mod link;
+mod nodes;
 mod pending;
 mod plugin;
 mod shim;

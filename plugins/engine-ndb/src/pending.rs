@@ -25,6 +25,8 @@ pub(crate) struct Pending {
     bytes: usize,
     /// A statement that writes many rows runs, and takes a refusal at its end.
     pub(crate) is_open: bool,
+    /// The row that was refused last.
+    pub(crate) refused: Option<Vec<u8>>,
 }
 
 impl Pending {
@@ -36,6 +38,7 @@ impl Pending {
         self.rows.clear();
         self.bytes = 0;
         self.is_open = false;
+        self.refused = None;
     }
 
     /// Adds a row; true when it is time to send.

@@ -94,6 +94,8 @@ pub(crate) struct NdbEngineTransaction {
     held_bytes: usize,
     /// Locator of the row inserted last.
     pub(crate) inserted: Vec<u8>,
+    /// A table that it has made and fills: its rows need no undo.
+    pub(crate) filling: Option<TableId>,
     /// Inserts that were not sent yet.
     pub(crate) pending: crate::pending::Pending,
 }
@@ -121,6 +123,7 @@ impl NdbEngineTransaction {
             held: HashMap::new(),
             held_bytes: 0,
             inserted: Vec::new(),
+            filling: None,
             pending: crate::pending::Pending::default(),
         }
     }
@@ -530,6 +533,7 @@ impl NdbEngineTransaction {
         self.locked.clear();
         self.own.clear();
         self.pending.clear();
+        self.filling = None;
         self.forget_held();
         self.started = false;
     }
@@ -676,6 +680,7 @@ impl Transaction for NdbEngineTransaction {
     }
 
     fn rollback_to(&mut self, savepoint: Savepoint) -> EngineResult<()> {
+        self.filling = None;
         self.pending.clear();
         self.undo_to((savepoint.0 as usize).min(self.undo.len()))
     }
@@ -758,6 +763,35 @@ impl Transaction for NdbEngineTransaction {
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
         self.insert_row(table, record)
+    }
+
+    fn hold_back_inserts(&mut self) {
+        self.pending.is_open = true;
+    }
+
+    fn send_inserts(&mut self) -> EngineResult<()> {
+        let sent = self.send_pending();
+        self.pending.is_open = false;
+        sent
+    }
+
+    fn refused_record(&mut self) -> Option<Vec<u8>> {
+        self.pending.refused.take()
+    }
+
+    fn expect_rows(&mut self, table: TableId) -> EngineResult<()> {
+        // Nobody else sees a table that this transaction has made, and it goes whole if it is rolled back.
+        let is_new = |undo: &Undo| matches!(undo, Undo::Defined { table: made, before: None } if *made == table);
+        let has_definition = self.own.get(&table).is_some_and(Option::is_some);
+        let created = self.undo.iter().any(|undo| matches!(undo, Undo::Created(names) if names.contains(&crate::table::rows_name(table))));
+        self.filling = (has_definition && created && self.undo.iter().any(is_new)).then_some(table);
+        Ok(())
+    }
+
+    fn rows_are_over(&mut self) -> EngineResult<()> {
+        let sent = self.send_pending();
+        self.filling = None;
+        sent
     }
 
     fn inserted_locator(&self) -> &[u8] {

@@ -2,10 +2,11 @@
 
 use engine_api::{EngineError, EngineResult, IndexId, TableId, WaitPolicy};
 use locks::Mode;
+use sys::blocking::blocking;
 use sys::sync::Arc;
 
 use crate::engine::Counted;
-use crate::error::LOCKED;
+use crate::error::{LOCKED, NdbError};
 use crate::pending::NewRow;
 use crate::shim::{Hold, Kind, NdbTable, Operation};
 use crate::table::{Entry, Index, Table, split_entry};
@@ -62,6 +63,9 @@ impl Plan {
     }
 }
 
+/// The first operation that was refused as a duplicate: its place, index and key.
+type Refused = (usize, IndexId, Vec<u8>);
+
 impl NdbEngineTransaction {
     fn new_locator(&mut self, table: &Table, record: &[u8]) -> EngineResult<Vec<u8>> {
         let mut locator = Vec::new();
@@ -106,29 +110,37 @@ impl NdbEngineTransaction {
     /// Inserts rows. If one is refused, nothing of it has changed; those before it are there, those after it may be.
     pub(crate) fn insert_rows(&mut self, rows: &[NewRow]) -> EngineResult<()> {
         let mut plan = Plan::default();
+        let fills =
+            self.filling.is_some() && rows.iter().all(|row| Some(row.table.id()) == self.filling);
         for NewRow { table, locator, record } in rows {
             let entries = table.entries(record, locator)?;
-            self.lock_row(table, locator, &entries)?;
+            if !fills {
+                self.lock_row(table, locator, &entries)?;
+            }
             plan.insert(IndexId::CLUSTERED, &table.rows, locator, record);
             for (index, entry) in table.indexes.iter().zip(&entries) {
                 plan.insert(index.def.id, &index.entries, &entry.key, &entry.row);
             }
         }
-        let refused = self.carry_out(plan, rows.len() > 1)?;
-        match (refused, rows.first()) {
-            (Some(refused), Some(NewRow { table, .. })) => self.duplicate(table, refused),
-            _ => Ok(()),
-        }
+        let refused = match fills {
+            true => self.fill(plan)?,
+            false => self.carry_out(plan, rows.len() > 1)?,
+        };
+        let Some((at, index, key)) = refused else { return Ok(()) };
+        // Each row has an operation for itself and one for each index.
+        let row = rows.iter().scan(0, |end, row| {
+            *end += 1 + row.table.indexes.len();
+            Some((*end, row))
+        });
+        let Some((_, row)) = row.into_iter().find(|(end, _)| at < *end) else { return Ok(()) };
+        self.pending.refused = self.pending.is_open.then(|| row.record.clone());
+        self.duplicate(&row.table, (index, key))
     }
 
     /// Makes the writes. Returns the first that was refused as a duplicate: unless there are several rows nothing has changed then.
-    fn carry_out(
-        &mut self,
-        plan: Plan,
-        has_several_rows: bool,
-    ) -> EngineResult<Option<(IndexId, Vec<u8>)>> {
+    fn carry_out(&mut self, plan: Plan, has_several_rows: bool) -> EngineResult<Option<Refused>> {
         let Plan { mut operations, mut old, mut indexes } = plan;
-        let mut refused = None;
+        let (mut refused, mut done) = (None, 0);
         while !operations.is_empty() {
             let rest = (operations.len().min(BATCH * 2), operations.len());
             let later = operations.split_off(rest.0);
@@ -141,15 +153,32 @@ impl NdbEngineTransaction {
                 if !is_duplicate(failed) {
                     return Err(self.refuse(failed));
                 }
-                refused = Some((indexes[at], failed.key.clone()));
+                refused = Some((done + at, indexes[at], failed.key.clone()));
                 if !has_several_rows {
                     self.undo_to(mark)?;
                 }
                 break;
             }
+            done += operations.len();
             (operations, old, indexes) = (later, later_old, later_indexes);
         }
         Ok(refused)
+    }
+
+    /// Fills a table that nobody else sees, in transactions of their own: the cluster's transactions are bounded.
+    fn fill(&mut self, plan: Plan) -> EngineResult<Option<Refused>> {
+        let Plan { mut operations, indexes, .. } = plan;
+        let link = self.link()?;
+        let mut done = 0;
+        for part in operations.chunks_mut(BATCH * 2) {
+            let filled = blocking(|| crate::ddl::insert_alone(&link, part));
+            if let Some(at) = filled.map_err(NdbError::into_engine)? {
+                return Ok(Some((done + at, indexes[done + at], part[at].key.clone())));
+            }
+            done += part.len();
+        }
+        self.writes += 1;
+        Ok(None)
     }
 
     /// A write that must succeed did not.
@@ -224,7 +253,7 @@ impl NdbEngineTransaction {
             plan_entry(&mut plan, index, old, &new);
         }
         match self.carry_out(plan, false)? {
-            Some(refused) => self.duplicate(&table, refused),
+            Some((_, index, key)) => self.duplicate(&table, (index, key)),
             None => Ok(()),
         }
     }

@@ -1,5 +1,7 @@
 //! The shared engine suite on a real cluster. Skipped, with a loud line, where none is given: SQUALL_NDB_CONNECTSTRING, SQUALL_NDB_SHIM.
 
+#![allow(clippy::disallowed_methods, reason = "a test")]
+
 use std::sync::Arc;
 
 use engine_api::Engine;

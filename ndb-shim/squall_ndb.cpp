@@ -56,6 +56,16 @@ int fail_plain(squall_ndb_error *error, int code, const char *text) {
 // Definitions of tables that another client has changed or dropped.
 bool is_outdated(int code) { return code == 241 || code == 284 || code == 1225 || code == 1226; }
 
+// Before anything else of the library.
+void begin_library() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ndb_init();
+    // Never destroyed: threads of the library may outlive the rest.
+    Ndb_cluster_connection::set_log_consumer(new Silence);
+  });
+}
+
 bool is_answer(int code) { return code == 0 || code == 626 || code == 630 || code == 635; }
 
 }  // namespace
@@ -254,13 +264,7 @@ EXPORT uint32_t squall_ndb_abi(void) { return SQUALL_NDB_ABI; }
 EXPORT uint32_t squall_ndb_version(void) { return ndbGetOwnVersion(); }
 
 EXPORT int squall_ndb_connect(const char *connectstring, const char *database, int32_t seconds, squall_ndb_link **link, squall_ndb_error *error) {
-  static std::once_flag once;
-  // Never destroyed: threads of the library may outlive the rest.
-  static Silence *silence = new Silence;
-  std::call_once(once, [] {
-    ndb_init();
-    Ndb_cluster_connection::set_log_consumer(silence);
-  });
+  begin_library();
   auto own = std::make_unique<squall_ndb_link>();
   own->connection = std::make_unique<Ndb_cluster_connection>(connectstring);
   own->connection->set_name("squalld");
@@ -602,6 +606,7 @@ EXPORT int squall_ndb_range_size(squall_ndb_link *link, squall_ndb_table *table,
 
 EXPORT int squall_ndb_nodes(const char *connectstring, squall_ndb_node *nodes, uint32_t room, uint32_t *count, squall_ndb_error *error) {
   *count = 0;
+  begin_library();
   NdbMgmHandle handle = ndb_mgm_create_handle();
   if (!handle) return fail_plain(error, 4000, "no memory");
   ndb_mgm_set_timeout(handle, 5000);

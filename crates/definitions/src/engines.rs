@@ -201,3 +201,23 @@ pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
     }
     Ok(())
 }
+
+/// Refuses transactions that an engine cannot take part in.
+///
+/// # Errors
+/// 1235.
+#[cold]
+pub fn check_transaction(
+    engine: &dyn engine_api::Engine,
+    isolation: engine_api::IsolationLevel,
+    has_snapshot: bool,
+) -> Result<()> {
+    let can = engine.capabilities();
+    let is_serializable = isolation == engine_api::IsolationLevel::Serializable;
+    let what = match (is_serializable && !can.gap_locks, has_snapshot && !can.snapshots) {
+        (true, _) => "SERIALIZABLE transactions",
+        (false, true) => "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+        (false, false) => return Ok(()),
+    };
+    Err(Error::not_supported(format_args!("{what} with tables in engine {}", engine.name())))
+}

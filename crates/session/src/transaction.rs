@@ -144,28 +144,6 @@ impl Transactions {
         }
     }
 
-    /// Whether these transactions may use an engine that lacks something.
-    ///
-    /// # Errors
-    /// 1235.
-    #[cold]
-    fn check_limited(&self, position: usize) -> Result<()> {
-        let engine = &self.parts[position].engine;
-        let can = engine.capabilities();
-        let what = match self.characteristics.isolation {
-            IsolationLevel::Serializable if !can.gap_locks => "SERIALIZABLE transactions",
-            _ if self.has_snapshot && !can.snapshots => {
-                "START TRANSACTION WITH CONSISTENT SNAPSHOT"
-            }
-            IsolationLevel::ReadUncommitted
-            | IsolationLevel::ReadCommitted
-            | IsolationLevel::RepeatableRead
-            | IsolationLevel::Serializable => return Ok(()),
-        };
-        let what = format!("{what} with tables in engine {}", engine.name());
-        Err(Error::not_supported(what))
-    }
-
     /// Sets the timeout of row locks, also in transactions that have begun.
     pub(crate) fn set_row_lock_timeout(&mut self, timeout: Duration) {
         self.row_lock_timeout = timeout;
@@ -566,7 +544,9 @@ impl TransactionSource for Transactions {
         };
         if !self.parts[position].txn.is_started() {
             if self.parts[position].is_limited {
-                self.check_limited(position)?;
+                let engine = &*self.parts[position].engine;
+                let isolation = self.characteristics.isolation;
+                definitions::check_transaction(engine, isolation, self.has_snapshot)?;
             }
             let options = self.options();
             let started = self.parts[position].txn.start(&options);

@@ -1,10 +1,8 @@
-//! `data_dictionary.NDB_NODES` and SHOW CLUSTER STATUS: the nodes of the cluster as its management server sees them.
+//! `data_dictionary.NDB_NODES`: the nodes of the cluster as its management server sees them.
 
 use engine_api::CancelToken;
 use errors::Result;
-use plugin_api::{
-    InfoColumn, InfoFilter, InformationContext, InformationTable, RewriteContext, StatementRewriter,
-};
+use plugin_api::{InfoColumn, InfoFilter, InformationContext, InformationTable};
 use sys::sync::Arc;
 use types::{CollationId, DataType, TypeKind, Value};
 
@@ -98,23 +96,5 @@ impl InformationTable for NodeTable {
             ])?;
         }
         Ok(())
-    }
-}
-
-/// SHOW CLUSTER STATUS.
-pub(crate) struct ShowCluster;
-
-impl StatementRewriter for ShowCluster {
-    fn rewrite(
-        &self,
-        sql: &str,
-        _: &RewriteContext,
-        _: &dyn InformationContext,
-    ) -> Result<Option<String>> {
-        let words = sql.trim().trim_end_matches(';').split_ascii_whitespace();
-        let wanted = ["SHOW", "CLUSTER", "STATUS"];
-        let is_meant = words.map(str::to_ascii_uppercase).eq(wanted.map(str::to_owned));
-        let select = "SELECT * FROM data_dictionary.NDB_NODES ORDER BY NODE_ID";
-        Ok(is_meant.then(|| select.to_owned()))
     }
 }

@@ -5,7 +5,7 @@ use plugin_api::{Plugin, PluginInfo, Registrar};
 use sys::sync::Arc;
 
 use crate::engine::NdbEngine;
-use crate::nodes::{NodeTable, ShowCluster};
+use crate::nodes::NodeTable;
 
 static CONNECTSTRING: Definition = Definition::fixed(
     "ndb_connectstring",
@@ -42,7 +42,6 @@ impl Plugin for NdbPlugin {
         registrar.variable(&SHIM, &settings.shim);
         registrar.variable(&DATABASE, &settings.database);
         registrar.information_table(Arc::new(NodeTable::new(engine.0.clone())));
-        registrar.rewriter("SHOW CLUSTER STATUS", Arc::new(ShowCluster));
         registrar.engine(engine);
     }
 }

@@ -87,7 +87,7 @@ pub(crate) fn alter_by_copy(
         }
     };
     let counter = copied_counter(session, old, &new)?;
-    let drops_late = session.drops_after_publishing(old);
+    let drops_late = drops_late(session, old);
     if !drops_late {
         drop_parts(session, old)?;
     }
@@ -99,6 +99,13 @@ pub(crate) fn alter_by_copy(
     }
     set_next_auto_increment(session, &new, next.or(counter))?;
     Ok((copied, Some(commit)))
+}
+
+/// Whether a table that a copy replaces is dropped in a transaction of its own, once the dictionary no longer names it: its engine does not commit together with
+/// the dictionary.
+pub(crate) fn drops_late(session: &Session, old: &Table) -> bool {
+    let is_default = *old.engine == *session.server.default_engine.name();
+    !old.temporary && !is_default && !session.transactions.is_defining()
 }
 
 /// Drops a table that a copy has replaced.

@@ -3,10 +3,10 @@
 use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
-use catalog::{CatalogSnapshot, Edit, PrivilegeSet, Relation, Table, View};
+use catalog::{Edit, PrivilegeSet, Relation, Table};
 use definitions::{check_table_name, foreign_key_reference, quote};
 use engine_api::TableId;
-use errors::{ErrorCode, Result, bail, err};
+use errors::{ErrorCode, Result, bail};
 use exec::TransactionSource;
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{DropTable, ObjectName, RenameTable};
@@ -179,7 +179,7 @@ pub(crate) fn truncate_table(
     let txn = session.transactions.transaction(&table.engine)?;
     let mut created = new.engine_tables().into_iter().map(|new| txn.create_table(&new));
     created.try_for_each(|made| made).map_err(|error| error.into_error(&session.shared.cancel))?;
-    let drops_late = session.drops_after_publishing(&table);
+    let drops_late = super::copy::drops_late(session, &table);
     if !drops_late {
         super::copy::drop_parts(session, &table)?;
     }
@@ -237,7 +237,7 @@ pub(crate) fn rename_tables(
         .map(|table| table.id)
         .collect();
     let _guard = session.lock_for_ddl(&ids)?;
-    let edits = rename_edits(&session.snapshot(), &pairs)?;
+    let edits = definitions::renames::rename_edits(&session.snapshot(), &pairs)?;
     rename_in_engine(session, &edits)?;
     let commit = session.commit_definitions(&edits)?;
     session.services.row_count = 0;
@@ -254,58 +254,3 @@ fn rename_in_engine(session: &mut Session, edits: &[Edit]) -> Result<()> {
     }
     Ok(())
 }
-
-/// The edits of a list of renames, each of which sees the previous ones.
-fn rename_edits(
-    catalog: &CatalogSnapshot,
-    pairs: &[(QualifiedName, QualifiedName)],
-) -> Result<Vec<Edit>> {
-    let mut catalog = catalog.clone();
-    let mut edits = Vec::new();
-    for (from, to) in pairs {
-        let Some(relation) = catalog.relation(&from.0, &from.1) else {
-            return Err(err!(NO_SUCH_TABLE, from.0, from.1));
-        };
-        if catalog.relation(&to.0, &to.1).is_some() {
-            bail!(TABLE_EXISTS_ERROR, to.1);
-        }
-        if catalog.schema(&to.0).is_none() {
-            bail!(BAD_DB_ERROR, to.0);
-        }
-        let renaming = match relation {
-            Relation::Table(table) => rename_table(&catalog, &table, to),
-            Relation::View(_) if from.0 != to.0 => {
-                bail!(FORBID_SCHEMA_CHANGE, from.0, to.0);
-            }
-            Relation::View(view) => {
-                let mut new = View::clone(&view);
-                new.name = to.1.clone();
-                let (schema, name) = from.clone();
-                vec![Edit::ReplaceView { schema, name, new: Arc::new(new) }]
-            }
-        };
-        for edit in renaming {
-            catalog.apply(&edit)?;
-            edits.push(edit);
-        }
-    }
-    Ok(edits)
-}
-
-/// A table under another name, and those that refer to it.
-fn rename_table(catalog: &CatalogSnapshot, table: &Table, to: &QualifiedName) -> Vec<Edit> {
-    let mut new = table.clone();
-    new.rename(&to.0, &to.1);
-    let mut edits = vec![Edit::ReplaceTable { old: table.id, new: Arc::new(new) }];
-    for child in catalog.children_of(&table.schema, &table.name) {
-        if child.id != table.id {
-            let mut child = Table::clone(&child);
-            child.redirect_foreign_keys((&table.schema, &table.name), (&to.0, &to.1));
-            edits.push(Edit::ReplaceTable { old: child.id, new: Arc::new(child) });
-        }
-    }
-    edits
-}
-
-/// Schema and name.
-pub(crate) type QualifiedName = (Arc<str>, Arc<str>);

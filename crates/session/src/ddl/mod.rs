@@ -77,14 +77,6 @@ impl Session {
         LockWait { timeout: self.settings.lock_wait_timeout, policy }
     }
 
-    /// Whether a table that a copy replaces is dropped in a transaction of its own, once the dictionary no longer names it: its engine does not commit
-    /// together with the dictionary.
-    pub(crate) fn drops_after_publishing(&self, old: &Table) -> bool {
-        !old.temporary
-            && *old.engine != *self.server.default_engine.name()
-            && !self.transactions.is_defining()
-    }
-
     /// Commits the running transaction of the default engine together with `edits`; or adds them to the open transaction that the statement is part of.
     pub(crate) fn commit_definitions(&mut self, edits: &[Edit]) -> Result<CommitHandle> {
         let engine = self.server.default_engine.name();

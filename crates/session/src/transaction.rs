@@ -235,10 +235,12 @@ impl Transactions {
         let definitions = self.definitions.take();
         self.counters.clear();
         let catalog_engine = self.home.catalog.engine().name();
-        // The dictionary's engine last: the others may fail.
-        let is_last = |part: &Part| part.engine.name() == catalog_engine;
         let count = self.parts.len();
-        for (at, last) in (0..count * 2).map(|step| (step % count, step >= count)) {
+        // The dictionary's engine last: the others may fail.
+        let is_last = |part: &Part| count == 1 || part.engine.name() == catalog_engine;
+        for (at, last) in
+            (usize::from(count == 1)..count * 2).map(|step| (step % count, step >= count))
+        {
             let Some(part) = self.parts.get_mut(at).filter(|part| is_last(part) == last) else {
                 continue;
             };

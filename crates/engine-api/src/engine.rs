@@ -533,6 +533,20 @@ pub trait Transaction: Send {
         Ok(false)
     }
 
+    /// Cursors over these ranges of an index will be opened one after the other, without locks: an engine to which each call is a round trip may read rows
+    /// of all of them now.
+    ///
+    /// # Errors
+    /// As `open_cursor`.
+    fn expect_ranges(
+        &mut self,
+        _table: TableId,
+        _index: IndexId,
+        _ranges: &[KeyRange],
+    ) -> EngineResult<()> {
+        Ok(())
+    }
+
     /// Opens a cursor. It sees the transaction's own later writes to rows that it has not passed.
     ///
     /// # Errors

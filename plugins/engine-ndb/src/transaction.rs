@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use engine_api::{
     CancelToken, CommitHandle, CursorId, EngineError, EngineResult, GetOutcome, IndexDef, IndexId,
-    RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef, TableId, Transaction, TxnOptions,
-    WaitPolicy,
+    KeyRange, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef, TableId, Transaction,
+    TxnOptions, WaitPolicy,
 };
 use locks::{Mode, Owner, Patience, WaitError};
 use sys::blocking::blocking;
@@ -94,6 +94,8 @@ pub(crate) struct NdbEngineTransaction {
     held_bytes: usize,
     /// Locator of the row inserted last.
     pub(crate) inserted: Vec<u8>,
+    /// Rows by clustered key that were read because the statement will ask for them; `None`: no row.
+    pub(crate) ahead: crate::ahead::Ahead,
     /// A table that it has made and fills: its rows need no undo.
     pub(crate) filling: Option<TableId>,
     /// Inserts that were not sent yet.
@@ -123,6 +125,7 @@ impl NdbEngineTransaction {
             held: HashMap::new(),
             held_bytes: 0,
             inserted: Vec::new(),
+            ahead: crate::ahead::Ahead::default(),
             filling: None,
             pending: crate::pending::Pending::default(),
         }
@@ -534,6 +537,7 @@ impl NdbEngineTransaction {
         self.own.clear();
         self.pending.clear();
         self.filling = None;
+        self.ahead.clear();
         self.forget_held();
         self.started = false;
     }
@@ -672,6 +676,7 @@ impl Transaction for NdbEngineTransaction {
     fn renew_snapshot(&mut self) {}
 
     fn begin_statement(&mut self) {
+        self.ahead.clear();
         self.forget_held();
     }
 
@@ -723,9 +728,23 @@ impl Transaction for NdbEngineTransaction {
         }
     }
 
+    fn expect_ranges(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        ranges: &[KeyRange],
+    ) -> EngineResult<()> {
+        self.send_pending()?;
+        self.read_ahead(table, index, ranges)
+    }
+
     fn open_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
         let table = self.table(spec.table)?;
-        self.keep_cursor(Cursor::open(table, spec, false)?)
+        let mut cursor = Cursor::open(table, spec, false)?;
+        if spec.lock == RowLock::None && !self.ahead.is_empty() {
+            self.take_ahead(&mut cursor);
+        }
+        self.keep_cursor(cursor)
     }
 
     fn open_key_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {

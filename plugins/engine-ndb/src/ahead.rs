@@ -43,14 +43,10 @@ fn key_width(table: &Table) -> Option<usize> {
 
 /// The key, if the range holds no other.
 fn only_key(range: &KeyRange, width: usize) -> Option<&[u8]> {
-    match (&range.lower, &range.upper) {
-        (KeyBound::Included(low), KeyBound::Included(high))
-            if low == high && low.len() == width =>
-        {
-            Some(low)
-        }
-        _ => None,
-    }
+    let (KeyBound::Included(low), KeyBound::Included(high)) = (&range.lower, &range.upper) else {
+        return None;
+    };
+    (low == high && low.len() == width).then_some(low)
 }
 
 impl NdbEngineTransaction {

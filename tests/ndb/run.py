@@ -89,6 +89,7 @@ def check_sql(server):
                "create table n.a(id int auto_increment primary key, b int, c varchar(40), unique(b), key(c)) engine=ndb;"
                "insert into n.a(b,c) values(1,'x'),(2,'y'),(3,'z')")
     server.expect("select engine from information_schema.tables where table_schema='n'", "ndbcluster")
+    server.expect("select xa from information_schema.engines where engine='ndbcluster'", "NO")
     server.expect("select * from n.a where b=3", "3 3 z")
     server.expect("select c from n.a order by c desc limit 2", "z y")
     server.expect("select id from n.a where b in (1,3) order by id", "1 3")

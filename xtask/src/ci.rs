@@ -83,6 +83,11 @@ const STEPS: &[Step] = &[
             run::command("python3", &[script, "--squalld", "target/debug/squalld"])
         })
     }),
+    ("NDB", || {
+        // It says so when there is no MySQL Cluster.
+        let script = ["tests/ndb/run.py", "--suite", "--squalld", "target/debug/squalld"];
+        run::command("python3", &script)
+    }),
     ("old files", || {
         let script = ["tests/format/open.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)

@@ -11,6 +11,7 @@ mod instructions;
 mod layers;
 mod lines;
 mod models;
+mod ndb_shim;
 mod os_calls;
 mod release;
 mod run;
@@ -30,6 +31,7 @@ Usage: cargo xtask <task>
   compat  writes the parts of COMPAT.md that come from tags in scripts
   console rebuilds the web console and compares it with web/dist; its unit tests
   size    lines by crate, and the kernel's share
+  ndb-shim      the library through which the plugin ndb reaches a MySQL Cluster: --include DIR --lib DIR [--out DIR]
   release the server, laid out by what a load runs: some minutes, some percent faster
   package       .deb, .rpm, archive, image and checksums of built programs; [--bins FOLDER]
   coverage      lines that tests run, by crate; with names of crates, by their tests alone
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         "compat" => compat::write(),
         "console" => console::check(),
         "size" => lines::size(),
+        "ndb-shim" => ndb_shim::build(&rest),
         "release" => release::release(),
         "package" => run::command("python3", &prefixed("packaging/build.py", &rest)),
         "coverage" => coverage::coverage(&rest),

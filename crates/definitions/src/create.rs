@@ -77,6 +77,7 @@ pub fn complete(
     let next = draft.auto_increment;
     let mut table = draft.finish(TableId(0), None)?;
     note_repeated_indexes(ctx.conditions(), &table, None);
+    crate::engines::check_abilities(ctx, &table)?;
     check_foreign_keys(ctx, &mut table, &[])?;
     if !create.temporary {
         ctx.catalog().check_constraint_names(&table, None)?;

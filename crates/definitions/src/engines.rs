@@ -1,7 +1,7 @@
-//! Meaning of an ENGINE clause: there is one engine for tables, and many names that select it.
+//! Meaning of an ENGINE clause: there is one engine for tables, and many names that select it; and there are the engines of plugins.
 
 use catalog::Table;
-use errors::{ErrorCode, Level, Result, err};
+use errors::{Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::Registry;
 use types::{SqlMode, TypeKind};
 
@@ -35,6 +35,11 @@ pub const DECLARED_ENGINE: &str = "ENGINE";
 pub enum EngineChoice {
     /// The default engine, by one of its usual names.
     Default,
+    /// An engine that a plugin brought.
+    Own {
+        /// Its name.
+        name: &'static str,
+    },
     /// The default engine in place of another.
     Substituted {
         /// The name under which its tables are shown.
@@ -47,6 +52,7 @@ impl EngineChoice {
     pub fn shown(&self) -> &'static str {
         match self {
             EngineChoice::Default => SHOWN_ENGINE,
+            EngineChoice::Own { name } => name,
             EngineChoice::Substituted { shown } => shown,
         }
     }
@@ -73,10 +79,14 @@ pub fn engine_choice(engines: &Engines<'_>, name: &str) -> Result<EngineChoice> 
     if is_own || MEANS_DEFAULT.contains(&&*upper) {
         return Ok(EngineChoice::Default);
     }
+    let meant = engines.registry.engine_meant(name).map(|engine| engine.name());
+    if let Some(name) = meant.filter(|name| *name != engines.temporary) {
+        return Ok(EngineChoice::Own { name });
+    }
     if let Some((_, shown)) = SUBSTITUTED.iter().find(|(known, _)| *known == upper) {
         return Ok(EngineChoice::Substituted { shown });
     }
-    if engines.registry.engine(name).is_some() {
+    if meant.is_some() {
         return Ok(EngineChoice::Substituted { shown: SHOWN_ENGINE });
     }
     Err(err!(UNKNOWN_STORAGE_ENGINE, name))
@@ -120,11 +130,25 @@ pub fn default_row_format(table: &Table) -> &'static str {
 pub(crate) fn note_engine(
     ctx: &mut dyn Context,
     engine: &str,
-    draft: &Draft,
+    draft: &mut Draft,
 ) -> Result<&'static str> {
     let mut shown = SHOWN_ENGINE;
-    match engine_choice(&ctx.engines(), engine) {
+    let choice = engine_choice(&ctx.engines(), engine);
+    if !draft.temporary {
+        let engines = ctx.engines();
+        draft.engine = match choice {
+            Ok(EngineChoice::Own { name }) => name.into(),
+            Ok(EngineChoice::Default | EngineChoice::Substituted { .. }) | Err(_) => {
+                engines.default.into()
+            }
+        };
+    }
+    match choice {
         Ok(EngineChoice::Default) => return Ok(shown),
+        Ok(EngineChoice::Own { name }) if draft.temporary => {
+            bail!(ILLEGAL_HA_CREATE_OPTION, name, "TEMPORARY");
+        }
+        Ok(EngineChoice::Own { name }) => return Ok(name),
         Ok(EngineChoice::Substituted { shown: declared }) => {
             // Temporary tables are in that engine indeed.
             if draft.temporary && declared.eq_ignore_ascii_case(ctx.engines().temporary) {
@@ -139,4 +163,61 @@ pub(crate) fn note_engine(
     }
     ctx.conditions().warn(ErrorCode::WARN_USING_OTHER_HANDLER, &[&SHOWN_ENGINE, &draft.name]);
     Ok(shown)
+}
+
+/// Refuses what the engine of a table cannot do.
+///
+/// # Errors
+/// 1214 for FULLTEXT, 1235 naming the rest.
+pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
+    let engines = ctx.engines();
+    let Some(engine) = engines.registry.engine(&table.engine) else { return Ok(()) };
+    let can = engine.capabilities();
+    if !can.full_text && !table.fulltext.is_empty() {
+        bail!(TABLE_CANT_HANDLE_FT);
+    }
+    let refuse = |what: &str| {
+        Err(Error::not_supported(format_args!("{what} of tables in engine {}", engine.name())))
+    };
+    if !can.foreign_keys && !table.foreign_keys.is_empty() {
+        return refuse("FOREIGN KEY");
+    }
+    if can.remote && table.partitioning.is_some() {
+        return refuse("PARTITION BY");
+    }
+    if !can.multi_valued_indexes
+        && table.definition.indexes.iter().any(engine_api::IndexDef::is_multi_valued)
+    {
+        return refuse("multi-valued indexes");
+    }
+    // A parent in an engine that keeps nobody from deleting what a child relies on.
+    let catalog = ctx.catalog();
+    for key in &table.foreign_keys {
+        let parent = catalog.table(&key.referenced_schema, &key.referenced_table);
+        let engine = parent.and_then(|parent| engines.registry.engine(&parent.engine));
+        if engine.is_some_and(|engine| !engine.capabilities().foreign_keys) {
+            return Err(Error::not_supported("FOREIGN KEY to a table in an engine without them"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses transactions that an engine cannot take part in.
+///
+/// # Errors
+/// 1235.
+#[cold]
+pub fn check_transaction(
+    engine: &dyn engine_api::Engine,
+    isolation: engine_api::IsolationLevel,
+    has_snapshot: bool,
+) -> Result<()> {
+    let can = engine.capabilities();
+    let is_serializable = isolation == engine_api::IsolationLevel::Serializable;
+    let what = match (is_serializable && !can.gap_locks, has_snapshot && !can.snapshots) {
+        (true, _) => "SERIALIZABLE transactions",
+        (false, true) => "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+        (false, false) => return Ok(()),
+    };
+    Err(Error::not_supported(format_args!("{what} with tables in engine {}", engine.name())))
 }

@@ -24,14 +24,15 @@ mod options;
 mod partition_text;
 mod partitions;
 mod quoting;
+pub mod renames;
 
 pub use charsets::{note_charset, note_old_charset, warn_in_words};
 pub use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
 pub use context::Context;
 pub use draft::{Draft, is_hidden, is_single_unique};
 pub use engines::{
-    DECLARED_ENGINE, EngineChoice, Engines, SHOWN_ENGINE, default_row_format, engine_choice,
-    shown_engine,
+    DECLARED_ENGINE, EngineChoice, Engines, SHOWN_ENGINE, check_transaction, default_row_format,
+    engine_choice, shown_engine,
 };
 pub use foreign_keys::foreign_key_reference;
 pub use from_query::{add_query_columns, shown_type};

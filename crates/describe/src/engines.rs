@@ -18,7 +18,7 @@ impl EngineInformation for Information<'_> {
             support: if engine.name() == default { "DEFAULT" } else { "YES" },
             comment: engine.comment().to_owned(),
             transactions: true,
-            xa: true,
+            xa: engine.capabilities().prepare,
             savepoints: true,
         };
         let mut engines: Vec<EngineView> =

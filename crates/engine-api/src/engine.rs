@@ -196,16 +196,61 @@ pub struct PreparedTransaction {
     pub tables: Vec<TableId>,
 }
 
+/// What an engine can do. The SQL layers refuse, by number and name, what a table's engine lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// A transaction at REPEATABLE READ sees one snapshot. Without it every level is READ COMMITTED, each row by itself.
+    pub snapshots: bool,
+    /// Locking reads keep others from inserting into the ranges that they read.
+    pub gap_locks: bool,
+    /// `Transaction::prepare` of a transaction that has written.
+    pub prepare: bool,
+    /// FULLTEXT indexes.
+    pub full_text: bool,
+    /// FOREIGN KEY.
+    pub foreign_keys: bool,
+    /// `Transaction::unlock_row` gives locks back before the end.
+    pub early_unlock: bool,
+    /// Indexes over the elements of JSON arrays.
+    pub multi_valued_indexes: bool,
+    /// Every call is a round trip to another process: many rows in one call are much cheaper than one row in each of many.
+    pub remote: bool,
+}
+
+impl Capabilities {
+    /// Of an engine in this process that can do everything.
+    pub const LOCAL: Capabilities = Capabilities {
+        snapshots: true,
+        gap_locks: true,
+        prepare: true,
+        full_text: true,
+        foreign_keys: true,
+        early_unlock: true,
+        multi_valued_indexes: true,
+        remote: false,
+    };
+}
+
 /// A storage engine.
 pub trait Engine: Send + Sync {
     /// Name as in `ENGINE=`.
     fn name(&self) -> &'static str;
+
+    /// Other names that `ENGINE=` takes for it.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// One line for SHOW ENGINES.
     fn comment(&self) -> &'static str;
 
     /// Whether an acknowledged commit survives the process.
     fn is_durable(&self) -> bool;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::LOCAL
+    }
 
     /// Whether `Transaction::begin_noting` succeeds.
     fn notes_rows(&self) -> bool {
@@ -499,6 +544,20 @@ pub trait Transaction: Send {
         Ok(false)
     }
 
+    /// Cursors over these ranges of an index will be opened one after the other, without locks: an engine to which each call is a round trip may read rows
+    /// of all of them now.
+    ///
+    /// # Errors
+    /// As `open_cursor`.
+    fn expect_ranges(
+        &mut self,
+        _table: TableId,
+        _index: IndexId,
+        _ranges: &[KeyRange],
+    ) -> EngineResult<()> {
+        Ok(())
+    }
+
     /// Opens a cursor. It sees the transaction's own later writes to rows that it has not passed.
     ///
     /// # Errors
@@ -598,6 +657,23 @@ pub trait Transaction: Send {
     fn changes_are_over(&mut self) -> EngineResult<()> {
         Ok(())
     }
+    /// A statement inserts several rows and fails with the first that is refused: an engine may hold rows back, to send many together. `insert` may then
+    /// report the refusal of an earlier row, see `refused_record`; all changes since must be undone.
+    fn hold_back_inserts(&mut self) {}
+
+    /// Ends `hold_back_inserts`.
+    ///
+    /// # Errors
+    /// As `insert`.
+    fn send_inserts(&mut self) -> EngineResult<()> {
+        Ok(())
+    }
+
+    /// The record that the last `DuplicateKey` of a row that was held back is about.
+    fn refused_record(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Inserts a record. On `DuplicateKey` nothing has changed and the conflicting row is locked in shared mode.
     ///
     /// # Errors

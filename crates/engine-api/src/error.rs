@@ -19,6 +19,10 @@ pub enum EngineError {
     LockWaitTimeout,
     /// This transaction was chosen as the victim of a deadlock (1213); the engine has rolled it back whole.
     Deadlock,
+    /// The engine has rolled this transaction back whole for another reason, such as the failure of the node that led it (1297).
+    TransactionLost(errors::Error),
+    /// A commit was sent, and nobody knows whether it happened (1297); the transaction is over.
+    OutcomeUnknown(errors::Error),
     /// NOWAIT met a lock (3572).
     LockNotAvailable,
     /// KILL, a time limit, or the client went away.
@@ -40,6 +44,23 @@ impl From<errors::Error> for EngineError {
 }
 
 impl EngineError {
+    /// Whether the engine has ended the transaction.
+    pub fn ends_transaction(&self) -> bool {
+        match self {
+            EngineError::Deadlock
+            | EngineError::TransactionLost(_)
+            | EngineError::OutcomeUnknown(_) => true,
+            EngineError::DuplicateKey { .. }
+            | EngineError::LockWaitTimeout
+            | EngineError::LockNotAvailable
+            | EngineError::Cancelled
+            | EngineError::RowNotFound
+            | EngineError::UnknownTable
+            | EngineError::ReadOnly
+            | EngineError::Other(_) => false,
+        }
+    }
+
     /// Words the error for a client. `DuplicateKey` should be worded by the caller, which knows names and values; here it is generic.
     pub fn into_error(self, cancel: &crate::CancelToken) -> errors::Error {
         use errors::{Error, ErrorCode};
@@ -57,7 +78,9 @@ impl EngineError {
             EngineError::ReadOnly => {
                 Error::with(ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[])
             }
-            EngineError::Other(error) => error,
+            EngineError::TransactionLost(error)
+            | EngineError::OutcomeUnknown(error)
+            | EngineError::Other(error) => error,
         }
     }
 }

@@ -22,9 +22,9 @@ pub use cancel::{CancelToken, Long, Progress, Wait, Waiting};
 pub use commit::{CommitHandle, CommitWait};
 pub use definition::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 pub use engine::{
-    CursorId, Direction, Engine, EngineIndex, EngineStat, GetOutcome, IsolationLevel, KeyBound,
-    KeyContent, KeyRange, NotedPass, PreparedTransaction, RangeEstimate, RowLock, Savepoint,
-    ScanSpec, TableStats, Transaction, TxnOptions, WaitPolicy,
+    Capabilities, CursorId, Direction, Engine, EngineIndex, EngineStat, GetOutcome, IsolationLevel,
+    KeyBound, KeyContent, KeyRange, NotedPass, PreparedTransaction, RangeEstimate, RowLock,
+    Savepoint, ScanSpec, TableStats, Transaction, TxnOptions, WaitPolicy,
 };
 pub use error::{EngineError, EngineResult};
 pub use locks::{DeadlockView, LockKind, LockReport, LockView, TransactionView};

@@ -22,6 +22,12 @@ struct Record {
 }
 
 impl Error {
+    /// Whether the engine has rolled the whole transaction back when it reports this: a deadlock, or the loss of the node that led it.
+    #[cold]
+    pub fn ends_transaction(&self) -> bool {
+        matches!(self.code(), ErrorCode::LOCK_DEADLOCK | ErrorCode::GET_TEMPORARY_ERRMSG)
+    }
+
     /// An error with a finished message. Prefer [`err!`](crate::err), which uses the catalogue's wording.
     #[cold]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Error {

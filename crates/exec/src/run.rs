@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine_api::{EngineError, EngineIndex, EngineResult, RowLock, TableId, Transaction};
-use errors::{Error, ErrorCode, Result};
+use errors::{Error, Result};
 use plan::CteId;
 use plugin_api::{FunctionContext, StatementKernel};
 use types::Value;
@@ -249,7 +249,7 @@ impl<'r> Run<'r> {
     fn note_program<T>(&mut self, outcome: &Result<T>) {
         let Err(error) = outcome else { return };
         self.program_failed = true;
-        if error.code() == ErrorCode::LOCK_DEADLOCK {
+        if error.ends_transaction() {
             self.is_rolled_back.set(true);
         }
     }
@@ -261,7 +261,7 @@ impl<'r> Run<'r> {
 
     #[cold]
     pub(crate) fn engine_error(&self, error: EngineError) -> Error {
-        if matches!(error, EngineError::Deadlock) {
+        if error.ends_transaction() {
             self.is_rolled_back.set(true);
         }
         error.into_error(self.env.cancel)

@@ -429,6 +429,14 @@ impl Registry {
         self.engines.iter().find(|engine| engine.name().eq_ignore_ascii_case(name))
     }
 
+    /// The engine that ENGINE= means by `name`: also by another of its names.
+    pub fn engine_meant(&self, name: &str) -> Option<&Arc<dyn Engine>> {
+        let is_alias = |engine: &&Arc<dyn Engine>| {
+            engine.aliases().iter().any(|alias| alias.eq_ignore_ascii_case(name))
+        };
+        self.engine(name).or_else(|| self.engines.iter().find(is_alias))
+    }
+
     /// The place of the engine called `name`, without regard to case.
     pub fn engine_index(&self, name: &str) -> Option<EngineIndex> {
         let found = self.engines.iter().position(|engine| engine.name().eq_ignore_ascii_case(name));

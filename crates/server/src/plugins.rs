@@ -51,6 +51,8 @@ pub(crate) fn known(
         Box::new(otlp::Otlp),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),
+        // After the others: its engine comes and goes without moving theirs.
+        Box::new(engine_ndb::NdbPlugin),
     ];
     plugins.extend(external_authentication::plugins());
     plugins

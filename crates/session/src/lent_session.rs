@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use accounts::PrivilegeChecks;
-use errors::{Error, ErrorCode, Result};
+use errors::{Error, Result};
 use plugin_api::{
     CompiledProgram, FunctionContext, ProgramCall, ProgramOutcome, SessionHandle, StatementResult,
     Statements,
@@ -156,7 +156,7 @@ impl Statements for LentSession<'_, '_> {
         }
         let result = self.lent.with_session(|session| session.run_inside(sql, parameters));
         if let Err(error) = &result
-            && error.code() == ErrorCode::LOCK_DEADLOCK
+            && error.ends_transaction()
         {
             self.deadlock = Some(error.clone());
         }

@@ -24,6 +24,8 @@ struct Part {
     index: EngineIndex,
     engine: Arc<dyn Engine>,
     txn: Box<dyn Transaction>,
+    /// The engine has no snapshots or no gap locks: not every transaction may use it.
+    is_limited: bool,
 }
 
 /// A place in the transactions to return to.
@@ -75,6 +77,8 @@ pub(crate) struct Transactions {
     pub(crate) definition_began: Option<Place>,
     /// START TRANSACTION, or the first statement without autocommit, began it.
     pub(crate) explicit: bool,
+    /// WITH CONSISTENT SNAPSHOT began it.
+    has_snapshot: bool,
     /// They are a branch of a global transaction.
     pub(crate) may_be_prepared: bool,
     pub(crate) characteristics: Characteristics,
@@ -103,6 +107,7 @@ impl Transactions {
             counters: Vec::new(),
             definition_began: None,
             explicit: false,
+            has_snapshot: false,
             may_be_prepared: false,
             characteristics: Characteristics {
                 isolation: IsolationLevel::RepeatableRead,
@@ -123,7 +128,9 @@ impl Transactions {
         let engine = self.engine_at(index)?.clone();
         let mut txn = engine.new_transaction();
         txn.set_session(self.home.session.id);
-        self.parts.push(Part { index, engine, txn });
+        let can = engine.capabilities();
+        let is_limited = !can.snapshots || !can.gap_locks;
+        self.parts.push(Part { index, engine, txn, is_limited });
         Ok(self.parts.len() - 1)
     }
 
@@ -169,6 +176,7 @@ impl Transactions {
     /// Starts the transaction in `engine` with a snapshot now.
     pub(crate) fn take_snapshot(&mut self, engine: &str) -> Result<()> {
         self.transaction(engine)?.take_snapshot();
+        self.has_snapshot = true;
         Ok(())
     }
 
@@ -177,6 +185,10 @@ impl Transactions {
     /// # Errors
     /// The first engine's error; the others are rolled back then.
     pub(crate) fn commit(&mut self) -> Result<CommitHandle> {
+        if self.parts.len() > 1 && self.writes_two_engines() {
+            self.rollback()?;
+            return Err(Error::not_supported("transactions that write to tables in two engines"));
+        }
         if let Err(error) = self.attach_recorded(true) {
             // The first error is the one to report.
             let _ = self.rollback();
@@ -191,16 +203,47 @@ impl Transactions {
         }
     }
 
+    /// Commits the transactions of all engines but one.
+    ///
+    /// # Errors
+    /// The first engine's error; that one's transaction is over.
+    pub(crate) fn commit_others(&mut self, engine: &str) -> Result<()> {
+        for part in &mut self.parts {
+            if part.txn.is_started() && part.engine.name() != engine {
+                part.txn.commit().map_err(|error| error.into_error(&self.cancel))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether two engines that survive a crash have written: nothing commits them together.
+    fn writes_two_engines(&self) -> bool {
+        let wrote = |part: &&Part| {
+            part.engine.is_durable() && part.txn.is_started() && part.txn.has_written()
+        };
+        self.definitions.is_none() && self.parts.iter().filter(wrote).count() > 1
+    }
+
     fn commit_parts(&mut self) -> Result<CommitHandle> {
         self.forget_rows();
         self.explicit = false;
+        self.has_snapshot = false;
         self.savepoints.clear();
         let mut handle = CommitHandle::Durable;
         let mut failure = None;
         // Their locks are kept until everything is published.
         let definitions = self.definitions.take();
         self.counters.clear();
-        for part in &mut self.parts {
+        let catalog_engine = self.home.catalog.engine().name();
+        let count = self.parts.len();
+        // The dictionary's engine last: the others may fail.
+        let is_last = |part: &Part| count == 1 || part.engine.name() == catalog_engine;
+        for (at, last) in
+            (usize::from(count == 1)..count * 2).map(|step| (step % count, step >= count))
+        {
+            let Some(part) = self.parts.get_mut(at).filter(|part| is_last(part) == last) else {
+                continue;
+            };
             if !part.txn.is_started() {
                 continue;
             }
@@ -265,6 +308,7 @@ impl Transactions {
     pub(crate) fn rollback(&mut self) -> Result<()> {
         self.forget_rows();
         self.explicit = false;
+        self.has_snapshot = false;
         self.savepoints.clear();
         let mut result = Ok(());
         for part in &mut self.parts {
@@ -501,6 +545,11 @@ impl TransactionSource for Transactions {
             None => self.add_part(engine)?,
         };
         if !self.parts[position].txn.is_started() {
+            if self.parts[position].is_limited {
+                let engine = &*self.parts[position].engine;
+                let isolation = self.characteristics.isolation;
+                definitions::check_transaction(engine, isolation, self.has_snapshot)?;
+            }
             let options = self.options();
             let started = self.parts[position].txn.start(&options);
             started.map_err(|error| error.into_error(&self.cancel))?;

@@ -115,7 +115,7 @@ impl Transactions {
     /// Call after a failed statement: a single-statement transaction is rolled back, an open transaction stays unless the engine ended it.
     pub(crate) fn abort_scope(&mut self, error: &Error, settings: &Settings) {
         if self.is_open(settings) {
-            if error.code() == ErrorCode::LOCK_DEADLOCK {
+            if error.ends_transaction() {
                 // The victim's whole transaction is rolled back, in every engine.
                 let _ = self.rollback();
                 self.slot.release_to(0);

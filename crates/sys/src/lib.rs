@@ -19,6 +19,7 @@ pub mod histogram;
 pub mod interrupt;
 pub mod io_times;
 pub mod lend;
+pub mod library;
 pub mod lock_stats;
 pub mod log_file;
 pub mod mem;

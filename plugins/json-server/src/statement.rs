@@ -1,6 +1,6 @@
 //! Statements of the document and table calls: text that this crate wrote, names that are quoted here, values that are parameters.
 
-use errors::{Error, ErrorCode};
+use errors::Error;
 use hyper::StatusCode;
 use types::{SqlBytes, Value};
 
@@ -160,7 +160,7 @@ impl Database for Session<'_> {
         let answer = self.lease.values(statement.sql(), statement.parameters());
         if let Err(error) = &answer {
             self.is_clean = false;
-            self.is_rolled_back |= error.code() == ErrorCode::LOCK_DEADLOCK;
+            self.is_rolled_back |= error.ends_transaction();
         }
         answer
     }

@@ -15,7 +15,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("table without primary key", hidden_row_id),
 ];
 
-const T2: TableId = TableId(2001);
+pub(crate) const T2: TableId = TableId(2001);
 
 fn t2() -> TableDef {
     TableDef {

@@ -1,19 +1,29 @@
 //! The changes of other transactions that each isolation level makes visible.
 
-use engine_api::{IndexId, IsolationLevel, KeyRange, RowLock, WaitPolicy};
+use engine_api::{Capabilities, IndexId, IsolationLevel, KeyRange, RowLock, WaitPolicy};
 
 use crate::harness::{BY_C, Bench, commit, row};
-use crate::{Check, Factory};
+use crate::{Asked, Factory};
 
-pub(crate) const CHECKS: &[Check] = &[
-    ("dirty reads", dirty_reads),
-    ("non-repeatable reads", repeatable),
-    ("snapshot holds for rows that come, go and move", snapshot_holds),
-    ("WITH CONSISTENT SNAPSHOT", take_snapshot),
-    ("locking reads see the newest committed version", current_reads),
-    ("lost updates are prevented by current reads", write_after_snapshot),
-    ("long history", long_history),
+pub(crate) const CHECKS: &[Asked] = &[
+    ("dirty reads", dirty_reads, snapshots),
+    ("non-repeatable reads", repeatable, snapshots),
+    ("no dirty reads at any level", no_dirty_reads, no_snapshots),
+    ("reads see what is committed", committed_reads, no_snapshots),
+    ("snapshot holds for rows that come, go and move", snapshot_holds, snapshots),
+    ("WITH CONSISTENT SNAPSHOT", take_snapshot, snapshots),
+    ("locking reads see the newest committed version", current_reads, snapshots),
+    ("lost updates are prevented by current reads", write_after_snapshot, |_| true),
+    ("long history", long_history, snapshots),
 ];
+
+fn snapshots(can: Capabilities) -> bool {
+    can.snapshots
+}
+
+fn no_snapshots(can: Capabilities) -> bool {
+    !can.snapshots
+}
 
 use IsolationLevel::{ReadCommitted, ReadUncommitted, RepeatableRead, Serializable};
 
@@ -31,6 +41,39 @@ fn dirty_reads(factory: Factory<'_>) {
         writer.rollback().expect("rollback");
         reader.begin_statement();
         assert_eq!(bench.get(&mut *reader, 1).and_then(|row| row.1), Some(10), "{level:?}");
+    }
+}
+
+/// Every level of an engine without snapshots hides what is not committed.
+fn no_dirty_reads(factory: Factory<'_>) {
+    for level in [ReadUncommitted, ReadCommitted, RepeatableRead] {
+        let bench = Bench::with_rows(factory, &[(1, Some(10), "x")]);
+        let mut writer = bench.begin();
+        bench.update(&mut *writer, 1, row(1, Some(11), "y")).expect("update");
+        bench.insert(&mut *writer, 2, None, "x").expect("insert");
+        let mut reader = bench.begin_at(level);
+        assert_eq!(bench.get(&mut *reader, 1).and_then(|row| row.1), Some(10), "{level:?}");
+        assert_eq!(bench.all(&mut *reader).len(), 1, "{level:?}");
+        let by_c = bench.scan(&mut *reader, &bench.spec(BY_C, KeyRange::ALL)).expect("scan");
+        assert_eq!(by_c, [row(1, Some(10), "x")], "{level:?}, by index");
+        writer.rollback().expect("rollback");
+        assert_eq!(bench.all(&mut *reader).len(), 1, "{level:?}");
+    }
+}
+
+fn committed_reads(factory: Factory<'_>) {
+    for level in [ReadUncommitted, ReadCommitted, RepeatableRead] {
+        let bench = Bench::with_rows(factory, &[(1, Some(10), "x")]);
+        let mut reader = bench.begin_at(level);
+        assert_eq!(bench.get(&mut *reader, 1).and_then(|row| row.1), Some(10));
+        let mut writer = bench.begin();
+        bench.update(&mut *writer, 1, row(1, Some(11), "y")).expect("update");
+        bench.insert(&mut *writer, 2, None, "x").expect("insert");
+        commit(writer);
+        reader.begin_statement();
+        assert_eq!(bench.get(&mut *reader, 1).and_then(|row| row.1), Some(11), "{level:?}");
+        assert_eq!(bench.all(&mut *reader).len(), 2, "{level:?}");
+        commit(reader);
     }
 }
 

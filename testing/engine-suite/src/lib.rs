@@ -13,7 +13,7 @@ mod phantoms;
 
 use std::sync::Arc;
 
-use engine_api::Engine;
+use engine_api::{Capabilities, Engine};
 
 pub use harness::{Bench, Row};
 
@@ -23,17 +23,37 @@ pub type Factory<'a> = &'a dyn Fn() -> Arc<dyn Engine>;
 /// A named check.
 pub type Check = (&'static str, fn(Factory<'_>));
 
-/// Every check by name.
-pub fn checks() -> Vec<Check> {
-    let groups = [
-        crud::CHECKS,
-        ddl::CHECKS,
-        isolation::CHECKS,
-        locking::CHECKS,
-        model::CHECKS,
-        phantoms::CHECKS,
-    ];
-    groups.concat()
+/// A named check of something that only engines with an ability promise.
+type Asked = (&'static str, fn(Factory<'_>), fn(Capabilities) -> bool);
+
+/// Checks of what every engine promises.
+fn always(checks: &[Check]) -> Vec<Asked> {
+    checks
+        .iter()
+        .map(|(name, check)| (*name, *check, (|_| true) as fn(Capabilities) -> bool))
+        .collect()
+}
+
+fn all() -> Vec<Asked> {
+    let mut all = always(crud::CHECKS);
+    all.extend(always(ddl::CHECKS));
+    all.extend(always(model::CHECKS));
+    all.extend(always(locking::CHECKS));
+    all.extend_from_slice(locking::BY_ABILITY);
+    all.extend_from_slice(isolation::CHECKS);
+    let phantoms = phantoms::CHECKS.iter();
+    all.extend(
+        phantoms.map(|(name, check)| {
+            (*name, *check, (|can| can.gap_locks) as fn(Capabilities) -> bool)
+        }),
+    );
+    all
+}
+
+/// Every check by name that an engine with these abilities must pass.
+pub fn checks(can: Capabilities) -> Vec<Check> {
+    let asked = all().into_iter().filter(|(_, _, is_promised)| is_promised(can));
+    asked.map(|(name, check, _)| (name, check)).collect()
 }
 
 /// Runs every check.
@@ -41,8 +61,25 @@ pub fn checks() -> Vec<Check> {
 /// # Panics
 /// When the engine breaks its contract; the name of the check is printed before it runs.
 pub fn run(factory: Factory<'_>) {
-    for (name, check) in checks() {
+    let can = factory().capabilities();
+    for (name, check) in checks(can) {
         println!("engine-suite: {name}");
         check(factory);
+    }
+}
+
+/// Drops the tables that checks make, for engines whose tables outlive them.
+///
+/// # Panics
+/// When a table cannot be dropped.
+pub fn clear(engine: &dyn Engine) {
+    for table in [harness::T1, ddl::T2] {
+        if engine.has_table(table) {
+            let mut txn = engine.new_transaction();
+            txn.start(&harness::options(engine_api::IsolationLevel::RepeatableRead))
+                .expect("start");
+            txn.drop_table(table).expect("drop");
+            harness::commit(txn);
+        }
     }
 }

@@ -38,11 +38,12 @@ fn random_statements(factory: Factory<'_>) {
 
 fn one_run(factory: Factory<'_>, seed: u64) {
     let bench = Bench::new(factory);
+    let has_snapshots = bench.engine.capabilities().snapshots;
     let mut random = Random(seed);
     let mut model = Model::new();
     let mut readers: Vec<(Model, Box<dyn Transaction>)> = Vec::new();
     for round in 0..120 {
-        if random.below(8) == 0 {
+        if random.below(8) == 0 && has_snapshots {
             let mut reader = bench.begin();
             reader.take_snapshot();
             readers.push((model.clone(), reader));

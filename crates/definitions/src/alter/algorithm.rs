@@ -119,7 +119,9 @@ pub fn choose(
     check_fulltext(old, new, request)?;
     let in_place = in_place_changes(old, new, origins);
     let adds_constraints = altered.adds_foreign_keys || altered.adds_checks;
-    let must_copy = in_place.is_none() || request.rebuild || adds_constraints || facts.most_rows_go;
+    let moves = old.engine != new.engine;
+    let must_copy =
+        in_place.is_none() || moves || request.rebuild || adds_constraints || facts.most_rows_go;
     let copies = must_copy || request.algorithm == AlgorithmClause::Copy;
     let rewrites = Rewrites::of(old, altered, facts);
     let counts_rows = request.algorithm == AlgorithmClause::Copy

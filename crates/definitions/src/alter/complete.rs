@@ -52,6 +52,7 @@ pub fn complete(
     let origins: Vec<Option<usize>> = draft.columns.iter().map(|column| column.origin).collect();
     let mut table = draft.finish(old.id, Some(old))?;
     note_repeated_indexes(ctx.conditions(), &table, Some(old));
+    crate::engines::check_abilities(ctx, &table)?;
     check_foreign_keys(ctx, &mut table, &existing)?;
     check_kept_keys(ctx, old, &table, &origins, &existing)?;
     let adds_foreign_keys = table.foreign_keys.len() > existing.len();

@@ -543,6 +543,10 @@ impl<'r> Operator<'r> for Scan<'r> {
                 if self.reads_all {
                     self.ranges.clear();
                     self.ranges.push(KeyRange::ALL);
+                } else if self.ranges.len() > 1 && lock == RowLock::None {
+                    let transaction = run.host.transaction_at(table.engine)?;
+                    let expected = transaction.expect_ranges(table.table, *index, &self.ranges);
+                    run.engine(expected)?;
                 }
             }
             AccessNode::Merge { arms, or_all } => {

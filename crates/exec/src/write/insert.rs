@@ -9,7 +9,7 @@ use super::row::{Strictness, default_value, evaluate, implicit_default, not_null
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
 use super::update::{AssignmentCode, assign, assignments, fire_after, replace_row};
 use super::watched::{delete_row, insert_row};
-use super::{Written, atomically, foreign, ignored};
+use super::{Written, atomically, foreign, ignored, written};
 use crate::buffers::RecordBuffers;
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::kept_rows::{KeptReader, KeptRows};
@@ -259,6 +259,49 @@ impl<'p, 's> InsertState<'p, 's> {
     }
 
     fn insert_all<'r>(&mut self, run: &mut Run<'r>) -> Result<()>
+    where
+        'p: 'r,
+    {
+        if !self.may_hold_back(run) {
+            return self.insert_each(run);
+        }
+        let engine = self.program.table.engine;
+        run.transaction(engine)?.hold_back_inserts();
+        self.insert_each(run)?;
+        let sent = run.transaction(engine)?.send_inserts();
+        match written(sent, run)? {
+            Written::Done => Ok(()),
+            Written::Duplicate { index, .. } => Err(self.refused(index, run)),
+        }
+    }
+
+    /// Whether the engine may hold rows back: nobody looks at them before the end, and the first that is refused ends the statement.
+    fn may_hold_back(&self, run: &Run<'_>) -> bool {
+        let program = self.program;
+        let is_one = matches!(&program.source, Source::Values(rows) if rows.len() == 1);
+        !is_one
+            && matches!(program.mode, Mode::Error)
+            && program.returning.is_empty()
+            && program.table.fulltext.is_empty()
+            && !run.env.settings.watches_rows
+            && !run.host.has_programs()
+    }
+
+    /// 1062 for a row that may have been held back.
+    #[cold]
+    fn refused(&self, index: IndexId, run: &mut Run<'_>) -> Error {
+        let table = &self.program.table;
+        let record = match run.transaction(table.engine) {
+            Ok(transaction) => transaction.refused_record(),
+            Err(error) => return error,
+        };
+        match record.map(|record| table.load(&record, run)) {
+            Some(Err(error)) => error,
+            Some(Ok(())) | None => table.duplicate(index, run),
+        }
+    }
+
+    fn insert_each<'r>(&mut self, run: &mut Run<'r>) -> Result<()>
     where
         'p: 'r,
     {
@@ -608,7 +651,7 @@ impl<'p, 's> InsertState<'p, 's> {
                 Mode::Ignore if run.function.diagnostics.is_full() && !run.program_failed => {
                     return Err(Error::new(ErrorCode::DUP_ENTRY, ""));
                 }
-                Mode::Error | Mode::Ignore => return Err(table.duplicate(index, run)),
+                Mode::Error | Mode::Ignore => return Err(self.refused(index, run)),
                 Mode::Replace => match self.delete_old(index, &locator, run)? {
                     Replaced::Same => {
                         self.outcome.affected += 1 + deleted;

@@ -75,7 +75,7 @@ fn together<'r, T>(
 }
 
 fn is_deadlock<T>(outcome: &Result<T>) -> bool {
-    outcome.as_ref().is_err_and(|error| error.code() == ErrorCode::LOCK_DEADLOCK)
+    outcome.as_ref().is_err_and(Error::ends_transaction)
 }
 
 /// Warnings that are errors when a statement in strict mode changes data.

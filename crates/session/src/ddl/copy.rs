@@ -44,16 +44,14 @@ pub(crate) fn alter_by_copy(
     for column in &mut new.definition.columns {
         column.instant_default = None;
     }
-    let engine = if old.temporary {
-        session.server.temporary_engine.name()
-    } else {
-        session.server.default_engine.name()
-    };
+    let engine = new.engine.clone();
     let cancel = session.shared.cancel.clone();
     // Commits of other sessions before the lock was granted must be in the copy's snapshot.
     sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
-    let txn = session.transactions.transaction(engine)?;
-    let online = online && txn.begin_noting(old.id).map_err(|error| error.into_error(&cancel))?;
+    let moves = old.engine != new.engine;
+    let txn = session.transactions.transaction(&engine)?;
+    let online =
+        online && !moves && txn.begin_noting(old.id).map_err(|error| error.into_error(&cancel))?;
     for part in new.engine_tables() {
         txn.create_table(&part).map_err(|error| error.into_error(&cancel))?;
     }
@@ -89,14 +87,35 @@ pub(crate) fn alter_by_copy(
         }
     };
     let counter = copied_counter(session, old, &new)?;
-    let txn = session.transactions.transaction(engine)?;
-    for part in old.engine_tables() {
-        txn.drop_table(part.id).map_err(|error| error.into_error(&cancel))?;
+    let drops_late = drops_late(session, old);
+    if !drops_late {
+        drop_parts(session, old)?;
     }
     let new = Arc::new(new);
     let commit = publish_altered(session, old, new.clone())?;
+    if drops_late {
+        drop_parts(session, old)?;
+        session.transactions.commit()?;
+    }
     set_next_auto_increment(session, &new, next.or(counter))?;
     Ok((copied, Some(commit)))
+}
+
+/// Whether a table that a copy replaces is dropped in a transaction of its own, once the dictionary no longer names it: its engine does not commit together with
+/// the dictionary.
+pub(crate) fn drops_late(session: &Session, old: &Table) -> bool {
+    let is_default = *old.engine == *session.server.default_engine.name();
+    !old.temporary && !is_default && !session.transactions.is_defining()
+}
+
+/// Drops a table that a copy has replaced.
+pub(crate) fn drop_parts(session: &mut Session, old: &Table) -> Result<()> {
+    let txn = session.transactions.transaction(&old.engine)?;
+    for part in old.engine_tables() {
+        let dropped = txn.drop_table(part.id);
+        dropped.map_err(|error| error.into_error(&session.shared.cancel))?;
+    }
+    Ok(())
 }
 
 /// The AUTO_INCREMENT counter that the copy continues with.

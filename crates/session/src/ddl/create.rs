@@ -48,7 +48,12 @@ pub(crate) fn create_table(
     };
     draft.temporary = create.temporary;
     let engines = super::definer::engines(&session.server);
-    draft.engine = if create.temporary { engines.temporary } else { engines.default }.into();
+    if create.temporary {
+        draft.engine = engines.temporary.into();
+    } else if *draft.engine == *engines.temporary {
+        // LIKE a temporary table.
+        draft.engine = engines.default.into();
+    }
     if create.temporary && !draft.foreign_keys.is_empty() {
         bail!(CANNOT_ADD_FOREIGN);
     }
@@ -152,8 +157,7 @@ fn create_stored(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let engine = session.server.default_engine.name();
-    let txn = session.transactions.transaction(engine)?;
+    let txn = session.transactions.transaction(&table.engine)?;
     for definition in table.engine_tables() {
         let created = txn.create_table(&definition);
         created.map_err(|error| error.into_error(&session.shared.cancel))?;

@@ -194,14 +194,13 @@ fn drop_schema(session: &mut Session, name: &Arc<str>) -> Result<u64> {
     }));
     // Only tables and views are counted.
     let routines = edits.len() as u64;
-    let engine = session.server.default_engine.name();
     for relation in snapshot.names(name).filter_map(|(own, _)| snapshot.look(name, own)) {
         match relation {
             Relation::Table(table) => {
                 if !expected.contains(&table.id) {
                     bail!(LOCK_DEADLOCK);
                 }
-                let txn = session.transactions.transaction(engine)?;
+                let txn = session.transactions.transaction(&table.engine)?;
                 for part in table.engine_tables() {
                     let dropped = txn.drop_table(part.id);
                     dropped.map_err(|error| error.into_error(&session.shared.cancel))?;

@@ -3,10 +3,10 @@
 use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
-use catalog::{CatalogSnapshot, Edit, PrivilegeSet, Relation, Table, View};
+use catalog::{Edit, PrivilegeSet, Relation, Table};
 use definitions::{check_table_name, foreign_key_reference, quote};
 use engine_api::TableId;
-use errors::{ErrorCode, Result, bail, err};
+use errors::{ErrorCode, Result, bail};
 use exec::TransactionSource;
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{DropTable, ObjectName, RenameTable};
@@ -87,14 +87,13 @@ fn refuse_parents(session: &Session, tables: &[Arc<Table>]) -> Result<()> {
 fn drop_stored(session: &mut Session, tables: &[Arc<Table>]) -> Result<()> {
     let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
     let _guard = session.lock_for_ddl(&ids)?;
-    let engine = session.server.default_engine.name();
     let mut edits = Vec::with_capacity(ids.len());
     for table in tables {
         let present = session.snapshot().has_table(table.id);
         if !present {
             bail!(BAD_TABLE_ERROR, format!("{}.{}", table.schema, table.name));
         }
-        let txn = session.transactions.transaction(engine)?;
+        let txn = session.transactions.transaction(&table.engine)?;
         for part in table.engine_tables() {
             let dropped = txn.drop_table(part.id);
             dropped.map_err(|error| error.into_error(&session.shared.cancel))?;
@@ -181,14 +180,19 @@ pub(crate) fn truncate_table(
     let table = session.find_table(&schema, &name)?;
     let mut new = Table::clone(&table);
     draw_ids(session, &mut new)?;
-    let engine = session.server.default_engine.name();
-    let txn = session.transactions.transaction(engine)?;
-    for (old, new) in table.engine_tables().iter().zip(&new.engine_tables()) {
-        let replaced = txn.drop_table(old.id).and_then(|()| txn.create_table(new));
-        replaced.map_err(|error| error.into_error(&session.shared.cancel))?;
+    let txn = session.transactions.transaction(&table.engine)?;
+    let mut created = new.engine_tables().into_iter().map(|new| txn.create_table(&new));
+    created.try_for_each(|made| made).map_err(|error| error.into_error(&session.shared.cancel))?;
+    let drops_late = super::copy::drops_late(session, &table);
+    if !drops_late {
+        super::copy::drop_parts(session, &table)?;
     }
     let edit = Edit::ReplaceTable { old: table.id, new: Arc::new(new) };
     let commit = session.commit_definitions(&[edit])?;
+    if drops_late {
+        super::copy::drop_parts(session, &table)?;
+        session.transactions.commit()?;
+    }
     drop(guard);
     session.services.row_count = 0;
     session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
@@ -237,7 +241,7 @@ pub(crate) fn rename_tables(
         .map(|table| table.id)
         .collect();
     let _guard = session.lock_for_ddl(&ids)?;
-    let edits = rename_edits(&session.snapshot(), &pairs)?;
+    let edits = definitions::renames::rename_edits(&session.snapshot(), &pairs)?;
     rename_in_engine(session, &edits)?;
     let commit = session.commit_definitions(&edits)?;
     session.services.row_count = 0;
@@ -246,67 +250,11 @@ pub(crate) fn rename_tables(
 
 /// Tells the engine the names of tables.
 fn rename_in_engine(session: &mut Session, edits: &[Edit]) -> Result<()> {
-    let engine = session.server.default_engine.name();
     for edit in edits {
         let Edit::ReplaceTable { new, .. } = edit else { continue };
-        let txn = session.transactions.transaction(engine)?;
+        let txn = session.transactions.transaction(&new.engine)?;
         let altered = txn.alter_table(&new.definition);
         altered.map_err(|error| error.into_error(&session.shared.cancel))?;
     }
     Ok(())
 }
-
-/// The edits of a list of renames, each of which sees the previous ones.
-fn rename_edits(
-    catalog: &CatalogSnapshot,
-    pairs: &[(QualifiedName, QualifiedName)],
-) -> Result<Vec<Edit>> {
-    let mut catalog = catalog.clone();
-    let mut edits = Vec::new();
-    for (from, to) in pairs {
-        let Some(relation) = catalog.relation(&from.0, &from.1) else {
-            return Err(err!(NO_SUCH_TABLE, from.0, from.1));
-        };
-        if catalog.relation(&to.0, &to.1).is_some() {
-            bail!(TABLE_EXISTS_ERROR, to.1);
-        }
-        if catalog.schema(&to.0).is_none() {
-            bail!(BAD_DB_ERROR, to.0);
-        }
-        let renaming = match relation {
-            Relation::Table(table) => rename_table(&catalog, &table, to),
-            Relation::View(_) if from.0 != to.0 => {
-                bail!(FORBID_SCHEMA_CHANGE, from.0, to.0);
-            }
-            Relation::View(view) => {
-                let mut new = View::clone(&view);
-                new.name = to.1.clone();
-                let (schema, name) = from.clone();
-                vec![Edit::ReplaceView { schema, name, new: Arc::new(new) }]
-            }
-        };
-        for edit in renaming {
-            catalog.apply(&edit)?;
-            edits.push(edit);
-        }
-    }
-    Ok(edits)
-}
-
-/// A table under another name, and those that refer to it.
-fn rename_table(catalog: &CatalogSnapshot, table: &Table, to: &QualifiedName) -> Vec<Edit> {
-    let mut new = table.clone();
-    new.rename(&to.0, &to.1);
-    let mut edits = vec![Edit::ReplaceTable { old: table.id, new: Arc::new(new) }];
-    for child in catalog.children_of(&table.schema, &table.name) {
-        if child.id != table.id {
-            let mut child = Table::clone(&child);
-            child.redirect_foreign_keys((&table.schema, &table.name), (&to.0, &to.1));
-            edits.push(Edit::ReplaceTable { old: child.id, new: Arc::new(child) });
-        }
-    }
-    edits
-}
-
-/// Schema and name.
-pub(crate) type QualifiedName = (Arc<str>, Arc<str>);

@@ -91,6 +91,10 @@ impl Session {
             return Ok(CommitHandle::Durable);
         }
         self.transactions.attach_recorded(true)?;
+        // What the dictionary will name must be there; what it no longer names may be left over.
+        if !edits.iter().all(|edit| matches!(edit, Edit::DropTable(_) | Edit::DropSchema(_))) {
+            self.transactions.commit_others(engine)?;
+        }
         let txn = self.transactions.transaction(engine)?;
         let handle = catalog.commit(txn, edits, &self.shared.cancel)?;
         self.transactions.commit()?;

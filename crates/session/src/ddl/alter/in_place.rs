@@ -51,11 +51,7 @@ pub(super) fn alter_in_place(
     changes: &IndexChanges,
     guard: &mut MetadataGuard,
 ) -> Result<(), EngineError> {
-    let engine = if table.temporary {
-        session.server.temporary_engine.clone()
-    } else {
-        session.server.default_engine.clone()
-    };
+    let engine = session.transactions.engine(&table.engine).map_err(EngineError::Other)?;
     let is_added = |index: &&IndexDef| changes.added.contains(&index.id);
     let added: Vec<_> = new.definition.indexes.iter().filter(is_added).cloned().collect();
     // Within a transaction the table stays locked until its end anyway.

@@ -1,0 +1,27 @@
+//! MySQL Cluster's data nodes as a storage engine: `ENGINE=NDB`.
+//!
+//! Rows are opaque bytes in tables of a key and a row; see `table`. The cluster's client library is reached through a shim of C functions that the administrator builds
+//! (ndb-shim/), loaded when the first statement needs it. docs/ndb.md is the guide.
+
+mod ahead;
+mod check;
+mod cursor;
+mod ddl;
+mod definition;
+mod engine;
+mod error;
+mod index_keys;
+mod key;
+mod link;
+mod nodes;
+mod pending;
+mod plugin;
+mod shim;
+mod sizes;
+mod statistics;
+mod table;
+mod transaction;
+mod write;
+
+pub use engine::NdbEngine;
+pub use plugin::NdbPlugin;

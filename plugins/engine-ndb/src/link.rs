@@ -1,0 +1,313 @@
+//! The connection to the cluster with the definitions that were looked up through it. After the cluster was lost, a new link takes its place.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use engine_api::{EngineError, EngineResult, TableDef, TableId};
+use errors::Error;
+use plugin_api::GlobalValue;
+use sys::blocking::blocking;
+use sys::clock;
+use sys::sync::{Arc, Mutex, RwLock};
+use tracing::{info, warn};
+
+use crate::definition;
+use crate::error::{DUPLICATE, LOCKED, NO_ROW, NdbError};
+use crate::shim::{
+    Connection, Hold, Kind, LIBRARY, NdbTable, NdbTransaction, Node, Operation, ScanRange, Shim,
+};
+use crate::table::Table;
+
+/// The longest wait for a data node, seconds.
+const CONNECT_SECONDS: i32 = 4;
+/// After a failed try to connect, others fail at once for so long.
+const CONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// The NDB database of all tables.
+const DATABASE: &str = "squall";
+/// Definitions: table id and part, eight and two bytes -> the part.
+const DEFINITIONS: &str = "definitions";
+/// Counters: table id and kind, eight and one byte -> the next value, sixteen bytes.
+const COUNTERS: &str = "counters";
+const DEFINITION_KEY_BYTES: u32 = 16;
+const DEFINITION_PART_BYTES: usize = 16_000;
+
+/// The settings of the plugin.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) connectstring: GlobalValue,
+    pub(crate) shim: GlobalValue,
+    pub(crate) database: GlobalValue,
+}
+
+/// A link.
+pub(crate) struct Link {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) definitions: Arc<NdbTable>,
+    pub(crate) counters: Arc<NdbTable>,
+    tables: RwLock<HashMap<TableId, Arc<Table>>>,
+}
+
+/// The key of a part of a definition.
+pub(crate) fn definition_key(table: TableId, part: u16) -> Vec<u8> {
+    [table.0.to_be_bytes().as_slice(), &part.to_be_bytes()].concat()
+}
+
+/// The parts of a definition as they are stored.
+pub(crate) fn definition_parts(def: &TableDef) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let stored = definition::encode(def);
+    let parts = stored.chunks(DEFINITION_PART_BYTES).enumerate();
+    parts.map(|(at, part)| (definition_key(def.id, at as u16), part.to_vec())).collect()
+}
+
+fn open_or_create(
+    connection: &Arc<Connection>,
+    name: &str,
+    row_bytes: u32,
+) -> Result<Arc<NdbTable>, NdbError> {
+    match NdbTable::open(connection, name) {
+        Err(error) if error.is_no_table() => {
+            connection.create_table(name, DEFINITION_KEY_BYTES, row_bytes)?;
+            NdbTable::open(connection, name)
+        }
+        other => other,
+    }
+}
+
+impl Link {
+    fn open(shim: Shim, settings: &Settings) -> Result<Link, NdbError> {
+        let database = settings.database.text();
+        let database = if database.is_empty() { DATABASE } else { &database };
+        let address = settings.connectstring.text();
+        let connection = Connection::open(shim, &address, database, CONNECT_SECONDS)?;
+        let definitions = open_or_create(&connection, DEFINITIONS, DEFINITION_PART_BYTES as u32)?;
+        let counters = open_or_create(&connection, COUNTERS, DEFINITION_KEY_BYTES)?;
+        info!(
+            node = connection.own_node(),
+            data_nodes = connection.ready_nodes(),
+            client = shim.client_version(),
+            "connected to the NDB cluster at {address}"
+        );
+        Ok(Link { connection, definitions, counters, tables: RwLock::new(HashMap::new()) })
+    }
+
+    /// The committed table, looked up at its first use.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    pub(crate) fn table(&self, id: TableId) -> EngineResult<Arc<Table>> {
+        if let Some(table) = self.tables.read().get(&id) {
+            return Ok(table.clone());
+        }
+        let found = blocking(|| self.stored(id)).map_err(NdbError::into_engine)?;
+        let stored = found.ok_or(EngineError::UnknownTable)?;
+        let def = definition::decode(&stored).ok_or_else(|| {
+            Error::internal(format!("the definition of NDB table {} is damaged", id.0))
+        })?;
+        let table = Arc::new(blocking(|| Table::open(&self.connection, def))?);
+        self.tables.write().insert(id, table.clone());
+        Ok(table)
+    }
+
+    /// The committed definition.
+    fn stored(&self, id: TableId) -> Result<Option<Vec<u8>>, NdbError> {
+        let mut transaction = NdbTransaction::begin(&self.connection, None)?;
+        let (low, high) = (definition_key(id, 0), definition_key(TableId(id.0 + 1), 0));
+        let range = ScanRange {
+            low: Some(&low),
+            low_inclusive: true,
+            high: Some(&high),
+            descending: false,
+            with_rows: true,
+            batch: 16,
+        };
+        let mut scan = transaction.scan(&self.definitions, &range)?;
+        let mut stored = Vec::new();
+        while scan.next(16, |_, part| stored.extend_from_slice(part))? > 0 {}
+        Ok((!stored.is_empty()).then_some(stored))
+    }
+
+    /// The table has another definition, or none.
+    pub(crate) fn forget(&self, id: TableId) {
+        self.tables.write().remove(&id);
+    }
+
+    pub(crate) fn remember(&self, table: &Arc<Table>) {
+        self.tables.write().insert(table.id(), table.clone());
+    }
+
+    pub(crate) fn known_tables(&self) -> usize {
+        self.tables.read().len()
+    }
+
+    /// Drops a table of the cluster; one that is not there is no error.
+    pub(crate) fn drop_part(&self, name: &str) {
+        match blocking(|| self.connection.drop_table(name)) {
+            Err(error) if !error.is_no_table() => {
+                warn!(
+                    table = name,
+                    code = error.code,
+                    "a table of the NDB cluster is left over: {}",
+                    error.text
+                );
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Changes one small row by itself: `change` gets the old one.
+    pub(crate) fn change_row<T>(
+        &self,
+        table: &Arc<NdbTable>,
+        key: &[u8],
+        mut change: impl FnMut(Option<&[u8]>) -> (Option<Vec<u8>>, T),
+    ) -> Result<T, NdbError> {
+        const TRIES: u32 = 200;
+        const PAUSE: Duration = Duration::from_millis(10);
+        let mut tries = 0;
+        loop {
+            let outcome = self.try_change_row(table, key, &mut change);
+            match outcome {
+                Ok(Some(result)) => return Ok(result),
+                Ok(None) => {}
+                Err(error) if error.is_temporary() && tries < TRIES => {}
+                Err(error) => return Err(error),
+            }
+            tries += 1;
+            sys::threads::sleep(PAUSE);
+        }
+    }
+
+    /// `None`: somebody else has it locked.
+    fn try_change_row<T>(
+        &self,
+        table: &Arc<NdbTable>,
+        key: &[u8],
+        change: &mut impl FnMut(Option<&[u8]>) -> (Option<Vec<u8>>, T),
+    ) -> Result<Option<T>, NdbError> {
+        let mut transaction = NdbTransaction::begin(&self.connection, Some((&**table, key)))?;
+        let mut read = [Operation::read(table, key, Hold::Exclusive)];
+        transaction.execute(&mut read)?;
+        let old = match read[0].code {
+            0 => Some(read[0].row.as_slice()),
+            NO_ROW => None,
+            _ => return Ok(None),
+        };
+        let (new, result) = change(old);
+        if let Some(new) = new {
+            let kind = if old.is_some() { Kind::Update } else { Kind::Insert };
+            let mut write = [Operation::new(kind, table, key, &new)];
+            transaction.execute(&mut write)?;
+            if matches!(write[0].code, DUPLICATE | LOCKED | NO_ROW) {
+                return Ok(None);
+            }
+        }
+        transaction.commit()?;
+        Ok(Some(result))
+    }
+}
+
+#[derive(Default)]
+struct State {
+    shim: Option<Shim>,
+    link: Option<Arc<Link>>,
+    /// When a try failed, and how.
+    failed: Option<(Duration, EngineError)>,
+}
+
+/// The way to the cluster: one link at a time.
+pub(crate) struct Links {
+    pub(crate) settings: Settings,
+    state: Mutex<State>,
+    current: RwLock<Option<Arc<Link>>>,
+}
+
+impl Links {
+    pub(crate) fn new() -> Links {
+        Links {
+            settings: Settings::default(),
+            state: Mutex::new(State::default()),
+            current: RwLock::new(None),
+        }
+    }
+
+    fn shim(&self, state: &mut State) -> EngineResult<Shim> {
+        if let Some(shim) = state.shim {
+            return Ok(shim);
+        }
+        let path = self.settings.shim.text();
+        let shim = Shim::load(if path.is_empty() { LIBRARY } else { &path })?;
+        state.shim = Some(shim);
+        Ok(shim)
+    }
+
+    /// The link, made if there is none.
+    ///
+    /// # Errors
+    /// 1296, 1297: no library, no cluster.
+    pub(crate) fn get(&self) -> EngineResult<Arc<Link>> {
+        if let Some(link) = &*self.current.read() {
+            return Ok(link.clone());
+        }
+        blocking(|| self.connect())
+    }
+
+    fn connect(&self) -> EngineResult<Arc<Link>> {
+        let mut state = self.state.lock();
+        if let Some(link) = &state.link {
+            return Ok(link.clone());
+        }
+        if let Some((at, error)) = &state.failed
+            && clock::monotonic().saturating_sub(*at) < CONNECT_PAUSE
+        {
+            return Err(error.clone());
+        }
+        if self.settings.connectstring.text().is_empty() {
+            return Err(Error::not_supported("NDB tables without --ndb-connectstring").into());
+        }
+        let opened = self
+            .shim(&mut state)
+            .and_then(|shim| Link::open(shim, &self.settings).map_err(NdbError::into_engine));
+        match opened {
+            Ok(link) => {
+                let link = Arc::new(link);
+                state.failed = None;
+                state.link = Some(link.clone());
+                *self.current.write() = Some(link.clone());
+                Ok(link)
+            }
+            Err(error) => {
+                state.failed = Some((clock::monotonic(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// The link, if there is one.
+    pub(crate) fn present(&self) -> Option<Arc<Link>> {
+        self.current.read().clone()
+    }
+
+    /// The cluster is lost to this link: the next one who needs it connects anew.
+    pub(crate) fn drop_link(&self, link: &Arc<Link>) {
+        let mut state = self.state.lock();
+        if state.link.as_ref().is_some_and(|current| Arc::ptr_eq(current, link)) {
+            warn!("the NDB cluster is lost; the next statement connects anew");
+            *self.current.write() = None;
+            state.link = None;
+        }
+    }
+
+    /// Lets go of the cluster for good.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        *self.current.write() = None;
+        state.link = None;
+    }
+
+    /// The nodes of the cluster.
+    pub(crate) fn nodes(&self) -> EngineResult<Vec<Node>> {
+        let shim = self.shim(&mut self.state.lock())?;
+        let address = self.settings.connectstring.text();
+        blocking(|| shim.nodes(&address)).map_err(NdbError::into_engine)
+    }
+}

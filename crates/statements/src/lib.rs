@@ -1,8 +1,10 @@
-//! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, and the caches of plans and texts.
+//! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, and the caches of plans and texts; the records of
+//! a file that LOAD DATA reads.
 //!
 //! Knows no session.
 
 pub mod deadline;
+pub mod file_records;
 pub mod lifted;
 pub mod placeholders;
 pub mod plan_cache;

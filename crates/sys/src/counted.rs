@@ -108,6 +108,21 @@ macro_rules! counted {
                 self.0.compare_exchange_weak(current, new, success, failure)
             }
 
+            /// See `std`.
+            ///
+            /// # Errors
+            /// The value found, when `change` returned none.
+            #[inline]
+            pub fn fetch_update(
+                &self,
+                success: Ordering,
+                failure: Ordering,
+                change: impl FnMut($value) -> Option<$value>,
+            ) -> Result<$value, $value> {
+                count_write(self);
+                self.0.fetch_update(success, failure, change)
+            }
+
             writes!($value: $($operation),*);
         }
     };

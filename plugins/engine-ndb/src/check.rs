@@ -1,6 +1,6 @@
 //! CHECK TABLE: every row has its entries, and there are no others.
 
-use engine_api::EngineResult;
+use engine_api::{CancelToken, EngineError, EngineResult};
 
 use crate::error::NdbError;
 use crate::link::Link;
@@ -12,12 +12,16 @@ use sys::sync::Arc;
 const BATCH: usize = 128;
 
 /// The faults of a table that nobody changes meanwhile.
-pub(crate) fn check(link: &Link, table: &Table) -> EngineResult<Vec<String>> {
+pub(crate) fn check(link: &Link, table: &Table, cancel: &CancelToken) -> EngineResult<Vec<String>> {
     let mut problems = Vec::new();
     let mut transaction =
         NdbTransaction::begin(&link.connection, None).map_err(NdbError::into_engine)?;
     let rows = read_all(&mut transaction, &table.rows).map_err(NdbError::into_engine)?;
     for rows in rows.chunks(BATCH) {
+        cancel.count_work(rows.len() as u64);
+        if cancel.is_cancelled() {
+            return Err(EngineError::Cancelled);
+        }
         let (mut reads, mut wanted) = (Vec::new(), Vec::new());
         for (locator, record) in rows {
             let mut key = Vec::new();
@@ -35,6 +39,7 @@ pub(crate) fn check(link: &Link, table: &Table) -> EngineResult<Vec<String>> {
         if !reads.is_empty() {
             transaction.execute(&mut reads).map_err(NdbError::into_engine)?;
         }
+        assert_eq!(reads.len(), wanted.len(), "each entry was read");
         for (read, (name, entry)) in reads.iter().zip(wanted) {
             if read.code != 0 || read.row != entry.row {
                 problems.push(format!("{name}: the entry {:?} is missing or wrong", entry.key));

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use engine_api::{
-    Capabilities, Engine, EngineError, EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate,
-    TableId, TableStats, Transaction,
+    CancelToken, Capabilities, Engine, EngineError, EngineResult, EngineStat, IndexId, KeyRange,
+    RangeEstimate, TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
 use locks::LockTable;
@@ -360,9 +360,13 @@ impl Engine for NdbEngine {
         ]
     }
 
-    fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
+    fn check_table_counting(
+        &self,
+        table: TableId,
+        cancel: &CancelToken,
+    ) -> EngineResult<Vec<String>> {
         let (link, table) = self.0.table(table)?;
-        blocking(|| crate::check::check(&link, &table))
+        blocking(|| crate::check::check(&link, &table, cancel))
     }
 
     fn shutdown(&self) -> EngineResult<()> {

@@ -301,6 +301,7 @@ fn coerce(
             types::to_text(value, ty, &mut out);
             Value::Bytes(out.into())
         }
+        Coercion::Bytes => types::cast(value, ty, &DataType::varbinary(u32::MAX), &mut cast)?,
         Coercion::Date => types::cast(value, ty, &DataType::new(TypeKind::Date, 10, 0), &mut cast)?,
         Coercion::DateTime => {
             types::cast(value, ty, &DataType::new(TypeKind::DateTime, 26, 6), &mut cast)?

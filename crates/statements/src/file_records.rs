@@ -5,22 +5,28 @@ use std::rc::Rc;
 use errors::Result;
 
 /// Returns the next piece of a file; empty at its end.
-pub(crate) type Source<'a> = &'a mut dyn FnMut() -> Result<Vec<u8>>;
+pub type Source<'a> = &'a mut dyn FnMut() -> Result<Vec<u8>>;
 
 /// How records and fields are marked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Format {
-    pub(crate) terminated: Vec<u8>,
-    pub(crate) enclosed: Option<u8>,
-    pub(crate) optionally_enclosed: bool,
-    pub(crate) escaped: Option<u8>,
-    pub(crate) starting: Vec<u8>,
-    pub(crate) line_end: Vec<u8>,
+pub struct Format {
+    /// FIELDS TERMINATED BY.
+    pub terminated: Vec<u8>,
+    /// FIELDS ENCLOSED BY.
+    pub enclosed: Option<u8>,
+    /// Whether only texts are enclosed.
+    pub optionally_enclosed: bool,
+    /// FIELDS ESCAPED BY.
+    pub escaped: Option<u8>,
+    /// LINES STARTING BY.
+    pub starting: Vec<u8>,
+    /// LINES TERMINATED BY; that of fields when it is empty.
+    pub line_end: Vec<u8>,
 }
 
 impl Format {
     /// The format that a clause describes.
-    pub(crate) fn new(clause: &syntax::ast::FileFormat) -> Format {
+    pub fn new(clause: &syntax::ast::FileFormat) -> Format {
         let bytes = |part: &Option<Box<[u8]>>, default: &[u8]| {
             part.as_ref().map_or_else(|| default.to_vec(), |bytes| bytes.to_vec())
         };
@@ -39,26 +45,32 @@ impl Format {
 }
 
 /// A field; `None` is NULL.
-pub(crate) type Field<'a> = Option<&'a [u8]>;
+pub type Field<'a> = Option<&'a [u8]>;
 
 /// The fields of a record, in memory that is reused for all records.
 #[derive(Default)]
-pub(crate) struct Record {
+pub struct Record {
     bytes: Vec<u8>,
     /// Where each field ends, and whether it is NULL.
     ends: Vec<(usize, bool)>,
 }
 
 impl Record {
+    /// Whether there are no fields.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// Number of fields.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// The fields in order.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
         let mut start = 0;
         self.ends.iter().map(move |(end, is_null)| {
+            debug_assert!(start <= *end, "fields are in order");
             let bytes = &self.bytes[start..*end];
             start = *end;
             (!is_null).then_some(bytes)
@@ -76,7 +88,7 @@ impl Record {
 }
 
 /// Reads records.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     source: Source<'a>,
     format: Rc<Format>,
     /// Bytes with which a mark may begin; all others are plain data.
@@ -97,7 +109,8 @@ enum End {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(source: Source<'a>, format: Format) -> Reader<'a> {
+    /// Reads records of a format from a source.
+    pub fn new(source: Source<'a>, format: Format) -> Reader<'a> {
         let mut special = [false; 256];
         let firsts = [format.terminated.first(), format.line_end.first()];
         let marks = [format.escaped, format.enclosed];
@@ -115,6 +128,7 @@ impl<'a> Reader<'a> {
         let count = here.iter().take_while(|byte| !self.special[usize::from(**byte)]).count();
         field.extend_from_slice(&here[..count]);
         self.position += count;
+        debug_assert!(self.position <= self.buffer.len());
         count > 0
     }
 
@@ -155,7 +169,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips a line without looking at its fields; false at the end of the file.
-    pub(crate) fn skip_line(&mut self) -> Result<bool> {
+    pub fn skip_line(&mut self) -> Result<bool> {
         let format = self.format.clone();
         loop {
             if self.take(&format.line_end)? {
@@ -168,7 +182,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Replaces `record` with the next one; false at the end of the file.
-    pub(crate) fn record(&mut self, record: &mut Record) -> Result<bool> {
+    pub fn record(&mut self, record: &mut Record) -> Result<bool> {
         record.bytes.clear();
         record.ends.clear();
         let format = self.format.clone();

@@ -1,7 +1,5 @@
 //! LOAD DATA: each record becomes a row of an INSERT whose values are parameters.
 
-mod reader;
-
 use ::accounts::PrivilegeChecks;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,8 +23,8 @@ use crate::planned::Planned;
 use crate::session::Session;
 use programs::{Origin, Running};
 
-pub(crate) use reader::Format;
-use reader::{Field, Reader, Record};
+pub(crate) use statements::file_records::Format;
+use statements::file_records::{Field, Reader, Record};
 
 /// Bytes read from a file at once.
 const PIECE_BYTES: usize = 256 * 1024;

@@ -66,7 +66,9 @@ fn run_server(options: &Options) -> ExitCode {
         return refuse(&message);
     }
     // A service manager and a shell give few at first, and allow many.
-    let open_files = sys::process::allow_open_files();
+    let open_files = sys::process::allow_open_files(
+        options.number("open_files_limit").filter(|files| *files > 0),
+    );
     let directory = match DataDirectory::open(&options.datadir) {
         Ok(directory) => directory,
         Err(error) => {

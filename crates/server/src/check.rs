@@ -272,6 +272,8 @@ fn secrets(options: &Options, findings: &mut Findings) {
 fn machine(options: &Options, findings: &mut Findings) {
     /// Nothing of this server is older: 2026-01-01.
     const OLDEST: Duration = Duration::from_secs(1_767_225_600);
+    /// The default of `max_connections`.
+    const CONNECTIONS: u64 = 151;
     /// Files of a server beside its connections.
     const FILES: u64 = 256;
     let pool = options.pool_bytes;
@@ -286,7 +288,7 @@ fn machine(options: &Options, findings: &mut Findings) {
         }
         None => {}
     }
-    let wanted = options.number("max_connections", 151) + FILES;
+    let wanted = options.number("max_connections").unwrap_or(CONNECTIONS) + FILES;
     match sys::process::open_files_limit() {
         (_, hard) if hard < wanted => findings.poor(
             "open files",

@@ -330,9 +330,9 @@ impl Options {
     }
 
     /// The value of a variable that is a number, if it was given and is one.
-    pub(crate) fn number(&self, name: &str, default: u64) -> u64 {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let given = self.variables.iter().rev().find(|(known, _)| known == name);
-        given.and_then(|(_, value)| value.parse().ok()).unwrap_or(default)
+        given.and_then(|(_, value)| value.parse().ok())
     }
 }
 

@@ -72,15 +72,16 @@ pub fn open_files_limit() -> (u64, u64) {
     (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// Asks for as many open files as this process may have; how many that is.
-pub fn allow_open_files() -> u64 {
+/// Asks for `wanted` open files, or for as many as this process may have; how many that is.
+pub fn allow_open_files(wanted: Option<u64>) -> u64 {
     if simulation::current().is_some() {
-        return u64::MAX;
+        return wanted.unwrap_or(u64::MAX);
     }
     let (current, most) = open_files_limit();
-    let limit = rustix::process::Rlimit { current: Some(most), maximum: Some(most) };
+    let asked = wanted.map_or(most, |wanted| wanted.min(most));
+    let limit = rustix::process::Rlimit { current: Some(asked), maximum: Some(most) };
     match rustix::process::setrlimit(rustix::process::Resource::Nofile, limit) {
-        Ok(()) => most,
+        Ok(()) => asked,
         Err(_) => current,
     }
 }

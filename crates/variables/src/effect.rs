@@ -41,6 +41,7 @@ const OPTIONS: &[&str] = &[
     "innodb_use_native_aio",
     "log_archive_directory",
     "log_error",
+    "open_files_limit",
     "persisted_globals_load",
     "pid_file",
     "plugin_dir",

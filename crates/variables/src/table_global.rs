@@ -163,7 +163,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::fixed("ngram_token_size", uint(1, 10), "2", "Accepted; characters of a full-text n-gram"),
     Definition::global("offline_mode", Kind::Bool, "OFF", "Whether only accounts with CONNECTION_ADMIN may connect and stay connected"),
     Definition::fixed("old", Kind::Bool, "OFF", "Accepted"),
-    Definition::fixed("open_files_limit", uint(0, U32), "10000", "Files that the process may have open: all that the system allows"),
+    Definition::fixed("open_files_limit", uint(0, U32), "10000", "Files that the process may have open: as many as the system allows, or fewer when given"),
     Definition::global("partial_revokes", Kind::Bool, "OFF", "Only the default is built; global privileges may be revoked for one schema"),
     Definition::global("password_history", uint(0, U32), "0", "Earlier passwords that may not be used again"),
     Definition::global("password_require_current", Kind::Bool, "OFF", "A new password needs the old one"),

@@ -318,7 +318,13 @@ impl<'b> Binder<'b> {
                 let operand = self.bind_single(&args[0])?;
                 let mut ty = DataType::bigint().with_nullable(false);
                 ty.length = 10;
-                Expr::literal(Value::Int(collation::coercibility(&operand) as i64), ty)
+                Expr::literal(
+                    Value::Int(collation::coercibility(
+                        &operand,
+                        self.input.bind.collation_connection,
+                    ) as i64),
+                    ty,
+                )
             }
         }))
     }

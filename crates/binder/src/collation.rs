@@ -41,9 +41,10 @@ const STANDS_FOR_LATIN1: &str = "utf8mb4_swedish_ci";
 /// The operation of columns of a set operation.
 pub(crate) const UNION: &str = "UNION";
 
-/// The coercibility of an expression.
-pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
+/// The coercibility of an expression on a connection with this collation.
+pub(crate) fn coercibility(expr: &Expr, connection: CollationId) -> Coercibility {
     let ty = expr.ty();
+    let of = |expr: &Expr| coercibility(expr, connection);
     if ty.kind == TypeKind::Null {
         return Coercibility::Ignorable;
     }
@@ -52,6 +53,14 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
     }
     match expr {
         Expr::Collate { .. } => Coercibility::Explicit,
+        // Literals and clients' parameters have the connection's collation: this is a variable of a routine, which counts as a column does.
+        Expr::Parameter { ty, .. }
+            if ty.is_text()
+                && ty.collation != connection
+                && ty.collation != CollationId::BINARY =>
+        {
+            Coercibility::Implicit
+        }
         Expr::Literal { .. } | Expr::Parameter { .. } => Coercibility::Coercible,
         Expr::SystemVariable { .. } => Coercibility::SystemConstant,
         Expr::Column { .. }
@@ -70,7 +79,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             | CastKind::BesideYear
             | CastKind::Fitting { .. }
             | CastKind::TimestampToLocal
-            | CastKind::TimestampToUtc => match coercibility(operand) {
+            | CastKind::TimestampToUtc => match of(operand) {
                 Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
                 other => other,
             },
@@ -80,8 +89,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             TextSource::Value => Coercibility::Coercible,
         },
         Expr::Function { args, .. } => {
-            args.iter().map(coercibility).min().map_or(Coercibility::Coercible, |least| match least
-            {
+            args.iter().map(of).min().map_or(Coercibility::Coercible, |least| match least {
                 Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
                 other => other,
             })
@@ -90,7 +98,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             .iter()
             .map(|(_, then)| then)
             .chain(otherwise.as_deref())
-            .map(coercibility)
+            .map(of)
             .min()
             .unwrap_or(Coercibility::Coercible),
         Expr::Unary { .. }
@@ -111,7 +119,7 @@ struct Wanted {
 
 fn wanted(expr: &Expr, connection: CollationId) -> Wanted {
     let ty = expr.ty();
-    let strength = coercibility(expr);
+    let strength = coercibility(expr, connection);
     let collation = match strength {
         Coercibility::Numeric | Coercibility::Ignorable => connection,
         _ if ty.kind == TypeKind::Json => CollationId::UTF8MB4_BIN,

@@ -55,7 +55,7 @@ pub(crate) fn coercibility(expr: &Expr, connection: CollationId) -> Coercibility
         Expr::Collate { .. } => Coercibility::Explicit,
         // Literals and clients' parameters have the connection's collation: this is a variable of a routine, which counts as a column does.
         Expr::Parameter { ty, .. }
-            if ty.is_text()
+            if is_stringy(ty)
                 && ty.collation != connection
                 && ty.collation != CollationId::BINARY =>
         {

@@ -15,6 +15,7 @@ mod error;
 mod locks;
 mod rows;
 mod snapshot;
+mod span;
 
 pub use attachments::{AttachedCommit, AttachmentReader};
 pub use backup::{BackupFile, BackupSummary, BackupTarget};
@@ -30,3 +31,4 @@ pub use error::{EngineError, EngineResult};
 pub use locks::{DeadlockView, LockKind, LockReport, LockView, TransactionView};
 pub use rows::{RowBatch, RowBuf, RowRef};
 pub use snapshot::{RecordBlock, SnapshotReader};
+pub use span::{Span, successor};

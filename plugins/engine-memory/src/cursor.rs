@@ -7,10 +7,11 @@ use engine_api::{
 use locks::Mode;
 use sys::sync::Arc;
 
-use crate::key::{Key, Span};
+use crate::key::Key;
 use crate::status::row_name;
 use crate::table::{Index, Row, Table, TableData, View};
 use crate::transaction::MemoryTransaction;
+use engine_api::Span;
 
 /// Entries read before the latch is released and the cancel token checked.
 const EXAMINED_MAX: usize = 4096;

@@ -8,8 +8,9 @@ use engine_api::{
 use sys::sync::atomic::Ordering;
 
 use crate::index_keys::IndexKeys;
-use crate::key::{Key, Span};
+use crate::key::Key;
 use crate::table::{Table, TableData};
+use engine_api::Span;
 
 /// Statistics with the row count they were made at.
 pub(crate) struct CachedStats {

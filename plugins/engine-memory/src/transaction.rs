@@ -12,10 +12,11 @@ use sys::sync::Arc;
 
 use crate::cursor::{Cursor, mode_of};
 use crate::engine::Shared;
-use crate::key::{Key, Span};
+use crate::key::Key;
 use crate::purge::Garbage;
 use crate::status::{LockName, Obstacle, SnapshotSlot, TxnStatus, row_name};
 use crate::table::{Row, Table, View};
+use engine_api::Span;
 
 /// One change to take back.
 pub(crate) enum Undo {

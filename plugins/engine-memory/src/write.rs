@@ -5,10 +5,11 @@ use locks::Mode;
 use sys::sync::Arc;
 use sys::sync::atomic::Ordering;
 
-use crate::key::{Key, Span};
+use crate::key::Key;
 use crate::status::{LockName, Obstacle, row_name};
 use crate::table::{Index, Row, Table, TableData, Version};
 use crate::transaction::{MemoryTransaction, Undo};
+use engine_api::Span;
 
 impl MemoryTransaction {
     pub(crate) fn insert_row(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {

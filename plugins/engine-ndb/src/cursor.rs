@@ -7,10 +7,10 @@ use sys::blocking::blocking;
 use sys::sync::Arc;
 use types::key::key_record_header;
 
-use crate::key::Span;
 use crate::shim::{Hold, NdbScan, Operation, ScanRange};
 use crate::table::{Index, Table, split_entry};
 use crate::transaction::{BATCH, NdbEngineTransaction, mode_of};
+use engine_api::Span;
 
 /// Rows that a fragment sends at a time.
 const FRAGMENT_BATCH_MAX: usize = 256;
@@ -64,7 +64,7 @@ impl Cursor {
     /// The table and the key, if the span holds nothing but keys that begin with it in the clustered index.
     pub(crate) fn only_key(&self) -> Option<(engine_api::TableId, &[u8])> {
         let span = self.span.as_ref().filter(|_| self.index == IndexId::CLUSTERED)?;
-        let is_only = span.end == crate::key::successor(&span.start);
+        let is_only = span.end == engine_api::successor(&span.start);
         is_only.then_some((self.table.id(), span.start.as_slice()))
     }
 

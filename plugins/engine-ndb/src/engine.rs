@@ -14,11 +14,11 @@ use sys::sync::atomic::{AtomicU64, Ordering};
 use sys::sync::{Arc, Mutex};
 
 use crate::error::NdbError;
-use crate::key::Span;
 use crate::link::{Link, Links};
 use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::transaction::NdbEngineTransaction;
+use engine_api::Span;
 
 /// Values that a counter draws from the cluster at a time.
 const AUTO_INCREMENT_BLOCK: u128 = 256;

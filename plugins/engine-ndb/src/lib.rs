@@ -11,7 +11,6 @@ mod definition;
 mod engine;
 mod error;
 mod index_keys;
-mod key;
 mod link;
 mod nodes;
 mod pending;

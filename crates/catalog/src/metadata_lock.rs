@@ -6,12 +6,12 @@
 //!
 //! A session that waits may let others pass (`metadata_turn`): statements do not look at its announcement then.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{CancelToken, TableId, Wait};
 use errors::{Result, bail, err};
-use hashbrown::HashMap;
 use sys::lock_stats::{self, Class, Kind, Of};
 use sys::model::breaks;
 use sys::sync::Mutex;
@@ -209,13 +209,14 @@ pub struct MetadataLocks {
     /// Number of announcements that concern statements: the only shared value that a statement reads.
     announced: AtomicU64,
     announcements: Mutex<Vec<Announcement>>,
-    slots: Mutex<HashMap<u64, Arc<MetadataSlot>>>,
+    /// In an order of their own, not that of a hash with a random start: a model repeats the schedules of an earlier run.
+    slots: Mutex<BTreeMap<u64, Arc<MetadataSlot>>>,
     /// Slots of prepared transactions so far.
     resting: AtomicU64,
     /// Requests for locks so far.
     tickets: AtomicU64,
     /// Sessions that wait to make an announcement, and whose announcement is in the way.
-    queued: Mutex<HashMap<u64, u64>>,
+    queued: Mutex<BTreeMap<u64, u64>>,
     waits: MetadataWaits,
 }
 
@@ -280,7 +281,7 @@ impl MetadataLocks {
 
     fn put_prepared(
         &self,
-        slots: &mut HashMap<u64, Arc<MetadataSlot>>,
+        slots: &mut BTreeMap<u64, Arc<MetadataSlot>>,
         tables: Vec<(TableId, Usage)>,
     ) -> Arc<MetadataSlot> {
         /// Above the numbers of sessions.

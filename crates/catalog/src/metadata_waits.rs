@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use engine_api::TableId;
 use hashbrown::HashMap;
+use stdx::Extent;
 use sys::clock::monotonic;
 use sys::sync::Mutex;
 
@@ -19,8 +20,8 @@ pub struct WaitSums {
     pub count: u64,
     /// Their time.
     pub nanos: u64,
-    /// The longest one.
-    pub nanos_max: u64,
+    /// The shortest and the longest one, nanoseconds.
+    pub extent: Extent,
 }
 
 impl WaitSums {
@@ -28,7 +29,7 @@ impl WaitSums {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.count += 1;
         self.nanos = self.nanos.saturating_add(nanos);
-        self.nanos_max = self.nanos_max.max(nanos);
+        self.extent = self.extent.with(nanos);
     }
 }
 
@@ -109,6 +110,6 @@ mod tests {
         let all = waits.all();
         assert_eq!((all.len(), all[0].0), (1, TableId(1)));
         assert_eq!((all[0].1.write.count, all[0].1.read.count), (1, 0));
-        assert_eq!(all[0].1.write.nanos, all[0].1.write.nanos_max);
+        assert_eq!(all[0].1.write.nanos, all[0].1.write.extent.most());
     }
 }

@@ -60,7 +60,7 @@ impl ServerInformation for Information<'_> {
             count: sums.count,
             bytes: 0,
             nanos: sums.nanos,
-            nanos_max: sums.nanos_max,
+            extent: sums.extent,
         };
         let catalog = self.catalog_view();
         let rows = self.server.table_waits().into_iter().filter_map(|(id, waits)| {

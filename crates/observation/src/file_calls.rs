@@ -27,7 +27,7 @@ pub fn operations(times: &IoTimes) -> Vec<FileOperations> {
         p50_micros: stats.p50_micros,
         p95_micros: stats.p95_micros,
         p99_micros: stats.p99_micros,
-        max_micros: stats.max_micros,
+        extent: stats.extent,
     };
     times.files().into_iter().map(view).collect()
 }
@@ -38,7 +38,7 @@ pub fn uses(times: &IoTimes) -> Vec<FileUseView> {
         count: calls.count,
         bytes: calls.bytes,
         nanos: calls.nanos,
-        nanos_max: calls.nanos_max,
+        extent: calls.extent,
     };
     let view = |file: FileUse| {
         let [read, write, sync] = file.calls.map(counts);

@@ -74,7 +74,8 @@ impl SessionShared {
         let mut counts = vec![0; NAMES.len()];
         self.counters.add_to(&mut counts);
         let counters = NAMES.iter().copied().zip(counts).collect();
-        SessionCounts { id: self.id, opened_micros: self.opened_micros, received, sent, counters }
+        let (id, opened_micros, socket) = (self.id, self.opened_micros, self.traffic.socket());
+        SessionCounts { id, opened_micros, received, sent, socket, counters }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What statements cost: the record that observers get, and sums of such records.
 
+use crate::session::SocketView;
+
 /// The amounts that a statement always counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatementCounts {
@@ -236,6 +238,8 @@ pub struct SessionCounts {
     pub received: u64,
     /// Bytes that went to its client.
     pub sent: u64,
+    /// The socket to its client, where it has one.
+    pub socket: Option<SocketView>,
     /// Its status counters by name.
     pub counters: Vec<(&'static str, u64)>,
 }

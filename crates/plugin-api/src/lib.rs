@@ -96,7 +96,7 @@ pub use rewrite::{RewriteContext, StatementRewriter};
 pub use secrets::without_secrets;
 pub use session::{
     AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PreparedInfo,
-    QueryAttribute, SessionFactory, SessionHandle, Traffic,
+    QueryAttribute, SessionFactory, SessionHandle, SocketView, Traffic,
 };
 pub use shared_state::SharedState;
 pub use stage::Stage;

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use engine_api::CancelToken;
 use errors::{Error, Result, bail};
+use stdx::SharedExtent;
 use types::Value;
 
 use crate::authentication::{AccountSecret, Authenticator};
 use crate::binary_log::{DumpRequest, DumpSink, RegisteredReplica};
 use crate::http::{ConsolePage, HttpRoutes};
-use crate::information::{InfoColumn, ProcessView};
+use crate::information::{InfoColumn, ProcessView, TimedCounts};
 use crate::result::{ColumnMeta, OkInfo, ResultSink};
 
 /// The origin of a connection.
@@ -35,30 +37,102 @@ pub struct ConnectInfo {
     pub traffic: Traffic,
 }
 
-/// Bytes that went over a connection. Clones share the counters; only the connection counts, every holder may read.
+/// The socket of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketView {
+    /// The process's number of it.
+    pub descriptor: i32,
+    /// The client's address; `None` for a UNIX socket.
+    pub peer: Option<std::net::SocketAddr>,
+    /// Calls that received bytes, and waits for the rest of a message. A wait for the next command has no time.
+    pub read: TimedCounts,
+    /// Calls that sent bytes, and waits for room.
+    pub write: TimedCounts,
+}
+
+/// What went over a connection. Clones share the counters; only the connection counts, every holder may read.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic(Arc<TrafficCounts>);
 
 #[derive(Debug, Default)]
 struct TrafficCounts {
-    received: AtomicU64,
-    sent: AtomicU64,
+    /// Number of the socket, and the client's address. `None`: nothing is sent.
+    socket: Option<(i32, Option<std::net::SocketAddr>)>,
+    received: Direction,
+    sent: Direction,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Direction {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+    /// Time of waits: rare, and long.
+    nanos: AtomicU64,
+    extent: SharedExtent,
+}
+
+impl Direction {
+    fn add(&self, bytes: u64) {
+        add(&self.calls, 1);
+        add(&self.bytes, bytes);
+    }
+
+    fn add_wait(&self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        add(&self.nanos, nanos);
+        self.extent.add(nanos);
+    }
+
+    fn counts(&self) -> TimedCounts {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        TimedCounts {
+            count: load(&self.calls),
+            bytes: load(&self.bytes),
+            nanos: load(&self.nanos),
+            extent: self.extent.get(),
+        }
+    }
 }
 
 impl Traffic {
-    /// Bytes came from the client.
-    pub fn add_received(&self, bytes: u64) {
-        add(&self.0.received, bytes);
+    /// Of a connection over the socket with this number.
+    pub fn over(descriptor: i32, peer: Option<std::net::SocketAddr>) -> Traffic {
+        let socket = Some((descriptor, peer));
+        Traffic(Arc::new(TrafficCounts { socket, ..TrafficCounts::default() }))
     }
 
-    /// Bytes went to the client.
+    /// A call brought bytes from the client.
+    pub fn add_received(&self, bytes: u64) {
+        self.0.received.add(bytes);
+    }
+
+    /// A call took bytes to the client.
     pub fn add_sent(&self, bytes: u64) {
-        add(&self.0.sent, bytes);
+        self.0.sent.add(bytes);
+    }
+
+    /// The rest of a message was waited for.
+    pub fn add_receive_wait(&self, took: Duration) {
+        self.0.received.add_wait(took);
+    }
+
+    /// Room to send was waited for.
+    pub fn add_send_wait(&self, took: Duration) {
+        self.0.sent.add_wait(took);
     }
 
     /// Bytes received and sent.
     pub fn counts(&self) -> (u64, u64) {
-        (self.0.received.load(Ordering::Relaxed), self.0.sent.load(Ordering::Relaxed))
+        let bytes = |direction: &Direction| direction.bytes.load(Ordering::Relaxed);
+        (bytes(&self.0.received), bytes(&self.0.sent))
+    }
+
+    /// The socket; `None` for sessions without one.
+    pub fn socket(&self) -> Option<SocketView> {
+        let (descriptor, peer) = self.0.socket?;
+        let (read, write) = (self.0.received.counts(), self.0.sent.counts());
+        Some(SocketView { descriptor, peer, read, write })
     }
 }
 

@@ -8,7 +8,7 @@ use plugin_api::ResultSink;
 use syntax::{ParseOptions, Statement};
 use types::Value;
 
-use crate::information_changes::updates_information;
+use crate::information_changes::changes_information;
 use crate::plan_cache::{LiftedText, PlanKey, PlanSettings};
 use crate::planned::Planned;
 use crate::session::Session;
@@ -116,8 +116,9 @@ impl Session {
         let Ok((statement, _)) = parsed else { return Ok(None) };
         let plannable = match &statement {
             Statement::Query(query) => crate::query::find_into(query).is_none(),
-            Statement::Update(update) => updates_information(self, update).is_none(),
-            Statement::Insert(_) | Statement::Delete(_) => true,
+            Statement::Update(_) | Statement::Insert(_) | Statement::Delete(_) => {
+                changes_information(self, &statement).is_none()
+            }
             _ => false,
         };
         if !plannable || crate::hinted::sets_variables(&statement) {

@@ -1,4 +1,4 @@
-//! UPDATE and TRUNCATE of the few information tables that may be changed: switches and totals that plugins keep.
+//! INSERT, UPDATE, DELETE and TRUNCATE of the few information tables that may be changed: switches and totals that plugins keep.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use catalog::PrivilegeSet;
 use errors::{Result, bail, err};
 use plugin_api::{InformationTable, OkInfo, ResultSink};
 use syntax::ast::{
-    ObjectName, Query, Select, SelectItem, SelectItemKind, SetExpr, Statement, TableFactor, Update,
+    Delete, DeleteTarget, Expr, ExprKind, Insert, InsertSource, ObjectName, Query, Select,
+    SelectItem, SelectItemKind, SetExpr, Statement, TableFactor, Update,
 };
 use types::Value;
 
@@ -26,15 +27,61 @@ fn changeable(session: &Session, name: &ObjectName) -> Option<Arc<dyn Informatio
 }
 
 /// The information table that an UPDATE changes.
-pub(crate) fn updates_information(
-    session: &Session,
-    update: &Update,
-) -> Option<Arc<dyn InformationTable>> {
+fn updates_information(session: &Session, update: &Update) -> Option<Arc<dyn InformationTable>> {
     let [TableFactor::Table(table)] = update.tables.as_slice() else { return None };
     if update.with.is_some() || !update.returning.is_empty() {
         return None;
     }
     changeable(session, &table.name)
+}
+
+/// A change of rows of an information table.
+pub(crate) enum InformationChange<'s> {
+    Update(&'s Update),
+    Insert(&'s Insert),
+    Delete(&'s Delete),
+}
+
+/// The information table whose rows a statement changes, and how.
+pub(crate) fn changes_information<'s>(
+    session: &Session,
+    statement: &'s Statement,
+) -> Option<(Arc<dyn InformationTable>, InformationChange<'s>)> {
+    let takes_rows = |table: &Arc<dyn InformationTable>| {
+        table.editor().is_some_and(plugin_api::TableEditor::takes_rows)
+    };
+    if let Statement::Update(update) = statement {
+        let table = updates_information(session, update)?;
+        return Some((table, InformationChange::Update(update)));
+    }
+    if let Statement::Insert(insert) = statement {
+        let table = changeable(session, &insert.table).filter(takes_rows)?;
+        return Some((table, InformationChange::Insert(insert)));
+    }
+    let Statement::Delete(delete) = statement else { return None };
+    let DeleteTarget::Single(named) = &delete.target else { return None };
+    let table = changeable(session, &named.name).filter(takes_rows)?;
+    Some((table, InformationChange::Delete(delete)))
+}
+
+/// Changes rows of an information table.
+pub(crate) fn change_information(
+    session: &mut Session,
+    (table, change): (&dyn InformationTable, InformationChange<'_>),
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    match change {
+        InformationChange::Update(update) => {
+            update_information(session, table, update, running, sink)
+        }
+        InformationChange::Insert(insert) => {
+            insert_information(session, table, insert, running, sink)
+        }
+        InformationChange::Delete(delete) => {
+            delete_information(session, table, delete, running, sink)
+        }
+    }
 }
 
 /// Whether the account may do this to the table.
@@ -53,7 +100,7 @@ fn require_on_information(
 }
 
 /// Runs an UPDATE of an information table.
-pub(crate) fn update_information(
+fn update_information(
     session: &mut Session,
     table: &dyn InformationTable,
     update: &Update,
@@ -82,17 +129,9 @@ pub(crate) fn update_information(
         filter: update.filter.clone(),
         ..Select::default()
     };
-    let query = Query {
-        with: None,
-        body: SetExpr::Select(Box::new(select)),
-        order_by: update.order_by.clone(),
-        limit: update.limit.clone(),
-        locking: Vec::new(),
-        into: None,
-        span: Default::default(),
-    };
-    let planned = session.plan_and_lock(&Statement::Query(Box::new(query)), running)?;
-    let rows = session.run_collecting(&planned, running.parameters)?;
+    let (order_by, limit) = (update.order_by.clone(), update.limit.clone());
+    let query = Query { order_by, limit, ..plain(select) };
+    let rows = rows_of(session, query, running)?;
     let mut changed = 0;
     for (number, row) in rows.iter().enumerate() {
         let (old, values) = row.split_at(columns.len().min(row.len()));
@@ -102,12 +141,162 @@ pub(crate) fn update_information(
             changed += u64::from(editor.update(old, &assigned, number as u64 + 1)?);
         }
     }
+    let info = format!("Rows matched: {}  Changed: {changed}  Warnings: 0", rows.len());
+    finish(session, changed, info, sink)
+}
+
+/// The rows of a query.
+fn rows_of(session: &mut Session, query: Query, running: &Running<'_>) -> Result<Vec<Vec<Value>>> {
+    let planned = session.plan_and_lock(&Statement::Query(Box::new(query)), running)?;
+    session.run_collecting(&planned, running.parameters)
+}
+
+/// Tells the plugins and the client that rows have changed.
+fn finish(
+    session: &mut Session,
+    changed: u64,
+    info: String,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
     session.server.hooks.refresh(&session.server.registry());
     session.services.row_count = changed as i64;
     let commit = session.finish_transaction_scope()?;
-    let info = format!("Rows matched: {}  Changed: {changed}  Warnings: 0", rows.len());
     let ok = OkInfo { affected_rows: changed, info, commit, ..OkInfo::default() };
     session.send_ok(sink, ok)
+}
+
+/// Runs an INSERT into an information table.
+fn insert_information(
+    session: &mut Session,
+    table: &dyn InformationTable,
+    insert: &Insert,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    require_on_information(session, table, PrivilegeSet::INSERT)?;
+    if insert.replace || insert.ignore || !insert.on_duplicate.is_empty() {
+        bail!(NOT_SUPPORTED_YET, "REPLACE, IGNORE and ON DUPLICATE KEY UPDATE of this table");
+    }
+    if !insert.returning.is_empty() {
+        bail!(NOT_SUPPORTED_YET, "RETURNING of this table");
+    }
+    let columns = table.columns();
+    let place = |name: &str| {
+        let found = columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| err!(BAD_FIELD_ERROR, name, "field list"))
+    };
+    let listed = insert.columns.as_ref().map(|names| names.iter().map(|name| &*name.name.text));
+    let mut places: Vec<usize> = match listed {
+        Some(names) => names.map(place).collect::<Result<_>>()?,
+        None => (0..columns.len()).collect(),
+    };
+    let rows: Vec<Vec<Option<Value>>> = match &insert.source {
+        InsertSource::Values(rows) => {
+            let rows = rows.iter().map(|row| values_of(session, row.iter(), running));
+            rows.collect::<Result<_>>()?
+        }
+        InsertSource::Set(assignments) => {
+            let names = assignments.iter().map(|assignment| place(&assignment.column.name.text));
+            places = names.collect::<Result<_>>()?;
+            let values = assignments.iter().map(|assignment| &assignment.value);
+            vec![values_of(session, values, running)?]
+        }
+        InsertSource::Query(query) => {
+            let rows = rows_of(session, (**query).clone(), running)?;
+            rows.into_iter().map(|row| row.into_iter().map(Some).collect()).collect()
+        }
+    };
+    let Some(editor) = table.editor() else { return Ok(()) };
+    let mut inserted = 0;
+    for row in rows {
+        inserted += 1;
+        if row.len() != places.len() && !row.is_empty() {
+            bail!(WRONG_VALUE_COUNT_ON_ROW, inserted);
+        }
+        let mut whole = vec![None; columns.len()];
+        for (place, value) in places.iter().zip(row) {
+            if matches!(value, Some(Value::Null)) {
+                bail!(BAD_NULL_ERROR, columns[*place].name);
+            }
+            whole[*place] = value;
+        }
+        editor.insert(&whole, inserted)?;
+    }
+    let info = match insert.source {
+        InsertSource::Values(ref rows) if rows.len() < 2 => String::new(),
+        InsertSource::Set(_) => String::new(),
+        InsertSource::Values(_) | InsertSource::Query(_) => {
+            format!("Records: {inserted}  Duplicates: 0  Warnings: 0")
+        }
+    };
+    finish(session, inserted, info, sink)
+}
+
+/// The values of some expressions, `None` for DEFAULT.
+fn values_of<'e>(
+    session: &mut Session,
+    exprs: impl Iterator<Item = &'e Expr> + Clone,
+    running: &Running<'_>,
+) -> Result<Vec<Option<Value>>> {
+    let is_default = |expr: &Expr| matches!(expr.kind, ExprKind::Default(None));
+    let given = exprs.clone().filter(|expr| !is_default(expr));
+    let item = |expr: &Expr| SelectItem {
+        kind: SelectItemKind::Expr { expr: expr.clone(), alias: None },
+        span: expr.span,
+    };
+    let items: Vec<SelectItem> = given.map(item).collect();
+    let mut values = Vec::new();
+    if !items.is_empty() {
+        let select = Select { items, ..Select::default() };
+        values = rows_of(session, plain(select), running)?.into_iter().flatten().collect();
+    }
+    let mut values = values.into_iter();
+    Ok(exprs.map(|expr| if is_default(expr) { None } else { values.next() }).collect())
+}
+
+/// A query that is one SELECT.
+fn plain(select: Select) -> Query {
+    Query {
+        with: None,
+        body: SetExpr::Select(Box::new(select)),
+        order_by: Vec::new(),
+        limit: None,
+        locking: Vec::new(),
+        into: None,
+        span: Default::default(),
+    }
+}
+
+/// Runs a DELETE from an information table.
+fn delete_information(
+    session: &mut Session,
+    table: &dyn InformationTable,
+    delete: &Delete,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    require_on_information(session, table, PrivilegeSet::DELETE)?;
+    if delete.with.is_some() || !delete.returning.is_empty() {
+        bail!(NOT_SUPPORTED_YET, "WITH and RETURNING of this table");
+    }
+    let (DeleteTarget::Single(named), Some(editor)) = (&delete.target, table.editor()) else {
+        return Ok(());
+    };
+    let item = SelectItem { kind: SelectItemKind::Wildcard, span: Default::default() };
+    let select = Select {
+        items: vec![item],
+        from: vec![TableFactor::Table(named.clone())],
+        filter: delete.filter.clone(),
+        ..Select::default()
+    };
+    let (order_by, limit) = (delete.order_by.clone(), delete.limit.clone());
+    let rows = rows_of(session, Query { order_by, limit, ..plain(select) }, running)?;
+    let mut deleted = 0;
+    for row in &rows {
+        deleted += u64::from(editor.delete(row)?);
+    }
+    debug_assert!(deleted <= rows.len() as u64);
+    finish(session, deleted, String::new(), sink)
 }
 
 /// TRUNCATE of an information table; false when it is another table or may not be emptied.

@@ -13,7 +13,7 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, TypeKind, Value};
 
-use crate::information_changes::updates_information;
+use crate::information_changes::changes_information;
 use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
@@ -204,12 +204,10 @@ pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> Dat
     }
 }
 
-/// Reads a statement that is prepared. An UPDATE of an information table has no plan.
+/// Reads a statement that is prepared. A change of an information table has no plan.
 fn read_prepared(session: &Session, sql: &[u8]) -> Result<(PreparedText, Statement)> {
     let (mut text, statement) = session.reading().prepare(sql)?;
-    if let Statement::Update(update) = &statement
-        && updates_information(session, update).is_some()
-    {
+    if changes_information(session, &statement).is_some() {
         text.execution = PreparedExecution::Read;
     }
     Ok((text, statement))
@@ -317,10 +315,10 @@ impl Session {
         text: &PreparedText,
     ) -> Result<(Vec<DataType>, Vec<ColumnMeta>)> {
         let source = &*text.source;
+        if changes_information(self, statement).is_some() {
+            return Ok((Vec::new(), Vec::new()));
+        }
         match statement {
-            Statement::Update(update) if updates_information(self, update).is_some() => {
-                Ok((Vec::new(), Vec::new()))
-            }
             Statement::Query(_)
             | Statement::Insert(_)
             | Statement::Update(_)

@@ -338,17 +338,16 @@ impl Session {
             Statement::Empty => self.send_ok(sink, OkInfo::default()),
             // Rows.
             Statement::Query(query) => self.run_query(statement, query, running, sink),
-            Statement::Update(update) => {
-                match information_changes::updates_information(self, update) {
-                    Some(table) => information_changes::update_information(
-                        self, &*table, update, running, sink,
-                    ),
+            Statement::Update(_) | Statement::Insert(_) | Statement::Delete(_) => {
+                match information_changes::changes_information(self, statement) {
+                    Some((table, change)) => {
+                        let change = (&*table, change);
+                        information_changes::change_information(self, change, running, sink)
+                    }
                     None => self.run_planned_statement(statement, running, sink),
                 }
             }
-            Statement::Insert(_) | Statement::Delete(_) | Statement::Do(_) => {
-                self.run_planned_statement(statement, running, sink)
-            }
+            Statement::Do(_) => self.run_planned_statement(statement, running, sink),
             Statement::Explain(explain) => {
                 admin::run_explain(self, statement, explain, running, sink)
             }

@@ -1,11 +1,13 @@
-//! Small helpers that every layer may use: internal-error checks, little-endian reading and writing, a fast stable hash, short lists.
+//! Small helpers that every layer may use: internal-error checks, little-endian reading and writing, a fast stable hash, short lists, the shortest and longest of some times.
 //!
 //! Independent of the rest of the project. Allocates only through a caller's `Vec`.
 
 pub mod bytes;
+mod extent;
 mod few;
 mod hash;
 
+pub use extent::{Extent, SharedExtent};
 pub use few::Few;
 pub use hash::{hash_bytes, mix};
 

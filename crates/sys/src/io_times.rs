@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stdx::{Extent, SharedExtent};
+
 use crate::clock::monotonic;
 use crate::disk::BLOCK_BYTES;
 use crate::probes;
@@ -149,7 +151,8 @@ struct Calls {
     buckets: [Bucket; BUCKETS],
     bytes: AtomicU64,
     errors: AtomicU64,
-    max_micros: AtomicU64,
+    /// Microseconds.
+    extent: SharedExtent,
     /// Of writes: those of whole blocks at a block's boundary.
     aligned: AtomicU64,
     /// Of io_uring: writes that one call handed over.
@@ -196,8 +199,8 @@ pub struct FileStats {
     pub p95_micros: u64,
     /// As above for 99 of 100.
     pub p99_micros: u64,
-    /// The longest call.
-    pub max_micros: u64,
+    /// The shortest and the longest call, microseconds.
+    pub extent: Extent,
 }
 
 /// Files that are told apart; further ones count by class only.
@@ -212,8 +215,8 @@ pub struct FileCalls {
     pub bytes: u64,
     /// The time of all calls.
     pub nanos: u64,
-    /// The longest call.
-    pub nanos_max: u64,
+    /// The shortest and the longest call, nanoseconds.
+    pub extent: Extent,
 }
 
 /// A file that is or was open, until it is removed.
@@ -234,7 +237,7 @@ struct DirectionCounts {
     count: AtomicU64,
     bytes: AtomicU64,
     nanos: AtomicU64,
-    nanos_max: AtomicU64,
+    extent: SharedExtent,
 }
 
 impl DirectionCounts {
@@ -243,7 +246,7 @@ impl DirectionCounts {
             count: self.count.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             nanos: self.nanos.load(Ordering::Relaxed),
-            nanos_max: self.nanos_max.load(Ordering::Relaxed),
+            extent: self.extent.get(),
         }
     }
 }
@@ -270,9 +273,7 @@ impl Target {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         counts.count.fetch_add(1, Ordering::Relaxed);
         counts.nanos.fetch_add(nanos, Ordering::Relaxed);
-        if nanos > counts.nanos_max.load(Ordering::Relaxed) {
-            counts.nanos_max.fetch_max(nanos, Ordering::Relaxed);
-        }
+        counts.extent.add(nanos);
     }
 
     fn add_bytes(&self, call: Call, bytes: usize) {
@@ -506,15 +507,15 @@ impl IoTimes {
             self.some(wanted).map(|calls| value(calls).load(Ordering::Relaxed)).sum()
         };
         let count: u64 = sums.iter().map(|(count, _)| count).sum();
-        let maxima = self.some(wanted).map(|calls| calls.max_micros.load(Ordering::Relaxed));
-        let max_micros = maxima.max().unwrap_or(0);
+        let extents = self.some(wanted).map(|calls| calls.extent.get());
+        let extent = extents.fold(Extent::NONE, Extent::and);
         let at_most = |share: u64| {
             let (wanted, mut seen) = ((count * share).div_ceil(100), 0);
             let found = sums.iter().position(|(count, _)| {
                 seen += count;
                 seen >= wanted
             });
-            found.map_or(0, |bucket| (1_u64 << bucket).min(max_micros))
+            found.map_or(0, |bucket| (1_u64 << bucket).min(extent.most()))
         };
         // What io_uring handed over counts by its parts.
         let is_ring = |of: FileClass, call| wanted(of, call) && call == Call::IoUringEnter;
@@ -530,7 +531,7 @@ impl IoTimes {
             p50_micros: at_most(50),
             p95_micros: at_most(95),
             p99_micros: at_most(99),
-            max_micros,
+            extent,
         }
     }
 }
@@ -542,9 +543,7 @@ impl Calls {
         let bucket = &self.buckets[bucket];
         bucket.count.fetch_add(1, Ordering::Relaxed);
         bucket.micros.fetch_add(micros, Ordering::Relaxed);
-        if micros > self.max_micros.load(Ordering::Relaxed) {
-            self.max_micros.fetch_max(micros, Ordering::Relaxed);
-        }
+        self.extent.add(micros);
     }
 }
 
@@ -575,7 +574,7 @@ mod tests {
         assert_eq!(named(1), (FileClass::Log, Operation::Write, 2, BLOCK_BYTES as u64 + 100));
         assert_eq!((found[1].aligned, found[1].errors), (1, 0));
         assert_eq!(named(2), (FileClass::Log, Operation::Sync, 1, 0));
-        assert!(found[2].p50_micros <= found[2].max_micros);
+        assert!(found[2].p50_micros <= found[2].extent.most());
         let waited = waits::mine().since(&before);
         assert_eq!((waited.of(Wait::LogFlush).count, waited.of(Wait::Read).count), (3, 1));
     }
@@ -596,7 +595,7 @@ mod tests {
         assert_eq!((found.len(), &found[0].path, found[0].open_count), (1, &path, 2));
         let calls = found[0].calls.map(|calls| (calls.count, calls.bytes));
         assert_eq!(calls, [(0, 0), (2, 150), (1, 0)]);
-        assert!(found[0].calls[1].nanos_max <= found[0].calls[1].nanos);
+        assert!(found[0].calls[1].extent.most() <= found[0].calls[1].nanos);
         drop(again);
         let other = directory.join("squall-uses-other");
         times.renamed(&path, &other);

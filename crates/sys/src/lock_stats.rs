@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use stdx::{Extent, SharedExtent};
+
 use crate::clock::monotonic;
 
 /// Kinds of locks.
@@ -97,7 +99,7 @@ const CLASSES: usize = 1024;
 struct Waits {
     waits: AtomicU64,
     wait_nanos: AtomicU64,
-    wait_nanos_max: AtomicU64,
+    extent: SharedExtent,
     /// The longest wait whose stack was kept.
     stack_nanos_max: AtomicU64,
     spins: AtomicU64,
@@ -111,7 +113,7 @@ impl Waits {
         Waits {
             waits: AtomicU64::new(0),
             wait_nanos: AtomicU64::new(0),
-            wait_nanos_max: AtomicU64::new(0),
+            extent: SharedExtent::new(),
             stack_nanos_max: AtomicU64::new(0),
             spins: AtomicU64::new(0),
             spin_nanos: AtomicU64::new(0),
@@ -328,7 +330,7 @@ impl Drop for Waiting {
         waits.wait_nanos.fetch_add(took - spun, Ordering::Relaxed);
         waits.spins.fetch_add(self.spins.into(), Ordering::Relaxed);
         waits.spin_nanos.fetch_add(spun, Ordering::Relaxed);
-        waits.wait_nanos_max.fetch_max(took, Ordering::Relaxed);
+        waits.extent.add(took);
         // Of the waits whose stack was kept, not of all: those before `lock_stats` was on have none.
         let longest = waits.stack_nanos_max.load(Ordering::Relaxed);
         if is_on() && took > longest.saturating_add(longest / 2).max(STACK_WAIT_MIN_NANOS) {
@@ -380,8 +382,8 @@ pub struct LockStats {
     pub unlock_nanos: u64,
     /// Time of waits, without the spins that are counted.
     pub wait_nanos: u64,
-    /// The longest wait.
-    pub wait_nanos_max: u64,
+    /// The shortest and the longest wait, nanoseconds.
+    pub extent: Extent,
     /// Time between acquisition and release, while counting was on.
     pub hold_nanos: u64,
     /// The longest such time.
@@ -414,7 +416,7 @@ pub fn all() -> Vec<LockStats> {
             unlock_wakes: load(&waits.unlock_wakes),
             unlock_nanos: load(&waits.unlock_nanos) + in_nanos(sum(|own| &own.unlocking)),
             wait_nanos: load(&waits.wait_nanos),
-            wait_nanos_max: load(&waits.wait_nanos_max),
+            extent: waits.extent.get(),
             hold_nanos: in_nanos(sum(|own| &own.held)),
             hold_nanos_max: in_nanos(longest.max().unwrap_or(0)),
             stack: stack.map_or_else(Vec::new, |(_, stack)| stack.clone()),
@@ -431,7 +433,7 @@ pub fn all() -> Vec<LockStats> {
 
 impl LockStats {
     fn add(&mut self, other: LockStats) {
-        let is_longer = self.stack.is_empty() || other.wait_nanos_max > self.wait_nanos_max;
+        let is_longer = self.stack.is_empty() || other.extent.most() > self.extent.most();
         if is_longer && !other.stack.is_empty() {
             self.stack = other.stack;
         }
@@ -442,7 +444,7 @@ impl LockStats {
         self.unlock_wakes += other.unlock_wakes;
         self.unlock_nanos += other.unlock_nanos;
         self.wait_nanos += other.wait_nanos;
-        self.wait_nanos_max = self.wait_nanos_max.max(other.wait_nanos_max);
+        self.extent = self.extent.and(other.extent);
         self.hold_nanos += other.hold_nanos;
         self.hold_nanos_max = self.hold_nanos_max.max(other.hold_nanos_max);
     }
@@ -479,7 +481,7 @@ mod tests {
         wait_once();
         let first = of_this_file(line);
         assert_eq!((first.kind, first.acquires, first.waits), (Kind::Mutex, 0, 1));
-        assert!(first.wait_nanos >= 2_000_000 && first.wait_nanos_max >= 2_000_000);
+        assert!(first.wait_nanos >= 2_000_000 && first.extent.most() >= 2_000_000);
         assert!(first.stack.is_empty());
         set(true);
         wait_once();

@@ -213,6 +213,11 @@ impl Stream {
         Ok((Stream::Unix(a), Stream::Unix(b)))
     }
 
+    /// The process's number of the socket; -1 on a simulated machine.
+    pub fn descriptor(&self) -> i32 {
+        self.real().map_or(-1, |fd| fd.as_raw_fd())
+    }
+
     /// Address of the peer; `None` for UNIX sockets.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         match self {

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use stdx::{Extent, SharedExtent};
+
 use crate::clock::monotonic;
 
 /// The object of a wait.
@@ -127,6 +129,9 @@ impl Totals {
     }
 }
 
+/// The shortest and the longest wait of each kind, nanoseconds.
+pub type Extents = [Extent; Wait::COUNT];
+
 /// A thread as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadWaits {
@@ -144,6 +149,8 @@ pub struct ThreadWaits {
     pub since: Option<Duration>,
     /// Its waits that have ended.
     pub totals: Totals,
+    /// The shortest and the longest of them by kind, nanoseconds.
+    pub extents: Extents,
     /// Bytes that its statement's operators hold, in steps of a MiB (`hold`).
     pub held_bytes: u64,
     /// Time on a processor, as the kernel counts it. `None` when the thread has just ended.
@@ -166,6 +173,7 @@ struct Slot {
     current: AtomicU64,
     counts: [AtomicU64; Wait::COUNT],
     nanos: [AtomicU64; Wait::COUNT],
+    extents: [SharedExtent; Wait::COUNT],
     held_bytes: AtomicU64,
 }
 
@@ -176,6 +184,7 @@ static TABLE: [Slot; SLOTS] = [const {
         current: AtomicU64::new(0),
         counts: [const { AtomicU64::new(0) }; Wait::COUNT],
         nanos: [const { AtomicU64::new(0) }; Wait::COUNT],
+        extents: [const { SharedExtent::new() }; Wait::COUNT],
         held_bytes: AtomicU64::new(0),
     }
 }; SLOTS];
@@ -186,12 +195,14 @@ struct Registry {
     free: Vec<u32>,
     /// Waits of threads that have ended.
     ended: Totals,
+    ended_extents: Extents,
 }
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     names: Vec::new(),
     free: Vec::new(),
     ended: Totals([Total { count: 0, nanos: 0 }; Wait::COUNT]),
+    ended_extents: [Extent::NONE; Wait::COUNT],
 });
 
 fn registry() -> MutexGuard<'static, Registry> {
@@ -208,6 +219,7 @@ impl Drop for Lease {
             let mut registry = registry();
             let slot = &TABLE[self.0 as usize];
             registry.ended.add(&slot.totals());
+            widen(&mut registry.ended_extents, &slot.extents());
             slot.thread_id.store(0, Ordering::Relaxed);
             registry.free.push(self.0);
         }
@@ -238,6 +250,7 @@ fn lease() -> Lease {
     for word in slot.counts.iter().chain(&slot.nanos) {
         word.store(0, Ordering::Relaxed);
     }
+    slot.extents.iter().for_each(SharedExtent::clear);
     slot.current.store(0, Ordering::Relaxed);
     slot.held_bytes.store(0, Ordering::Relaxed);
     slot.started.store(now(), Ordering::Relaxed);
@@ -311,6 +324,7 @@ impl Guard {
         // Only this thread writes them.
         slot.counts[at].store(slot.counts[at].load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         slot.nanos[at].store(slot.nanos[at].load(Ordering::Relaxed) + took, Ordering::Relaxed);
+        slot.extents[at].add(took);
         slot.current.store(0, Ordering::Relaxed);
     }
 }
@@ -351,7 +365,17 @@ pub(crate) fn idle<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
+fn widen(extents: &mut Extents, more: &Extents) {
+    for (extent, more) in extents.iter_mut().zip(more) {
+        *extent = extent.and(*more);
+    }
+}
+
 impl Slot {
+    fn extents(&self) -> Extents {
+        std::array::from_fn(|at| self.extents[at].get())
+    }
+
     fn totals(&self) -> Totals {
         Totals(std::array::from_fn(|at| Total {
             count: self.counts[at].load(Ordering::Relaxed),
@@ -384,15 +408,16 @@ pub fn threads() -> Vec<ThreadWaits> {
     (0..registry.names.len()).filter_map(|number| view(&registry, number)).collect()
 }
 
-/// The waits of all threads that have or had slots.
-pub fn all() -> Totals {
+/// The waits of all threads that have or had slots, and the shortest and the longest of them.
+pub fn all() -> (Totals, Extents) {
     let registry = registry();
-    let mut sum = registry.ended;
+    let (mut sum, mut extents) = (registry.ended, registry.ended_extents);
     let is_used = |slot: &&Slot| slot.thread_id.load(Ordering::Relaxed) != 0;
     for slot in TABLE[..registry.names.len()].iter().filter(is_used) {
         sum.add(&slot.totals());
+        widen(&mut extents, &slot.extents());
     }
-    sum
+    (sum, extents)
 }
 
 /// The thread that has a slot, if one has it.
@@ -416,6 +441,7 @@ fn view(registry: &Registry, number: usize) -> Option<ThreadWaits> {
         wait: Wait::ALL[(current as usize & ((1 << WAIT_BITS) - 1)).min(Wait::COUNT - 1)],
         since: (since > 0).then(|| Duration::from_nanos(since)),
         totals: slot.totals(),
+        extents: slot.extents(),
         held_bytes: slot.held_bytes.load(Ordering::Relaxed),
         cpu: crate::clock::thread_cpu(thread_id),
     })

@@ -28,7 +28,7 @@ pub fn io_stats(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
             Value::UInt(one.p50_micros),
             Value::UInt(one.p95_micros),
             Value::UInt(one.p99_micros),
-            Value::UInt(one.max_micros),
+            Value::UInt(one.extent.most()),
             amplification.map_or(Value::Null, Value::Double),
         ])?;
     }

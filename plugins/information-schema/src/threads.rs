@@ -109,7 +109,7 @@ pub fn locks(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) 
             Value::UInt(stats.unlock_nanos),
             Value::UInt(stats.unlock_wakes),
             Value::UInt(stats.wait_nanos),
-            Value::UInt(stats.wait_nanos_max),
+            Value::UInt(stats.extent.most()),
             Value::UInt(stats.hold_nanos),
             Value::UInt(stats.hold_nanos_max),
             optional(Some(stack.join(";").as_str()).filter(|stack| !stack.is_empty())),

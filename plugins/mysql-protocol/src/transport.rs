@@ -8,6 +8,7 @@ use engine_api::CancelToken;
 use plugin_api::Traffic;
 use rustls::{ServerConfig, ServerConnection};
 use sys::blocking::blocking;
+use sys::clock::monotonic;
 use sys::interrupt::Waiting;
 use sys::net::Stream;
 use wire::{Compression, CompressionKind, compressed_frame_len};
@@ -74,6 +75,7 @@ pub(crate) struct Transport {
 
 impl Transport {
     pub(crate) fn new(stream: Stream, cancel: CancelToken) -> Transport {
+        let traffic = Traffic::over(stream.descriptor(), stream.peer_address());
         Transport {
             stream,
             cancel,
@@ -82,7 +84,7 @@ impl Transport {
             drained: true,
             waiting: None,
             silent: false,
-            traffic: Traffic::default(),
+            traffic,
         }
     }
 
@@ -271,9 +273,11 @@ impl Transport {
     }
 
     fn wait_writable(&self, limit: Duration) -> io::Result<()> {
+        let start = monotonic();
         let ready = blocking(|| {
             wait_in_slices(&self.cancel, limit, |slice| self.stream.wait_writable(slice))
         })?;
+        self.traffic.add_send_wait(monotonic().saturating_sub(start));
         if ready { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
@@ -282,9 +286,11 @@ impl Transport {
         if !self.drained {
             return Ok(true);
         }
+        let start = monotonic();
         let ready = blocking(|| {
             wait_in_slices(&self.cancel, limit, |slice| self.stream.wait_readable(slice))
         })?;
+        self.traffic.add_receive_wait(monotonic().saturating_sub(start));
         self.drained = !ready;
         Ok(ready)
     }

@@ -4,6 +4,7 @@
 //! The session measures; what is here only asks for it and adds up. Everything that is kept has a bound.
 
 mod accounts;
+mod actors;
 mod consumers;
 mod dictionary;
 mod digests;
@@ -14,9 +15,11 @@ mod memory;
 mod recorder;
 mod row;
 mod samples;
+mod sockets;
 mod stages;
 mod statements;
 mod sums;
+mod switches;
 mod table_io;
 mod tables;
 mod threads;

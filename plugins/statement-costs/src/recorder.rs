@@ -14,14 +14,16 @@ use sys::sync::Mutex;
 use types::Value;
 
 use crate::accounts::EndedConnections;
+use crate::actors::Actors;
 use crate::consumers::{Consumer, Consumers};
 use crate::digests::{Digest, Digests, cut};
 use crate::event_name::command_name;
 use crate::samples::Samples;
 use crate::stages::Stages;
 use crate::sums::Sums;
+use crate::switches::Switches;
 use crate::table_io::TableIo;
-use crate::threads::{Switches, Threads};
+use crate::threads::Threads;
 use crate::users::Users;
 
 /// A power of two.
@@ -131,6 +133,7 @@ pub(crate) struct Recorder {
     pub(crate) stages: Stages,
     pub(crate) table_io: TableIo,
     pub(crate) threads: Threads,
+    pub(crate) actors: Actors,
 }
 
 impl Recorder {
@@ -148,6 +151,7 @@ impl Recorder {
             stages: Stages::default(),
             table_io: TableIo::default(),
             threads: Threads::default(),
+            actors: Actors::default(),
         }
     }
 
@@ -299,6 +303,9 @@ impl Observer for Recorder {
 
     fn events(&self) -> EventSet {
         let mut events = EventSet::SESSION_COST | EventSet::DISCONNECT | EventSet::LOGIN_FAILURE;
+        if !self.actors.is_initial() {
+            events = events | EventSet::CONNECT;
+        }
         if self.consumers.record() || self.samples.is_on() {
             events = events | EventSet::AFTER_STATEMENT | EventSet::DIGEST;
             if self.measures_all() || self.samples.is_on() {
@@ -345,6 +352,12 @@ impl Observer for Recorder {
         if self.consumers.record() || is_session_measured() {
             self.record(event, end, switches);
         }
+    }
+
+    fn connected(&self, event: &ConnectionEvent<'_>) {
+        let (session, host) = (event.session, event.session.host);
+        let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+        self.threads.set(session.connection_id, self.actors.of(session.user, host));
     }
 
     fn disconnected(&self, event: &ConnectionEvent<'_>) {

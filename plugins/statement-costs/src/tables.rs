@@ -12,7 +12,8 @@ use types::Value;
 use crate::recorder::Recorder;
 use crate::row::Emit;
 use crate::{
-    accounts, dictionary, instruments, memory, stages, statements, table_io, threads, waits,
+    accounts, dictionary, instruments, memory, sockets, stages, statements, table_io, threads,
+    waits,
 };
 
 /// Produces the rows of a table.
@@ -39,6 +40,7 @@ const MEMORY: Option<Eraser> = Some(|_| ());
 const TABLE_IO: Option<Eraser> = Some(|recorder| recorder.table_io.clear());
 
 const THREADS: &str = "threads";
+const ACTORS: &str = "setup_actors";
 
 const CONNECTIONS: Option<Eraser> = Some(|recorder| recorder.ended.clear());
 
@@ -83,6 +85,10 @@ const TABLES: &[(&str, Producer, Option<Eraser>)] = &[
     ("table_lock_waits_summary_by_table", waits::table_locks, None),
     ("metadata_locks", waits::metadata_locks, None),
     (THREADS, threads::threads, None),
+    ("socket_instances", sockets::instances, None),
+    ("socket_summary_by_instance", sockets::by_instance, None),
+    ("socket_summary_by_event_name", sockets::by_event, None),
+    (ACTORS, actors, Some(|recorder| recorder.actors.clear())),
     ("setup_instruments", instruments::instruments, None),
     ("setup_consumers", statements::consumers, None),
     ("SESSION_USAGE", dictionary::session_usage, None),
@@ -161,7 +167,26 @@ impl TableEditor for RecordTable {
         match self.definition.name {
             "setup_consumers" => self.recorder.consumers.update(row, assigned, number),
             THREADS => self.recorder.threads.update(row, assigned, number),
+            ACTORS => self.recorder.actors.update(row, assigned, number),
             "setup_instruments" => instruments::update(&self.recorder, row, assigned, number),
+            _ => Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[])),
+        }
+    }
+
+    fn takes_rows(&self) -> bool {
+        self.definition.name == ACTORS
+    }
+
+    fn insert(&self, row: &[Option<Value>], number: u64) -> Result<()> {
+        match self.definition.name {
+            ACTORS => self.recorder.actors.insert(row, number),
+            _ => Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[])),
+        }
+    }
+
+    fn delete(&self, row: &[Value]) -> Result<bool> {
+        match self.definition.name {
+            ACTORS => Ok(self.recorder.actors.delete(row)),
             _ => Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[])),
         }
     }
@@ -175,6 +200,16 @@ impl TableEditor for RecordTable {
             None => Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[])),
         }
     }
+}
+
+/// `setup_actors`.
+fn actors(
+    recorder: &Recorder,
+    _: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    recorder.actors.rows().iter().try_for_each(|row| emit(row))
 }
 
 /// `USER_DEFINED_VARIABLES`: those of the session that reads it.

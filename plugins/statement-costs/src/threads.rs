@@ -10,33 +10,12 @@ use types::Value;
 
 use crate::recorder::{Recorder, optional};
 use crate::row::Emit;
+use crate::switches::{Switches, switch};
 use crate::waits::{connections, number};
 
 /// Places of the columns INSTRUMENTED and HISTORY.
 const INSTRUMENTED: usize = 13;
 const HISTORY: usize = 14;
-
-/// What is recorded of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Switches {
-    /// Anything.
-    pub(crate) is_instrumented: bool,
-    /// Its single statements and stages, after they ended.
-    pub(crate) has_history: bool,
-}
-
-impl Default for Switches {
-    fn default() -> Switches {
-        Switches { is_instrumented: true, has_history: true }
-    }
-}
-
-impl Switches {
-    fn columns(self) -> [Value; 2] {
-        let word = |is_on| Value::text(if is_on { "YES" } else { "NO" });
-        [word(self.is_instrumented), word(self.has_history)]
-    }
-}
 
 /// The switches of all threads.
 #[derive(Debug, Default)]
@@ -63,7 +42,7 @@ impl Threads {
         }
     }
 
-    fn set(&self, thread: u64, switches: Switches) {
+    pub(crate) fn set(&self, thread: u64, switches: Switches) {
         let mut switched = self.switched.lock();
         if switches == Switches::default() {
             switched.remove(&thread);
@@ -87,16 +66,12 @@ impl Threads {
         let before = self.of(*thread);
         let mut switches = before;
         for (at, value) in assigned {
-            let (column, switch) = match *at {
+            let (column, place) = match *at {
                 INSTRUMENTED => ("INSTRUMENTED", &mut switches.is_instrumented),
                 HISTORY => ("HISTORY", &mut switches.has_history),
                 _ => return Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[])),
             };
-            *switch = match plugin_api::kit::text(value).to_ascii_uppercase().as_str() {
-                "YES" => true,
-                "NO" => false,
-                _ => return Err(Error::with(ErrorCode::DATA_TRUNCATED, &[&column, &number])),
-            };
+            *place = switch(value, column, number)?;
         }
         self.set(*thread, switches);
         Ok(switches != before)

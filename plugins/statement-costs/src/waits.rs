@@ -1,10 +1,11 @@
-//! Waits as `performance_schema` shows them, from what threads, locks and files count anyway. Times are picoseconds. The shortest wait is not kept, and shown as 0.
+//! Waits as `performance_schema` shows them, from what threads, locks and files count anyway. Times are picoseconds.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use errors::Result;
 use plugin_api::{FileOperations, FileUseView, InfoFilter, InformationContext, TimedCounts};
+use stdx::Extent;
 use sys::waits::{self, ThreadWaits, Total, Wait};
 use types::Value;
 
@@ -12,6 +13,8 @@ use crate::recorder::Recorder;
 use crate::row::Emit;
 use crate::sums::{MICROSECOND, NANOSECOND};
 
+/// The event of work on a client's socket.
+pub(crate) const SOCKET: &str = "wait/io/socket/sql/client_connection";
 /// The kind of a base table.
 const TABLE: &str = "TABLE";
 /// Above the numbers of connections: numbers of threads that run no statement.
@@ -41,7 +44,7 @@ fn event(wait: Wait) -> (&'static str, &'static str) {
         Wait::Read => ("wait/io/file/squall/read", "read"),
         Wait::Write => ("wait/io/file/squall/write", "write"),
         Wait::Sync => ("wait/io/file/squall/sync", "sync"),
-        Wait::Network => ("wait/io/socket/sql/client_connection", "send"),
+        Wait::Network => (SOCKET, "send"),
         Wait::Sleep => ("wait/synch/cond/squall/sleep", "timed_wait"),
     }
 }
@@ -95,12 +98,14 @@ pub(crate) fn current(
     Ok(())
 }
 
-fn summary(count: u64, sum: u64, longest: u64) -> [Value; 5] {
-    let average = sum.checked_div(count).unwrap_or(0);
-    [count, sum, 0, average, longest].map(Value::UInt)
+/// Count, sum, least, average and most of some times, given in a unit of so many picoseconds.
+pub(crate) fn summary(count: u64, sum: u64, extent: Extent, unit: u64) -> [Value; 5] {
+    let picos = |time: u64| time.saturating_mul(unit);
+    let average = picos(sum).checked_div(count).unwrap_or(0);
+    [count, picos(sum), picos(extent.least()), average, picos(extent.most())].map(Value::UInt)
 }
 
-/// `events_waits_summary_by_thread_by_event_name`. The longest wait is not kept by thread.
+/// `events_waits_summary_by_thread_by_event_name`.
 pub(crate) fn by_thread(
     recorder: &Recorder,
     ctx: &dyn InformationContext,
@@ -120,7 +125,7 @@ pub(crate) fn by_thread(
             let Total { count, nanos } = thread.totals.of(kind);
             let mut row = vec![Value::UInt(own)];
             row.push(Value::text(event(kind).0));
-            row.extend(summary(count, nanos.saturating_mul(NANOSECOND), 0));
+            row.extend(summary(count, nanos, thread.extents[kind as usize], NANOSECOND));
             emit(&row)?;
         }
     }
@@ -134,9 +139,9 @@ pub(crate) fn global(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    let mut row = |name: &str, [count, sum, longest]: [u64; 3]| {
+    let mut row = |name: &str, figures: [Value; 5]| {
         let mut row = vec![Value::text(name)];
-        row.extend(summary(count, sum, longest));
+        row.extend(figures);
         emit(&row)
     };
     for class in sys::lock_stats::all() {
@@ -148,19 +153,22 @@ pub(crate) fn global(
             sys::lock_stats::Kind::MetadataLock => event(Wait::MetadataLock).0.to_owned(),
         };
         let time = class.wait_nanos + class.spin_nanos;
-        row(&name, [class.waits, time * NANOSECOND, class.wait_nanos_max * NANOSECOND])?;
+        row(&name, summary(class.waits, time, class.extent, NANOSECOND))?;
     }
     for (name, operations) in by_class(&ctx.file_operations()) {
-        let sum = |value: fn(&FileOperations) -> u64| operations.iter().map(value).sum::<u64>();
-        let longest = operations.iter().map(|one| one.max_micros).max().unwrap_or(0);
-        let time = sum(|one| one.total_micros) * MICROSECOND;
-        row(&name, [sum(|one| one.requests), time, longest * MICROSECOND])?;
+        row(&name, operations_together(&operations))?;
     }
-    let totals = waits::all();
+    let (totals, extents) = waits::all();
     [Wait::Idle, Wait::Network, Wait::Sleep].into_iter().try_for_each(|kind| {
         let Total { count, nanos } = totals.of(kind);
-        row(event(kind).0, [count, nanos.saturating_mul(NANOSECOND), 0])
+        row(event(kind).0, summary(count, nanos, extents[kind as usize], NANOSECOND))
     })
+}
+
+fn operations_together(operations: &[FileOperations]) -> [Value; 5] {
+    let sum = |value: fn(&FileOperations) -> u64| operations.iter().map(value).sum();
+    let extent = operations.iter().fold(Extent::NONE, |sum, one| sum.and(one.extent));
+    summary(sum(|one| one.requests), sum(|one| one.total_micros), extent, MICROSECOND)
 }
 
 fn by_class(all: &[FileOperations]) -> Vec<(String, Vec<FileOperations>)> {
@@ -183,17 +191,12 @@ pub(crate) fn files(
     for (name, operations) in by_class(&ctx.file_operations()) {
         let of = |wanted: &str| operations.iter().find(|one| one.operation == wanted);
         let timed = |one: Option<&FileOperations>| {
-            let (count, micros) = one.map_or((0, 0), |one| (one.requests, one.total_micros));
-            let longest = one.map_or(0, |one| one.max_micros);
-            summary(count, micros * MICROSECOND, longest * MICROSECOND)
+            operations_together(one.map_or(&[], std::slice::from_ref))
         };
         let bytes =
             |one: Option<&FileOperations>| Value::Int(one.map_or(0, |one| one.bytes as i64));
-        let sum = |value: fn(&FileOperations) -> u64| operations.iter().map(value).sum::<u64>();
-        let longest = operations.iter().map(|one| one.max_micros).max().unwrap_or(0);
         let mut row = vec![Value::text(&name)];
-        let time = sum(|one| one.total_micros) * MICROSECOND;
-        row.extend(summary(sum(|one| one.requests), time, longest * MICROSECOND));
+        row.extend(operations_together(&operations));
         row.extend(timed(of("read")));
         row.push(bytes(of("read")));
         row.extend(timed(of("write")));
@@ -205,16 +208,16 @@ pub(crate) fn files(
 }
 
 /// Count, sum, least, average and most of some calls or waits.
-fn timed(counts: &TimedCounts) -> [Value; 5] {
-    summary(counts.count, counts.nanos * NANOSECOND, counts.nanos_max * NANOSECOND)
+pub(crate) fn timed(counts: &TimedCounts) -> [Value; 5] {
+    summary(counts.count, counts.nanos, counts.extent, NANOSECOND)
 }
 
-fn together<'c>(all: impl IntoIterator<Item = &'c TimedCounts>) -> TimedCounts {
+pub(crate) fn together<'c>(all: impl IntoIterator<Item = &'c TimedCounts>) -> TimedCounts {
     all.into_iter().fold(TimedCounts::default(), |sum, one| TimedCounts {
         count: sum.count + one.count,
         bytes: sum.bytes + one.bytes,
         nanos: sum.nanos + one.nanos,
-        nanos_max: sum.nanos_max.max(one.nanos_max),
+        extent: sum.extent.and(one.extent),
     })
 }
 

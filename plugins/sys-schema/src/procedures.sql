@@ -262,27 +262,35 @@ END
 
 -- procedure ps_setup_reload_saved
 CREATE PROCEDURE ps_setup_reload_saved ()
-    COMMENT 'Brings consumers and instruments back to what ps_setup_save() found in this session'
+    COMMENT 'Brings accounts, consumers and instruments back to what ps_setup_save() found in this session'
     MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     IF @sys.saved_consumers IS NULL THEN
         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'Nothing was saved: call sys.ps_setup_save() first';
     END IF;
+    DELETE FROM performance_schema.setup_actors;
+    INSERT INTO performance_schema.setup_actors
+        SELECT a.host, a.user, a.role, a.enabled, a.history FROM JSON_TABLE(@sys.saved_actors, '$[*]'
+            COLUMNS (host VARCHAR(255) PATH '$[0]', user VARCHAR(32) PATH '$[1]', role VARCHAR(32) PATH '$[2]',
+                enabled VARCHAR(3) PATH '$[3]', history VARCHAR(3) PATH '$[4]')) AS a;
     UPDATE performance_schema.setup_consumers
         SET enabled = JSON_UNQUOTE(JSON_EXTRACT(@sys.saved_consumers, CONCAT('$."', name, '"')))
         WHERE JSON_EXTRACT(@sys.saved_consumers, CONCAT('$."', name, '"')) IS NOT NULL;
     UPDATE performance_schema.setup_instruments
         SET enabled = JSON_UNQUOTE(JSON_EXTRACT(@sys.saved_instruments, CONCAT('$."', name, '"')))
         WHERE JSON_EXTRACT(@sys.saved_instruments, CONCAT('$."', name, '"')) IS NOT NULL;
-    SET @sys.saved_consumers = NULL, @sys.saved_instruments = NULL;
+    SET @sys.saved_actors = NULL, @sys.saved_consumers = NULL, @sys.saved_instruments = NULL;
     DO RELEASE_LOCK('sys.ps_setup_save');
 END
 
 -- procedure ps_setup_reset_to_default
 CREATE PROCEDURE ps_setup_reset_to_default (IN in_verbose BOOLEAN)
-    COMMENT 'Brings consumers and instruments to what they are in a server that nobody configured'
+    COMMENT 'Brings accounts, consumers and instruments to what they are in a server that nobody configured'
     MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
+    IF in_verbose THEN SELECT 'Resetting: setup_actors' AS status; END IF;
+    DELETE FROM performance_schema.setup_actors;
+    INSERT INTO performance_schema.setup_actors VALUES ('%', '%', '%', 'YES', 'YES');
     IF in_verbose THEN SELECT 'Resetting: setup_consumers' AS status; END IF;
     UPDATE performance_schema.setup_consumers
         SET enabled = IF(name IN ('events_statements_current', 'global_instrumentation', 'thread_instrumentation'), 'YES', 'NO');
@@ -292,12 +300,13 @@ END
 
 -- procedure ps_setup_save
 CREATE PROCEDURE ps_setup_save (IN in_timeout INT)
-    COMMENT 'Notes in this session which consumers and instruments are on; one session at a time'
+    COMMENT 'Notes in this session which accounts, consumers and instruments are on; one session at a time'
     MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     IF NOT IFNULL(GET_LOCK('sys.ps_setup_save', in_timeout), FALSE) THEN
         SIGNAL SQLSTATE VALUE '90000' SET MESSAGE_TEXT = 'Could not lock the sys.ps_setup_save user lock, another thread has a saved configuration';
     END IF;
+    SET @sys.saved_actors = (SELECT JSON_ARRAYAGG(JSON_ARRAY(host, user, role, enabled, history)) FROM performance_schema.setup_actors);
     SET @sys.saved_consumers = (SELECT JSON_OBJECTAGG(name, enabled) FROM performance_schema.setup_consumers);
     SET @sys.saved_instruments = (SELECT JSON_OBJECTAGG(name, enabled) FROM performance_schema.setup_instruments);
 END

@@ -112,6 +112,29 @@ pub trait TableEditor {
         Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[]))
     }
 
+    /// Whether statements may add and remove rows.
+    fn takes_rows(&self) -> bool {
+        false
+    }
+
+    /// Adds a row of values for all columns; `None` stands for the column's default. `number`: which of the statement's rows it is, from 1.
+    ///
+    /// # Errors
+    /// 1683 when rows cannot be added, 1022 for a row that is there, 1265 for wrong values.
+    fn insert(&self, row: &[Option<Value>], number: u64) -> Result<()> {
+        let _ = (row, number);
+        Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[]))
+    }
+
+    /// Removes a row, which is given as `rows` produced it. Returns whether it was there.
+    ///
+    /// # Errors
+    /// 1683.
+    fn delete(&self, row: &[Value]) -> Result<bool> {
+        let _ = row;
+        Err(Error::with(ErrorCode::WRONG_PERFSCHEMA_USAGE, &[]))
+    }
+
     /// Empties it.
     ///
     /// # Errors

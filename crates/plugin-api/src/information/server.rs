@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine_api::Progress;
 use errors::Result;
+use stdx::Extent;
 
 use crate::PluginInfo;
 use crate::cost::SessionCounts;
@@ -145,8 +146,8 @@ pub struct TimedCounts {
     pub bytes: u64,
     /// The time of all.
     pub nanos: u64,
-    /// The longest one.
-    pub nanos_max: u64,
+    /// The shortest and the longest one, nanoseconds.
+    pub extent: Extent,
 }
 
 /// A file and the calls to it.
@@ -202,8 +203,8 @@ pub struct FileOperations {
     pub p95_micros: u64,
     /// As above for 99 of 100.
     pub p99_micros: u64,
-    /// The longest call.
-    pub max_micros: u64,
+    /// The shortest and the longest call, microseconds.
+    pub extent: Extent,
 }
 
 /// A lock of GET_LOCK().

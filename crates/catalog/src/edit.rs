@@ -69,6 +69,11 @@ pub enum Edit {
 }
 
 impl Edit {
+    /// Whether it changes an account and nothing else: no plan depends on it, as each execution checks privileges.
+    pub(crate) fn is_of_account(&self) -> bool {
+        matches!(self, Edit::PutAccount(_) | Edit::DropAccount(_))
+    }
+
     /// The table that it replaces or drops.
     pub(crate) fn replaced_table(&self) -> Option<TableId> {
         match self {

@@ -109,6 +109,7 @@ impl State {
     ) -> Result<Arc<CatalogSnapshot>> {
         let mut own = CatalogSnapshot::clone(base);
         own.version = catalog.private_version();
+        own.definitions = own.version;
         self.edits.iter().chain(more).try_for_each(|edit| own.apply(edit))?;
         Ok(Arc::new(own))
     }

@@ -24,6 +24,8 @@ use crate::{
 pub struct CatalogSnapshot {
     /// Which.
     pub version: CatalogVersion,
+    /// The last version that changed more than accounts: plans of an older one are made again.
+    pub definitions: CatalogVersion,
     pub(crate) schemas: BTreeMap<Arc<str>, Arc<Schema>>,
     pub(crate) tables: SharedMap<TableId, Arc<StoredTable>>,
     /// Tables with a foreign key to `(schema, table)`, which need not exist.

@@ -133,6 +133,11 @@ impl Catalog {
         self.current.load().version == version
     }
 
+    /// Whether plans of the definitions of this version (`CatalogSnapshot::definitions`) are still good.
+    pub fn has_definitions(&self, version: CatalogVersion) -> bool {
+        self.current.load().definitions == version
+    }
+
     /// The engine that holds the dictionary: the default engine.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
@@ -196,6 +201,10 @@ impl Catalog {
         };
         let mut next = CatalogSnapshot::clone(&writer.newest);
         next.version = CatalogVersion(next.version.0 + 1);
+        if !edits.iter().all(Edit::is_of_account) {
+            next.definitions = next.version;
+        }
+        debug_assert!(next.definitions <= next.version);
         let mut rows = Rows { writer: &mut writer, ids: HashMap::new(), txn: &mut *txn, cancel };
         let outcome = edits.iter().try_for_each(|edit| {
             next.apply(edit)?;
@@ -369,6 +378,7 @@ impl Catalog {
         read_rows(txn, cancel, |kind, id, bytes| loaded.row(&mut snapshot, kind, id, bytes))?;
         self.next_id.store(loaded.next_id, Ordering::Relaxed);
         snapshot.version = CatalogVersion(1);
+        snapshot.definitions = snapshot.version;
         let snapshot = Arc::new(snapshot);
         self.writer = Mutex::new(Writer { newest: snapshot.clone(), ..loaded.writer });
         self.current.store(snapshot);

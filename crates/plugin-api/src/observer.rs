@@ -55,17 +55,22 @@ impl EventSet {
     pub const STEPS: EventSet = EventSet(1 << 14);
     /// No event by itself: the observer wants to know which rows of which tables statements read and write.
     pub const TABLES: EventSet = EventSet(1 << 15);
+    /// After a statement that took longer than its session's `long_query_time`.
+    pub const AFTER_SLOW_STATEMENT: EventSet = EventSet(1 << 16);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
+    /// For any of which a statement is watched.
+    pub const OF_STATEMENTS: EventSet = EventSet(0b11 | 1 << 16);
     /// Before and after changes of schemas and tables.
     pub const SCHEMA_CHANGES: EventSet = EventSet(0b1100);
     /// Before and after changes of rows.
     pub const ROWS: EventSet = EventSet(0b1_1000_0000);
 
     /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
-    const NAMES: [(EventSet, &'static str); 12] = [
+    const NAMES: [(EventSet, &'static str); 13] = [
         (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
         (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
+        (EventSet::AFTER_SLOW_STATEMENT, "AFTER SLOW STATEMENT"),
         (EventSet::BEFORE_SCHEMA_CHANGE, "BEFORE SCHEMA CHANGE"),
         (EventSet::AFTER_SCHEMA_CHANGE, "AFTER SCHEMA CHANGE"),
         (EventSet::CONNECT, "CONNECT"),

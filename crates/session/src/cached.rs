@@ -79,7 +79,7 @@ impl Session {
     ) -> Result<bool> {
         let lifted = LiftedText { text, literals: &self.lifted.spans };
         if let Some(planned) = self.front_cache.find(&self.server.plan_cache, &key, &lifted) {
-            if self.server.catalog.is_current(planned.version) && self.lock_plan(&planned)? {
+            if self.server.catalog.has_definitions(planned.version) && self.lock_plan(&planned)? {
                 self.shared.counters.add(Counter::PLAN_CACHE_HITS, 1);
                 self.say_more_results(more, sink);
                 self.run_to_client(&planned, values, sink)?;

@@ -89,6 +89,8 @@ pub(crate) struct Watch<'t> {
     used: Option<Measuring>,
     /// Whether anybody is told how it ends. Otherwise nothing is counted.
     is_told_end: bool,
+    /// Whether also when it was quick.
+    is_told_always: bool,
 }
 
 impl Watch<'_> {
@@ -137,7 +139,7 @@ impl Session {
     /// Whether statements of this session are observed.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
-        self.server.hooks.wants(EventSet::STATEMENTS)
+        self.server.hooks.wants(EventSet::OF_STATEMENTS)
             || self.settings.statement_cost
             || self.settings.profiling
     }
@@ -177,8 +179,10 @@ impl Session {
             }
             false => whole,
         };
-        let is_told_end =
-            is_measured || self.server.hooks.wants(EventSet::AFTER_STATEMENT | EventSet::TABLES);
+        let hooks = &self.server.hooks;
+        let is_told_always =
+            is_measured || hooks.wants(EventSet::AFTER_STATEMENT | EventSet::TABLES);
+        let is_told_end = is_told_always || hooks.wants(EventSet::AFTER_SLOW_STATEMENT);
         let tables = self.server.hooks.wants(EventSet::TABLES).then(|| {
             let work = Arc::new(TableWork::default());
             let outer = self.scratch.tables.replace(work.clone());
@@ -204,6 +208,7 @@ impl Session {
                 Measuring::begin(&mut self.phases, now, keeps_steps)
             }),
             is_told_end,
+            is_told_always,
         }
     }
 
@@ -251,6 +256,11 @@ impl Session {
         if !watch.is_told_end {
             return;
         }
+        let elapsed = self.server.now_micros().saturating_sub(watch.started_micros);
+        let is_slow = elapsed > self.settings.long_query_micros;
+        if !is_slow && !watch.is_told_always {
+            return;
+        }
         let [rows, tables] = waits::mine_nanos(LOCKS);
         let locks =
             (rows.saturating_sub(watch.lock_nanos[0]), tables.saturating_sub(watch.lock_nanos[1]));
@@ -281,7 +291,6 @@ impl Session {
             self.scratch.tables = outer;
             tables = table_rows(&work, &self.snapshot());
         }
-        let elapsed = self.server.now_micros().saturating_sub(watch.started_micros);
         let end = StatementEnd {
             error: error.or(result.error.as_ref()),
             rows_sent: result.sent,
@@ -296,6 +305,9 @@ impl Session {
             last_insert_id: result.last_insert_id,
         };
         let mut told = EventSet::AFTER_STATEMENT;
+        if is_slow {
+            told = told | EventSet::AFTER_SLOW_STATEMENT;
+        }
         if self.settings.statement_cost {
             told = told | EventSet::SESSION_COST;
         }

@@ -235,7 +235,7 @@ impl Planner<'_> {
             lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
             wants_literals: bound.wants_literals,
             programs: bound.programs,
-            version: view.snapshot.version,
+            version: view.snapshot.definitions,
             registry,
             text_bytes: source.len(),
         };

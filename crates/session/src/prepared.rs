@@ -304,7 +304,7 @@ impl Session {
         let server = self.server.clone();
         let lifted = LiftedText { text: &text.source, literals: &[] };
         let found = server.prepared_plans.get(&key, &lifted);
-        let found = found.filter(|planned| server.catalog.is_current(planned.version));
+        let found = found.filter(|planned| server.catalog.has_definitions(planned.version));
         Ok(found.map(Arc::new))
     }
 
@@ -451,7 +451,7 @@ impl Session {
             && hot.types.iter().zip(parameters).all(|(ty, value)| fits(ty, value))
             && hot.context.settings == settings
             && hot.context.database == self.services.database
-            && self.server.catalog.is_current(hot.plan.version)
+            && self.server.catalog.has_definitions(hot.plan.version)
         {
             let plan = hot.plan.clone();
             if self.lock_plan(&plan)? {
@@ -466,7 +466,7 @@ impl Session {
         let key = self.planner().prepared_key(text, hash_of_types(&types));
         let mut cached = if may_share { server.prepared_plans.get(&key, &lifted) } else { None };
         if let Some(planned) = &cached
-            && !(server.catalog.is_current(planned.version) && self.lock_plan(planned)?)
+            && !(server.catalog.has_definitions(planned.version) && self.lock_plan(planned)?)
         {
             cached = None;
         }

@@ -94,7 +94,7 @@ impl Planned {
     /// Whether its tables and programs have not changed.
     #[inline]
     pub fn is_current(&self, snapshot: &CatalogSnapshot) -> bool {
-        snapshot.version == self.version
+        snapshot.definitions == self.version
             || self.tables.iter().all(|table| table.temporary || snapshot.is_current(table))
                 && self.programs.iter().all(|program| is_program_current(program, snapshot))
     }

@@ -247,9 +247,14 @@ impl Observer for ServerLogs {
             false => EventSet::NONE,
         };
         let slow = match self.variables.slow.is_on() {
-            true if self.verbosity().engine => EventSet::AFTER_STATEMENT | EventSet::COST,
-            true => EventSet::AFTER_STATEMENT,
+            // Quick statements too: the log asks how they read their tables.
+            true if self.variables.without_index.is_on() => EventSet::AFTER_STATEMENT,
+            true => EventSet::AFTER_SLOW_STATEMENT,
             false => EventSet::NONE,
+        };
+        let slow = match slow != EventSet::NONE && self.verbosity().engine {
+            true => slow | EventSet::COST,
+            false => slow,
         };
         general | slow
     }

@@ -83,6 +83,10 @@ const STEPS: &[Step] = &[
             run::command("python3", &[script, "--squalld", "target/debug/squalld"])
         })
     }),
+    ("import", || {
+        // It says so when there is no MySQL or MariaDB to import from.
+        run::command("python3", &["tests/import/run.py", "--squalld", "target/debug/squalld"])
+    }),
     ("NDB", || {
         // It says so when there is no MySQL Cluster.
         let script = ["tests/ndb/run.py", "--suite", "--squalld", "target/debug/squalld"];

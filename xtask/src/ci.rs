@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::{console, instructions, lines, models, run, tidy};
+use crate::{book, console, instructions, lines, models, reference, run, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -30,6 +30,11 @@ const STEPS: &[Step] = &[
     ("SQL tests", || run::command("target/debug/sqltest", &["--squalld", "target/debug/squalld"])),
     ("mysqltest", || {
         run::command("target/debug/mysqltest", &["--squalld", "target/debug/squalld"])
+    }),
+    ("book", book::book),
+    ("documentation", || {
+        reference::reference(&["--check".to_owned()])?;
+        run::command("python3", &["tests/docs/quick_start.py"])
     }),
     ("console", console::check),
     ("console in a browser", console::browser),

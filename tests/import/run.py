@@ -97,7 +97,7 @@ def dump(port, *more):
                "--default-character-set=utf8mb4", *more, "--databases", *DATABASES]
     text = subprocess.run(command, capture_output=True, check=True).stdout.decode(errors="backslashreplace")
     # The same in other words; ids go on from wherever the writers were.
-    for ours, theirs in ((" CHARACTER SET latin1 COLLATE", " COLLATE"), ("PRESERVE DISABLE ON REPLICA", "PRESERVE ENABLE"), ("`f1`(", "f1(")):
+    for ours, theirs in ((" CHARACTER SET latin1 COLLATE", " COLLATE"), ("PRESERVE DISABLE ON REPLICA", "PRESERVE ENABLE")):
         text = text.replace(ours, theirs)
     return text
 

@@ -98,8 +98,10 @@ const STEPS: &[Step] = &[
         run::command("python3", &script)
     }),
     ("old files", || {
-        let script = ["tests/format/open.py", "--squalld", "target/debug/squalld"];
-        run::command("python3", &script)
+        let scripts = ["open.py", "upgrade.py"].map(|name| format!("tests/format/{name}"));
+        scripts.iter().try_for_each(|script| {
+            run::command("python3", &[script, "--squalld", "target/debug/squalld"])
+        })
     }),
     ("clients", || {
         run::command("bash", &["tests/clients/run"])?;

@@ -88,8 +88,8 @@ class Writers:
         self.thread.join()
 
 
-def importing(options, source, target, *more):
-    return [options.squall, "import", f"mysql://root@127.0.0.1:{source}/", "--into", f"mysql://root@127.0.0.1:{target}", "--range-mb", "1", *more]
+def importing(options, source, target, *more, databases=DATABASES):
+    return [options.squall, "import", f"mysql://root@127.0.0.1:{source}/", *databases, "--into", f"mysql://root@127.0.0.1:{target}", "--range-mb", "1", *more]
 
 
 def dump(port, *more):
@@ -185,9 +185,9 @@ def one(options, name, source, folder, *files, dump_options=(), missing=()):
     again = subprocess.run(importing(options, source, target), capture_output=True, text=True)
     check(again.returncode != 0 and "the target has a database" in again.stderr, "a database that is there is not touched")
     ask(target, "DROP DATABASE squall_import")
-    alone = importing(options, source, target, "--without-lock", "--without-accounts")
+    alone = importing(options, source, target, "--without-lock", "--without-accounts", databases=["zoo"])
     ask(target, "SET foreign_key_checks = 0; DROP DATABASE zoo")
-    again = subprocess.run([*alone[:3], "zoo", *alone[3:]], capture_output=True, text=True)
+    again = subprocess.run(alone, capture_output=True, text=True)
     check("tables with equal checksums" in again.stdout + again.stderr and "no binary log, or --without-lock" in again.stdout + again.stderr, "one database, without a lock")
     server.process.terminate()
     server.process.wait()

@@ -183,11 +183,15 @@ def one(options, name, source, folder, *files, dump_options=(), missing=()):
     check(True, "ann logs in with her password and has her role")
     again = subprocess.run(importing(options, source, target), capture_output=True, text=True)
     check(again.returncode != 0 and "the target has a database" in again.stderr, "a database that is there is not touched")
-    ask(target, "DROP DATABASE squall_import")
+    check("squall_import" not in ask(target, "SHOW DATABASES"), "and nothing is begun")
     alone = importing(options, source, target, "--without-lock", "--without-accounts", databases=["zoo"])
     ask(target, "SET foreign_key_checks = 0; DROP DATABASE zoo")
     again = subprocess.run(alone, capture_output=True, text=True)
     check("tables with equal checksums" in again.stdout + again.stderr and "no binary log, or --without-lock" in again.stdout + again.stderr, "one database, without a lock")
+    ask(target, "SET foreign_key_checks = 0; DROP DATABASE farm")
+    blind = [*alone[:2], f"mysql://ann:secret@127.0.0.1:{source}/", "farm", *alone[4:]]
+    again = subprocess.run(blind, capture_output=True, text=True)
+    check("ann@% has no SELECT, SHOW VIEW, TRIGGER, EVENT" in again.stdout + again.stderr, "who does not see all is told so")
     server.process.terminate()
     server.process.wait()
 

@@ -158,11 +158,11 @@ pub fn account_statements(statement: &Statement, edits: &[Edit]) -> Option<Vec<S
     let text = |edit: &Edit| {
         let Edit::PutAccount(account) = edit else { return None };
         if is_new {
-            return Some(create_user_statement(account, SecretForm::Text));
+            return Some(create_user_statement(account, SecretForm::AnyMode));
         }
         // Default roles are set by a statement of their own.
         let account = Account { default_roles: Vec::new(), ..Account::clone(account) };
-        Some(create_user_statement(&account, SecretForm::Text).replacen("CREATE", "ALTER", 1))
+        Some(create_user_statement(&account, SecretForm::AnyMode).replacen("CREATE", "ALTER", 1))
     };
     Some(edits.iter().filter_map(text).collect())
 }
@@ -174,12 +174,20 @@ pub enum SecretForm {
     Text,
     /// In hexadecimal, if it has bytes that cannot be printed.
     Hex,
+    /// In hexadecimal, if SQL modes read its text differently.
+    AnyMode,
 }
 
 fn secret_literal(secret: &[u8], form: SecretForm) -> String {
     let is_printable = secret.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_plain = is_printable && !secret.iter().any(|byte| b"'\"\\".contains(byte));
+    let is_text = match form {
+        SecretForm::Text => true,
+        SecretForm::Hex => is_printable,
+        SecretForm::AnyMode => is_plain,
+    };
     match std::str::from_utf8(secret) {
-        Ok(text) if form == SecretForm::Text || is_printable => {
+        Ok(text) if is_text => {
             let mut out = String::from("'");
             for c in text.chars() {
                 match c {

@@ -106,6 +106,8 @@ fn secrets_that_are_no_text_are_written_in_hexadecimal() {
     };
     assert_eq!(shown(b"$A'\\", SecretForm::Text).as_deref(), Some("'$A\\'\\\\'"));
     assert_eq!(shown(b"$A'\\", SecretForm::Hex).as_deref(), Some("'$A\\'\\\\'"));
+    assert_eq!(shown(b"$A'\\", SecretForm::AnyMode).as_deref(), Some("0x2441275C"));
+    assert_eq!(shown(b"*AB", SecretForm::AnyMode).as_deref(), Some("'*AB'"));
     assert_eq!(shown(b"$A\x01", SecretForm::Hex).as_deref(), Some("0x244101"));
     assert_eq!(shown(b"\xff\0", SecretForm::Text).as_deref(), Some("0xFF00"));
 }

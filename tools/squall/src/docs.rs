@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 /// Name, title and text of each page.
 const PAGES: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
@@ -26,7 +27,11 @@ struct Arguments {
 /// The command line is wrong, or there is no such page.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<String, String> {
     let parsed = Arguments::try_parse_from(["squall docs".to_owned()].into_iter().chain(arguments));
-    let arguments = parsed.map_err(|error| error.render().ansi().to_string())?;
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(error.to_string()),
+        Err(error) => return Err(error.render().ansi().to_string()),
+    };
     match (arguments.page, arguments.search) {
         (Some(name), _) => page(&name).map(str::to_owned),
         (None, Some(words)) => found(&words),

@@ -89,6 +89,7 @@ pub(super) fn read(
     report: &mut Report,
 ) -> Result<Definitions, String> {
     let mut all = Definitions::default();
+    remark_on_blindness(source, report)?;
     let listed = source.rows(
         "SELECT schema_name, default_character_set_name, default_collation_name \
          FROM information_schema.schemata ORDER BY schema_name",
@@ -115,6 +116,26 @@ pub(super) fn read(
         read_programs(source, &quoted_texts(&names), &mut all.programs)?;
     }
     Ok(all)
+}
+
+/// What an account may not see is in no list of the server.
+fn remark_on_blindness(source: &mut Server, report: &mut Report) -> Result<(), String> {
+    let current = source.cell("SELECT CURRENT_USER()")?;
+    let (user, host) = current.rsplit_once('@').unwrap_or((&current, "%"));
+    let grantee = quoted_text(&format!("'{user}'@'{host}'"));
+    let held = source.rows(&format!(
+        "SELECT privilege_type FROM information_schema.user_privileges WHERE grantee = {grantee}"
+    ))?;
+    let needed = ["SELECT", "SHOW VIEW", "TRIGGER", "EVENT"];
+    let lacks = |name: &&str| !held.iter().any(|row| row[0] == *name);
+    let lacking: Vec<_> = needed.into_iter().filter(lacks).collect();
+    if !lacking.is_empty() {
+        report.remarks.push(format!(
+            "{current} has no {} on all databases of its own: what it does not see in the source was not imported and is not named here",
+            lacking.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 fn read_tables(

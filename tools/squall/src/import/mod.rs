@@ -16,6 +16,7 @@ mod snapshot;
 mod state;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use address::Address;
 use definitions::Definitions;
@@ -66,7 +67,11 @@ const WRITER: [&str; 3] = [
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<String, String> {
     let parsed =
         Arguments::try_parse_from(["squall import".to_owned()].into_iter().chain(arguments));
-    let arguments = parsed.map_err(|error| error.render().ansi().to_string())?;
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(error.to_string()),
+        Err(error) => return Err(error.render().ansi().to_string()),
+    };
     let password = |name| std::env::var(name).ok();
     let source = Address::parse(&arguments.source, password("SQUALL_SOURCE_PASSWORD"))?;
     let target = Address::parse(&arguments.into, password("SQUALL_PASSWORD"))?;
@@ -96,7 +101,7 @@ impl Import {
         for sql in &WRITER[..2] {
             server.run(sql)?;
         }
-        let state = State::open(&mut server, &source.place())?;
+        let state = State::read(&mut server, &source.place())?;
         if state.is_resumed {
             eprintln!(
                 "An import was interrupted: it goes on. What is there is compared, and copied again where it differs."

@@ -10,34 +10,43 @@ pub(super) const SCHEMA: &str = "squall_import";
 /// The objects that the import made, each with its definition in the source.
 pub(super) struct State {
     objects: Vec<Vec<String>>,
+    source: String,
     /// An import was interrupted.
     pub(super) is_resumed: bool,
 }
 
 impl State {
-    /// Reads it, or begins it for `source`.
+    /// Reads it; without one an import from `source` begins.
     ///
     /// # Errors
     /// The server's error, or an import from elsewhere was interrupted.
-    pub(super) fn open(target: &mut Server, source: &str) -> Result<State, String> {
+    pub(super) fn read(target: &mut Server, source: &str) -> Result<State, String> {
+        let there = target.cell(&format!(
+            "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = '{SCHEMA}' AND table_name = 'objects'"
+        ))?;
+        let objects = match there.as_str() {
+            "0" => Vec::new(),
+            _ => target.rows(&format!("SELECT kind, name, definition FROM {SCHEMA}.objects"))?,
+        };
+        let is_resumed = !objects.is_empty();
+        let state = State { objects, source: source.to_owned(), is_resumed };
+        match state.definition("source", "") {
+            Some(known) if known != source => Err(format!(
+                "an import from {known} was interrupted: go on with that one, or DROP DATABASE {SCHEMA} and what it made"
+            )),
+            Some(_) | None => Ok(state),
+        }
+    }
+
+    /// Makes the database that keeps the state.
+    fn begin(&mut self, target: &mut Server) -> Result<(), String> {
         target.run(&format!("CREATE DATABASE IF NOT EXISTS {SCHEMA} CHARACTER SET utf8mb4"))?;
         target.run(&format!(
             "CREATE TABLE IF NOT EXISTS {SCHEMA}.objects (kind VARCHAR(16) COLLATE utf8mb4_bin, name VARCHAR(300) COLLATE utf8mb4_bin, \
              definition LONGTEXT NOT NULL, PRIMARY KEY (kind, name))"
         ))?;
-        let objects =
-            target.rows(&format!("SELECT kind, name, definition FROM {SCHEMA}.objects"))?;
-        let mut state = State { is_resumed: !objects.is_empty(), objects };
-        match state.definition("source", "") {
-            None => state.keep(target, "source", "", source)?,
-            Some(known) if known == source => {}
-            Some(known) => {
-                return Err(format!(
-                    "an import from {known} was interrupted: go on with that one, or DROP DATABASE {SCHEMA} and what it made"
-                ));
-            }
-        }
-        Ok(state)
+        let source = self.source.clone();
+        self.keep(target, "source", "", &source)
     }
 
     /// The definition that an object was made by.
@@ -86,6 +95,8 @@ impl State {
                 ));
             }
         }
+        // Nothing was touched until here.
+        self.begin(target)?;
         for database in databases {
             self.keep(target, "database", &database.name, &database.definition)?;
             if !there.iter().any(|row| row[0] == database.name) {

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::{console, instructions, lines, models, run, tidy};
+use crate::{book, console, instructions, lines, models, reference, run, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -30,6 +30,11 @@ const STEPS: &[Step] = &[
     ("SQL tests", || run::command("target/debug/sqltest", &["--squalld", "target/debug/squalld"])),
     ("mysqltest", || {
         run::command("target/debug/mysqltest", &["--squalld", "target/debug/squalld"])
+    }),
+    ("book", book::book),
+    ("documentation", || {
+        reference::reference(&["--check".to_owned()])?;
+        run::command("python3", &["tests/docs/quick_start.py"])
     }),
     ("console", console::check),
     ("console in a browser", console::browser),
@@ -83,14 +88,20 @@ const STEPS: &[Step] = &[
             run::command("python3", &[script, "--squalld", "target/debug/squalld"])
         })
     }),
+    ("import", || {
+        // It says so when there is no MySQL or MariaDB to import from.
+        run::command("python3", &["tests/import/run.py", "--squalld", "target/debug/squalld"])
+    }),
     ("NDB", || {
         // It says so when there is no MySQL Cluster.
         let script = ["tests/ndb/run.py", "--suite", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)
     }),
     ("old files", || {
-        let script = ["tests/format/open.py", "--squalld", "target/debug/squalld"];
-        run::command("python3", &script)
+        let scripts = ["open.py", "upgrade.py"].map(|name| format!("tests/format/{name}"));
+        scripts.iter().try_for_each(|script| {
+            run::command("python3", &[script, "--squalld", "target/debug/squalld"])
+        })
     }),
     ("clients", || {
         run::command("bash", &["tests/clients/run"])?;

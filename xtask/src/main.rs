@@ -2,6 +2,7 @@
 //!
 //! Uses the workspace from outside only, through `cargo metadata` and the files.
 
+mod book;
 mod ci;
 mod compat;
 mod console;
@@ -13,6 +14,7 @@ mod lines;
 mod models;
 mod ndb_shim;
 mod os_calls;
+mod reference;
 mod release;
 mod run;
 mod tidy;
@@ -28,6 +30,8 @@ Usage: cargo xtask <task>
   soak    what takes too long for each change: a disk that is full at 200 moments
   tidy    layers, sizes, banned calls, names in documents, ratchets; [--strict | --ratchet | --list NAME]
   circles files that import each other in a circle; [CRATE]
+  book    checks pages and links of the documentation, and builds it where mdbook is
+  reference     writes docs/reference from a server in target/debug; [--check]
   compat  writes the parts of COMPAT.md that come from tags in scripts
   console rebuilds the web console and compares it with web/dist; its unit tests
   size    lines by crate, and the kernel's share
@@ -54,6 +58,8 @@ fn main() -> ExitCode {
         "models" => models::models(),
         "tidy" => tidy::tidy(&rest),
         "circles" => tidy::print_circles(&rest),
+        "book" => book::book(),
+        "reference" => reference::reference(&rest),
         "compat" => compat::write(),
         "console" => console::check(),
         "size" => lines::size(),

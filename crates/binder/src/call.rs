@@ -205,6 +205,7 @@ impl<'b> Binder<'b> {
             let shown = format!("{}.{}", routine.schema, routine.name);
             bail!(SP_WRONG_NO_OF_ARGS, "FUNCTION", shown, wanted, given);
         }
+        self.spell_function(call, &routine.schema);
         let args = call.args.iter().map(|arg| self.bind_single(arg)).collect::<Result<Vec<_>>>()?;
         let ty = routine.returns.as_ref().map_or_else(DataType::null, |(_, ty)| ty.clone());
         let deterministic = routine.deterministic;

@@ -25,6 +25,17 @@ impl Binder<'_> {
         }
     }
 
+    /// A call refers to a stored function of the current schema.
+    pub(crate) fn spell_function(&mut self, call: &ast::FunctionCall, schema: &str) {
+        debug_assert!(!schema.is_empty(), "a function is in a schema");
+        if call.schema.is_none()
+            && let Some(spelling) = self.spelling()
+        {
+            let at = call.name.span;
+            spelling.push(at.start, at.start, format!("{}.", quoted(schema)));
+        }
+    }
+
     /// A name refers to a column of a table of the block at `level`.
     pub(crate) fn spell_column(
         &mut self,

@@ -158,22 +158,64 @@ pub fn account_statements(statement: &Statement, edits: &[Edit]) -> Option<Vec<S
     let text = |edit: &Edit| {
         let Edit::PutAccount(account) = edit else { return None };
         if is_new {
-            return Some(create_user_statement(account));
+            return Some(create_user_statement(account, SecretForm::AnyMode));
         }
         // Default roles are set by a statement of their own.
         let account = Account { default_roles: Vec::new(), ..Account::clone(account) };
-        Some(create_user_statement(&account).replacen("CREATE", "ALTER", 1))
+        Some(create_user_statement(&account, SecretForm::AnyMode).replacen("CREATE", "ALTER", 1))
     };
     Some(edits.iter().filter_map(text).collect())
 }
 
+/// How a stored secret is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretForm {
+    /// As a text, if it is one.
+    Text,
+    /// In hexadecimal, if it has bytes that cannot be printed.
+    Hex,
+    /// In hexadecimal, if SQL modes read its text differently.
+    AnyMode,
+}
+
+fn secret_literal(secret: &[u8], form: SecretForm) -> String {
+    let is_printable = secret.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_plain = is_printable && !secret.iter().any(|byte| b"'\"\\".contains(byte));
+    let is_text = match form {
+        SecretForm::Text => true,
+        SecretForm::Hex => is_printable,
+        SecretForm::AnyMode => is_plain,
+    };
+    match std::str::from_utf8(secret) {
+        Ok(text) if is_text => {
+            let mut out = String::from("'");
+            for c in text.chars() {
+                match c {
+                    '\0' => out.push_str("\\0"),
+                    '\n' => out.push_str("\\n"),
+                    '\r' => out.push_str("\\r"),
+                    '\u{1a}' => out.push_str("\\Z"),
+                    '\'' | '"' | '\\' => out.extend(['\\', c]),
+                    other => out.push(other),
+                }
+            }
+            out + "'"
+        }
+        Ok(_) | Err(_) => {
+            let digits: String = secret.iter().map(|byte| format!("{byte:02X}")).collect();
+            debug_assert_eq!(digits.len(), secret.len() * 2, "two digits a byte");
+            format!("0x{digits}")
+        }
+    }
+}
+
 /// SHOW CREATE USER.
-pub fn create_user_statement(account: &Account) -> String {
-    let secret = String::from_utf8_lossy(&account.authentication_string).into_owned();
+pub fn create_user_statement(account: &Account, form: SecretForm) -> String {
+    let secret = &account.authentication_string;
     let identified = if secret.is_empty() {
         format!("IDENTIFIED WITH '{}'", account.plugin)
     } else {
-        format!("IDENTIFIED WITH '{}' AS {}", account.plugin, literal(&secret))
+        format!("IDENTIFIED WITH '{}' AS {}", account.plugin, secret_literal(secret, form))
     };
     let require = match &account.tls {
         TlsRequirement::None => "NONE".to_owned(),

@@ -25,7 +25,9 @@ mod views;
 
 pub use columns::key_of;
 pub use facts::{ConnectionFacts, Connections, ServerFacts};
-pub use grants::{account_statements, create_user_statement, grant_statements, with_roles};
+pub use grants::{
+    SecretForm, account_statements, create_user_statement, grant_statements, with_roles,
+};
 pub use information::Information;
 pub use settings::{Level, PlannedSetting, check_explainable, setting_columns, setting_rows};
 pub use show_create::create_table_statement;

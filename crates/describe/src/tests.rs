@@ -9,7 +9,7 @@ use catalog::{
 use types::{DataType, FixedOffset, TypeKind, Value};
 
 use crate::show_create::constant_text;
-use crate::{create_user_statement, grant_statements, with_roles};
+use crate::{SecretForm, create_user_statement, grant_statements, with_roles};
 
 fn account(user: &str) -> Account {
     Account { name: AccountName::new(user, "%"), ..Account::default() }
@@ -66,7 +66,7 @@ fn an_account_is_created_as_it_is() {
     anna.limits[3] = 2;
     anna.locked = true;
     assert_eq!(
-        create_user_statement(&anna),
+        create_user_statement(&anna, SecretForm::Text),
         "CREATE USER `an'na`@`%` IDENTIFIED WITH 'caching_sha2_password' REQUIRE NONE WITH \
          MAX_USER_CONNECTIONS 2 PASSWORD EXPIRE DEFAULT ACCOUNT LOCK PASSWORD HISTORY DEFAULT \
          PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT"
@@ -93,4 +93,21 @@ fn timestamps_are_shown_in_the_zone_of_the_session() {
     let text = |kind| constant_text(&column(kind), &Value::DateTime(at), &zone);
     assert_eq!(text(TypeKind::Timestamp), "1970-01-01 03:00:00");
     assert_eq!(text(TypeKind::DateTime), "1970-01-01 01:00:00");
+}
+
+#[test]
+fn secrets_that_are_no_text_are_written_in_hexadecimal() {
+    let mut anna = account("anna");
+    anna.plugin = "caching_sha2_password".into();
+    let mut shown = |secret: &[u8], form| {
+        anna.authentication_string = secret.into();
+        let text = create_user_statement(&anna, form);
+        text.split_once(" AS ").and_then(|(_, rest)| rest.split(' ').next()).map(str::to_owned)
+    };
+    assert_eq!(shown(b"$A'\\", SecretForm::Text).as_deref(), Some("'$A\\'\\\\'"));
+    assert_eq!(shown(b"$A'\\", SecretForm::Hex).as_deref(), Some("'$A\\'\\\\'"));
+    assert_eq!(shown(b"$A'\\", SecretForm::AnyMode).as_deref(), Some("0x2441275C"));
+    assert_eq!(shown(b"*AB", SecretForm::AnyMode).as_deref(), Some("'*AB'"));
+    assert_eq!(shown(b"$A\x01", SecretForm::Hex).as_deref(), Some("0x244101"));
+    assert_eq!(shown(b"\xff\0", SecretForm::Text).as_deref(), Some("0xFF00"));
 }

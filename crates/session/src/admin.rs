@@ -300,7 +300,11 @@ fn show_create_user(
         session.require_global(PrivilegeSet::CREATE_USER)?;
     }
     let column = ColumnMeta::computed(&format!("CREATE USER for {name}"), statement_type());
-    let statement = describe::create_user_statement(account);
+    let form = match variables::as_text(&session.value("print_identified_with_as_hex")).as_str() {
+        "1" | "ON" => describe::SecretForm::Hex,
+        _ => describe::SecretForm::Text,
+    };
+    let statement = describe::create_user_statement(account, form);
     let state = session.state_info();
     send_rows(sink, &[column], &[vec![Value::text(&statement)]], &state)
 }

@@ -389,8 +389,10 @@ impl Printer<'_> {
     fn function(&mut self, call: &FunctionCall) {
         let name = call.name.text.as_ref();
         if let Some(schema) = &call.schema {
-            self.ident(schema);
-            self.s(".");
+            if !self.is_home(schema) {
+                self.ident(schema);
+                self.s(".");
+            }
             self.ident(&call.name);
         } else if call.stored_only {
             self.function_name(&call.name);

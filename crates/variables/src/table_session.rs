@@ -101,7 +101,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("parallel_degree", uint(0, 256), "0", "Threads that one large scan may use; 0 for as many as processors"),
     Definition::both("parser_max_mem_size", uint(10_000_000, U64), "18446744073709551615", "Accepted; bytes that parsing a statement may take"),
     Definition::both("preload_buffer_size", uint(1024, 1_073_741_824), "32768", "Accepted; bytes for loading indexes of another engine"),
-    Definition::both("print_identified_with_as_hex", Kind::Bool, "OFF", "Accepted; SHOW CREATE USER prints secrets in hexadecimal"),
+    Definition::both("print_identified_with_as_hex", Kind::Bool, "OFF", "SHOW CREATE USER prints secrets that have unprintable bytes in hexadecimal"),
     Definition::both("profiling", Kind::Bool, "OFF", "Whether the steps of statements are measured, for SHOW PROFILE"),
     Definition::both("profiling_history_size", uint(0, 100), "15", "Statements whose steps are kept for SHOW PROFILES"),
     Definition::both("query_alloc_block_size", blocks(1024, U32, 1024), "8192", "Accepted; bytes of blocks of memory; statements take what they need"),

@@ -1,9 +1,12 @@
 //! The command-line client: interactive with history and completion, or a batch of statements with several output formats. `squall plugin`
-//! helps authors of plugins, `squall admin` administrators.
+//! helps authors of plugins, `squall admin` administrators, `squall import` brings a MySQL's data, `squall docs` prints the
+//! documentation.
 
 mod admin;
 mod complete;
+mod docs;
 mod format;
+mod import;
 mod options;
 mod plugin;
 mod shell;
@@ -19,6 +22,8 @@ fn main() -> ExitCode {
     let result = match arguments.next().as_deref() {
         Some("plugin") => plugin::run(arguments),
         Some("admin") => admin::run(arguments),
+        Some("docs") => docs::run(arguments),
+        Some("import") => import::run(arguments),
         Some(_) | None => run(&options::Options::parse()).map(|()| String::new()),
     };
     match result {

@@ -21,7 +21,11 @@ pub enum Format {
 }
 
 #[derive(Clone, Debug, Parser)]
-#[command(about = "Client for Squall and MySQL servers", disable_help_flag = true)]
+#[command(
+    about = "Client for Squall and MySQL servers",
+    after_help = "Other uses: squall docs, squall import, squall admin, squall plugin; each has --help",
+    disable_help_flag = true
+)]
 pub struct Options {
     #[arg(short = '?', long, action = ArgAction::Help, help = "Print help")]
     help: Option<bool>,

@@ -3,7 +3,7 @@
 mod bundle;
 mod lockstat;
 mod mask;
-mod table;
+pub(crate) mod table;
 
 use std::path::PathBuf;
 

@@ -4,9 +4,9 @@ use client::{Answer, Column, Connection};
 
 /// Columns and rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Table {
-    pub(super) columns: Vec<String>,
-    pub(super) rows: Vec<Vec<Option<String>>>,
+pub(crate) struct Table {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<Option<String>>>,
 }
 
 impl Answer for Table {
@@ -26,7 +26,7 @@ impl Table {
     ///
     /// # Errors
     /// The server's error as text.
-    pub(super) fn of(connection: &mut Connection, sql: &str) -> Result<Table, String> {
+    pub(crate) fn of(connection: &mut Connection, sql: &str) -> Result<Table, String> {
         let mut table = Table::default();
         let mut outcome = connection.query(sql.as_bytes(), &mut table);
         while outcome.as_ref().is_ok_and(|outcome| outcome.more) {
@@ -36,18 +36,18 @@ impl Table {
     }
 
     /// The position of a column.
-    pub(super) fn position(&self, name: &str) -> Option<usize> {
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.eq_ignore_ascii_case(name))
     }
 
     /// A cell of a row by the name of its column; empty for NULL.
-    pub(super) fn text<'r>(&self, row: &'r [Option<String>], name: &str) -> &'r str {
+    pub(crate) fn text<'r>(&self, row: &'r [Option<String>], name: &str) -> &'r str {
         let cell = self.position(name).and_then(|position| row.get(position)?.as_deref());
         cell.unwrap_or_default()
     }
 
     /// Replaces the cells of a column.
-    pub(super) fn change(&mut self, name: &str, change: impl Fn(&str) -> String) {
+    pub(crate) fn change(&mut self, name: &str, change: impl Fn(&str) -> String) {
         let Some(position) = self.position(name) else { return };
         for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(position)) {
             *cell = cell.as_deref().map(&change);
@@ -55,7 +55,7 @@ impl Table {
     }
 
     /// Tab-separated, names first; tabs, line ends and backslashes in cells are escaped, NULL is `\N`.
-    pub(super) fn to_tsv(&self) -> String {
+    pub(crate) fn to_tsv(&self) -> String {
         let mut text = self.columns.join("\t");
         text.push('\n');
         for row in &self.rows {

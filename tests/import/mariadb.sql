@@ -1,0 +1,10 @@
+create role reader; create role writer with admin ann; grant select on zoo.* to reader; grant reader to writer; set default role writer for ann@'%';
+create user bob@'10.0.0.%' identified by 'x' require ssl with max_queries_per_hour 5 account lock; create user 'no''pw'@localhost; 
+create user ed identified via unix_socket;
+grant binlog monitor, slave monitor, delete history on *.* to bob@'10.0.0.%';
+alter table zoo.parents add inv int invisible default 3, add key ik (inv) ignored;
+create table zoo.ids (u uuid primary key, i inet6, c varchar(20) compressed); insert into zoo.ids values (uuid(),'::1','x');
+create table zoo.vers (id int primary key, x int) with system versioning; insert into zoo.vers values (1,2); update zoo.vers set x=3;
+create sequence zoo.sq start with 5; select nextval(zoo.sq);
+create table zoo.uca (a varchar(20) collate utf8mb4_uca1400_ai_ci, b int default (1+2), key(a)); insert into zoo.uca values ('x',2);
+create table zoo.aria (a int primary key) engine=aria page_checksum=1; insert into zoo.aria values (1);

@@ -54,6 +54,8 @@ pub struct ServerConfig {
     pub system_zone: Arc<dyn ZoneRules>,
     /// Called by SHUTDOWN.
     pub shutdown: Box<dyn Fn() + Send + Sync>,
+    /// Values of variables that the machine decides: they are used where neither an option nor SET PERSIST gave one.
+    pub defaults: Vec<(String, String)>,
     /// Variables set on the command line.
     pub options: Vec<(String, String)>,
     /// Created when no account exists yet.
@@ -108,6 +110,7 @@ pub struct Server {
 /// Global variables that are passed to engines.
 pub(crate) const ENGINE_OPTIONS: &[&str] = &[
     "commit_delay_us",
+    "innodb_buffer_pool_size",
     "innodb_deadlock_detect",
     "log_archive_backlog_max_mb",
     "recovery_time_target_sec",
@@ -139,6 +142,9 @@ impl Server {
         let compiled = Provenance::of(Origin::Compiled);
         globals.set_option("version", &config.version, &compiled)?;
         globals.set_option("plugin_dir", &config.plugin_directory, &compiled)?;
+        for (name, value) in &config.defaults {
+            globals.set_option(name, value, &compiled)?;
+        }
         let catalog = Arc::new(Catalog::open(config.default_engine.clone())?);
         set_at_start(&globals, &catalog.snapshot(), &config.options)?;
         let plugin_dir = globals.text("plugin_dir");

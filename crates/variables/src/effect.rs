@@ -36,7 +36,6 @@ const FACT_FAMILIES: &[&str] = &["have_", "version"];
 /// Settings that a start needs before it reads the dictionary, or that the dictionary must not decide: options set them.
 const OPTIONS: &[&str] = &[
     "datadir",
-    "innodb_buffer_pool_size",
     "innodb_doublewrite",
     "innodb_use_native_aio",
     "log_archive_directory",

@@ -17,6 +17,14 @@ const GAUGES: &[(&str, &str)] = &[
     ("Uptime", "Seconds since the start."),
     ("Uptime_since_flush_status", "Seconds since the counters were set to zero."),
     ("Innodb_page_size", "Bytes of a page."),
+    (
+        "Innodb_buffer_pool_resize_status_code",
+        "Stage of a change of the pool's size; 0 when none goes on.",
+    ),
+    (
+        "Innodb_buffer_pool_resize_status_progress",
+        "Percent of a change of the pool's size that is done.",
+    ),
 ];
 
 /// Counters that have a help text of their own.

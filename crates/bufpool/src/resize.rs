@@ -10,8 +10,10 @@ use sys::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::pool::{Entry, FRAMES_MIN, NO_FRAME, Pool};
 
-/// Frames that leave in one step: a change of mind takes effect after it, and no list is held for long.
+/// Frames that leave in one step, at least: a change of mind takes effect after it.
 const STEP_FRAMES: usize = 1024;
+/// Of a large pool this part leaves in one step, as each step looks through the lists of free frames.
+const STEP_SHARE: usize = 16;
 /// Pause before pages that could not be moved are looked at again.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Pause after an error.
@@ -103,7 +105,10 @@ impl Pool {
             };
             match target > frames {
                 true => self.grow_to(target),
-                false => self.shrink_to(target.max(frames.saturating_sub(STEP_FRAMES)), &is_over),
+                false => {
+                    let step = STEP_FRAMES.max(frames / STEP_SHARE);
+                    self.shrink_to(target.max(frames.saturating_sub(step)), &is_over);
+                }
             }
         }
     }

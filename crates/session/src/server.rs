@@ -91,6 +91,8 @@ pub struct Server {
     pub(crate) change_order: Arc<ChangeOrder>,
     /// Threads for all large scans, in addition to those of their sessions.
     pub(crate) scan_helpers: HelperLimit,
+    /// What sorts, hash tables and kept rows of all statements may hold.
+    pub(crate) memory: exec::MemoryBudget,
     pub(crate) logins: Logins,
     pub(crate) plan_cache: PlanCache,
     pub(crate) prepared_texts: PreparedTexts,
@@ -190,6 +192,7 @@ impl Server {
             xa_branches,
             change_order: Arc::default(),
             scan_helpers: HelperLimit::new(scan_helpers),
+            memory: exec::MemoryBudget::default(),
             logins,
             plan_cache,
             prepared_texts: PreparedTexts::new(digest_seed),
@@ -206,6 +209,7 @@ impl Server {
         for name in ENGINE_OPTIONS {
             server.set_engine_option(name, server.global_integer(name));
         }
+        server.divide_memory();
         if server.global_integer("lock_stats") == 1 {
             sys::lock_stats::set(true);
         }
@@ -241,6 +245,18 @@ impl Server {
     /// Passes a global variable on to the engines.
     pub(crate) fn set_engine_option(&self, name: &str, value: u64) {
         self.engines.engines().iter().for_each(|engine| engine.set_option(name, value));
+    }
+
+    /// Gives statements what `memory_limit` leaves beside the buffer pool.
+    pub(crate) fn divide_memory(&self) {
+        let of_machine = || sys::process::memory_limit_bytes().unwrap_or(u64::MAX);
+        let total = match self.global_integer("memory_limit") {
+            0 => of_machine(),
+            bytes => bytes,
+        };
+        let pool = self.global_integer("innodb_buffer_pool_size");
+        let bytes = variables::statement_memory_bytes(total, pool);
+        self.memory.set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
     /// Creates the accounts and schemas of a new data directory.

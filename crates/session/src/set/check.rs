@@ -279,6 +279,9 @@ fn check_gtid_purged(session: &Session, scope: Option<VarScope>, value: &Expr) -
     Ok(())
 }
 
+/// A server in less memory than this could run nothing.
+const MEMORY_LIMIT_MIN: u64 = 64 << 20;
+
 /// Checks of a value that only this server can make.
 fn check_value(server: &Server, definition: &Definition, value: &Value) -> Result<()> {
     let text = as_text(value);
@@ -292,6 +295,9 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
             if wide {
                 bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
             }
+        }
+        "memory_limit" if (1..MEMORY_LIMIT_MIN).contains(&as_u64(value)) => {
+            bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
         }
         "innodb_buffer_pool_size" => {
             let engines = server.engines.engines().iter();

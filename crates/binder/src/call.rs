@@ -357,7 +357,7 @@ impl<'b> Binder<'b> {
             return Ok(None);
         };
         let collation = charset::collation_or_binary(ty.collation);
-        let found = members.names.iter().position(|name| collation.equal(name, text));
+        let found = members.names().position(|name| collation.equal(name, text));
         let number = found.map_or(0, |index| index as u64 + 1);
         let bit = found.map_or(0, |index| 1u64 << index);
         let bits = Expr::Cast {

@@ -533,7 +533,7 @@ fn member_constant(ty: &DataType, constant: Expr) -> Expr {
         return constant;
     };
     let collation = charset::collation_or_binary(ty.collation);
-    let found = members.names.iter().position(|name| collation.equal(name, text));
+    let found = members.names().position(|name| collation.equal(name, text));
     match found {
         Some(index) => {
             let ty = ty.clone().with_nullable(false);

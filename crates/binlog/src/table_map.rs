@@ -265,9 +265,8 @@ fn put_fields(
 }
 
 fn put_members(ty: &DataType, out: &mut Vec<u8>) {
-    let names = ty.members.as_ref().map_or(&[][..], |members| &members.names);
-    put_lenenc(names.len() as u64, out);
-    for name in names {
+    put_lenenc(ty.member_count() as u64, out);
+    for name in ty.members.iter().flat_map(|members| members.names()) {
         match converted(ty.collation) {
             Some(charset) => put_lenenc_bytes(&charset.encode(name).bytes, out),
             None => put_lenenc_bytes(name, out),
@@ -596,7 +595,7 @@ fn read_members<'t>(
                 None => name.into(),
             });
         }
-        ty.members = Some(Arc::new(Members { names }));
+        ty.members = Some(Arc::new(Members::new(names)));
     }
     Ok(())
 }

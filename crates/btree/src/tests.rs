@@ -25,6 +25,7 @@ fn pool_on(disk: &SimDisk, page_bytes: usize) -> Pool {
         PoolConfig {
             page_bytes,
             frames: 64,
+            frames_max: 64,
             pages_max: 100_000,
             doublewrite: true,
             reserve_pages: 0,

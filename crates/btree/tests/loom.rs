@@ -30,6 +30,7 @@ fn tree_of(keys: u32) -> (Arc<Pool>, Tree) {
     let config = PoolConfig {
         page_bytes: 256,
         frames: 32,
+        frames_max: 32,
         pages_max: 64,
         doublewrite: true,
         reserve_pages: 0,

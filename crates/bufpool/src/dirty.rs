@@ -28,10 +28,27 @@ impl DirtySet {
         self.words[frame / BITS].fetch_or(1 << (frame % BITS), Ordering::AcqRel);
     }
 
-    /// Shows the marked frames for which `oldest` is not zero. The marks of others go.
-    pub fn each(&self, oldest: impl Fn(u32) -> u64, mut visit: impl FnMut(u32, u64)) {
+    /// The change in `from`, if any, is one in `to` from now on, which belongs to `frame`. No other thread changes the two meanwhile.
+    pub fn carry(&self, from: &AtomicU64, to: &AtomicU64, frame: u32) {
+        // A scan that passed the new frame already and comes to the old one later would miss the change.
+        let _no_scan = (!breaks("no scan while a page moves")).then(|| self.look.lock());
+        let first = from.load(Ordering::Acquire); // pairs with the store of `mark_dirty`
+        if first != 0 {
+            to.store(first, Ordering::Release); // pairs with the loads of scans
+            self.mark(frame);
+            from.store(0, Ordering::Release); // pairs with the loads of scans
+        }
+    }
+
+    /// Shows the marked ones of the first `frames`, which it asks for while no page moves, for which `oldest` is not zero. The marks of others go.
+    pub fn each(
+        &self,
+        frames: impl Fn() -> usize,
+        oldest: impl Fn(u32) -> u64,
+        mut visit: impl FnMut(u32, u64),
+    ) {
         let _only = self.look.lock();
-        for (index, word) in self.words.iter().enumerate() {
+        for (index, word) in self.words.iter().enumerate().take(frames().div_ceil(BITS)) {
             let mut rest = word.load(Ordering::Acquire);
             let mut clean = 0;
             while rest != 0 {

@@ -284,7 +284,11 @@ impl Pool {
 
     /// Shows the frames with changes that are not on disk, with the tickets of the oldest.
     fn each_dirty(&self, visit: impl FnMut(u32, u64)) {
-        self.marks.each(|frame| self.descriptor(frame).oldest_change(), visit);
+        self.marks.each(
+            || self.resizing.frames_used(),
+            |frame| self.descriptor(frame).oldest_change(),
+            visit,
+        );
     }
 
     /// Restores the pages of the last doublewrite batch that are torn in place (B8). Returns how many.

@@ -26,34 +26,41 @@ const AHEAD_MAX: usize = 512;
 /// Longest sleep of a thread that serves the pool.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A part of the frames with its own clock.
+/// Frames beside each other that belong to one partition: as huge pages they are filled by it alone.
+const BLOCK_FRAMES: usize = 128;
+
+/// A part of the frames with its own clock. The blocks of frames belong to the partitions in turn, so that the pool grows and shrinks at one end.
 #[repr(align(128))]
 pub(crate) struct Partition {
-    start: usize,
-    count: usize,
     hand: AtomicUsize,
     pub free: Mutex<Vec<u32>>,
 }
 
-impl Partition {
-    /// Frames to keep free.
-    fn target(&self) -> usize {
-        self.count / FREE_SHARE
-    }
+/// Which of `parts` partitions a frame belongs to.
+fn part_of(frame: usize, parts: usize) -> usize {
+    frame / BLOCK_FRAMES % parts
+}
+
+/// How many of the first `count` frames belong to partition `at`.
+fn share(count: usize, parts: usize, at: usize) -> usize {
+    let round = BLOCK_FRAMES * parts;
+    count / round * BLOCK_FRAMES
+        + (count % round).saturating_sub(at * BLOCK_FRAMES).min(BLOCK_FRAMES)
+}
+
+/// The frame at a place of partition `at`.
+fn frame_at(place: usize, parts: usize, at: usize) -> usize {
+    (place / BLOCK_FRAMES * parts + at) * BLOCK_FRAMES + place % BLOCK_FRAMES
 }
 
 /// The frames of `count` in partitions.
 pub(crate) fn divide(count: usize) -> Box<[Partition]> {
     let wanted = sys::threads::processors() * 2;
     let parts = wanted.min(PARTITIONS_MAX).min(count / PARTITION_FRAMES_MIN).max(1);
-    let partition = |index: usize| {
-        let (start, end) = (count * index / parts, count * (index + 1) / parts);
-        Partition {
-            start,
-            count: end - start,
-            hand: AtomicUsize::new(0),
-            free: Mutex::new((start as u32..end as u32).rev().collect()),
-        }
+    let partition = |at: usize| {
+        let places = (0..share(count, parts, at)).rev();
+        let free = places.map(|place| frame_at(place, parts, at) as u32).collect();
+        Partition { hand: AtomicUsize::new(0), free: Mutex::new(free) }
     };
     (0..parts).map(partition).collect()
 }
@@ -74,13 +81,23 @@ impl Pool {
         sys::threads::number() % self.partitions.len()
     }
 
+    /// Frames of a partition.
+    fn share(&self, at: usize) -> usize {
+        share(self.frames(), self.partitions.len(), at)
+    }
+
+    /// Frames of a partition to keep free.
+    fn free_target(&self, at: usize) -> usize {
+        self.share(at) / FREE_SHARE
+    }
+
     fn pop_free(&self, at: usize) -> Option<u32> {
         let partition = &self.partitions[at];
         let (frame, left) = {
             let mut free = partition.free.lock();
             (free.pop()?, free.len())
         };
-        if left == partition.target() / 2 && left > 0 {
+        if left == self.free_target(at) / 2 && left > 0 {
             *self.service.needs_frames.lock() = true;
             self.service.frames.notify_one();
         }
@@ -124,9 +141,37 @@ impl Pool {
         taken
     }
 
+    /// A frame that its caller took holds no page.
     pub(crate) fn give_back_frame(&self, frame: u32) {
-        let at = self.partitions.partition_point(|part| part.start <= frame as usize) - 1;
-        self.partitions[at].free.lock().push(frame);
+        let at = part_of(frame as usize, self.partitions.len());
+        {
+            let mut free = self.partitions[at].free.lock();
+            // Under the mutex: a step that makes the pool smaller looks through the list after it lowered the number (B17).
+            if (frame as usize) < self.frames() {
+                free.push(frame);
+                return;
+            }
+        }
+        self.resizing.leaving.lock().push(frame);
+    }
+
+    /// Frames from `from` on can be used: to the free lists, behind those that are there.
+    pub(crate) fn free_from(&self, frames: std::ops::Range<usize>) {
+        let parts = self.partitions.len();
+        for (at, partition) in self.partitions.iter().enumerate() {
+            let own = frames.clone().rev().filter(|frame| part_of(*frame, parts) == at);
+            let own: Vec<u32> = own.map(|frame| frame as u32).collect();
+            partition.free.lock().splice(0..0, own);
+        }
+    }
+
+    /// Takes the frames from number `from` on out of the free lists.
+    pub(crate) fn take_free_from(&self, from: usize) -> Vec<u32> {
+        let mut taken = Vec::new();
+        for partition in &self.partitions {
+            taken.extend(partition.free.lock().extract_if(.., |frame| *frame as usize >= from));
+        }
+        taken
     }
 
     /// Takes a clean, unreferenced frame from its page. Two turns of the clock at most, and not past many dirty frames: among a
@@ -134,11 +179,12 @@ impl Pool {
     /// gone are added to `cold`.
     fn evict(&self, at: usize, cold: &mut Vec<u32>) -> Option<u32> {
         let partition = &self.partitions[at];
-        let dirty_max = (partition.count / 8).min(BATCH_PAGES);
+        let count = self.share(at);
+        let dirty_max = (count / 8).min(BATCH_PAGES);
         let mut dirty = 0;
-        for _ in 0..2 * partition.count {
-            let step = partition.hand.fetch_add(1, Ordering::Relaxed) % partition.count;
-            let frame = partition.start + step;
+        for _ in 0..2 * count {
+            let place = partition.hand.fetch_add(1, Ordering::Relaxed) % count;
+            let frame = frame_at(place, self.partitions.len(), at);
             let descriptor = self.descriptor(frame as u32);
             let no = descriptor.page.load(Ordering::Acquire);
             if no == NO_FRAME {
@@ -179,9 +225,9 @@ impl Pool {
         for at in 0..self.partitions.len() {
             let partition = &self.partitions[at];
             let mut cold = Vec::new();
-            while partition.free.lock().len() < partition.target() {
+            while partition.free.lock().len() < self.free_target(at) {
                 if let Some(frame) = self.evict(at, &mut cold) {
-                    partition.free.lock().push(frame);
+                    self.give_back_frame(frame);
                     continue;
                 }
                 if cold.is_empty() || self.flush_frames(&cold)? == 0 {

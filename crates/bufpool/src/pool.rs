@@ -11,7 +11,7 @@ use sys::histogram::{Histogram, Summary};
 use sys::mem::Region;
 use sys::model::sized;
 use sys::sync::Mutex;
-use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use wal::Log;
 
 use crate::bad_pages::{BadPage, BadPages};
@@ -20,19 +20,24 @@ use crate::flush::{PageWriter, bytes_of};
 use crate::frames::{Partition, Service, divide};
 use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::latch::Latch;
+use crate::resize::Resizing;
 use crate::room::Room;
 
 /// Entries of one translation segment: 4,096 * 16 bytes = 64 KiB.
 const SEGMENT_ENTRIES: usize = sized(4096, 64);
 pub(crate) const NO_FRAME: u32 = u32::MAX;
+/// Frames of the smallest pool.
+pub(crate) const FRAMES_MIN: usize = 32;
 
 /// Settings.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     /// Size of a page, a power of two of at most 32 KiB.
     pub page_bytes: usize,
-    /// Number of frames, at least 32.
+    /// Number of frames at first, at least 32.
     pub frames: usize,
+    /// Number of frames that the pool may grow to. They cost address space only.
+    pub frames_max: usize,
     /// Largest page number plus one.
     pub pages_max: usize,
     /// Whether pages go to the doublewrite file first, so that torn ones can be restored. Without it the file system must write whole pages.
@@ -88,6 +93,11 @@ impl Descriptor {
 }
 
 impl Entry {
+    /// Whether the page was used since the clock last passed.
+    pub fn is_referenced(&self) -> bool {
+        self.referenced.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether the page was used since the last call.
     pub fn take_referenced(&self) -> bool {
         let was = self.referenced.load(Ordering::Relaxed) != 0;
@@ -99,13 +109,20 @@ impl Entry {
 }
 
 type Segment = Box<[Entry]>;
+type Descriptors = Box<[Descriptor]>;
+
+/// Descriptors that are allocated together.
+const DESCRIPTORS_EACH: usize = sized(4096, 64);
 
 /// The buffer pool of one space.
 pub struct Pool {
     pub(crate) config: PoolConfig,
     page_words: usize,
-    region: Region,
-    descriptors: Box<[Descriptor]>,
+    pub(crate) region: Region,
+    descriptors: Box<[OnceLock<Descriptors>]>,
+    /// Frames in use: those below this number.
+    pub(crate) frames: AtomicUsize,
+    pub(crate) resizing: Resizing,
     /// Frames with an `oldest_change` that may not be zero (B14).
     pub(crate) marks: DirtySet,
     directory: Box<[OnceLock<Segment>]>,
@@ -147,18 +164,24 @@ impl Pool {
         const RESERVE_SHARE: u64 = 16;
         let reserve_pages = config.reserve_pages.min(config.pages_max as u64 / RESERVE_SHARE);
         let config = PoolConfig { reserve_pages, ..config };
-        let frames = config.frames.max(32);
-        let descriptor = |_| Descriptor {
-            page: AtomicU32::new(NO_FRAME),
-            first_change: AtomicU64::new(0),
-            in_flight: AtomicU64::new(0),
+        let frames = config.frames.max(FRAMES_MIN);
+        let frames_max = config.frames_max.clamp(frames, NO_FRAME as usize);
+        // Where so much address space is refused, the pool stays within its first size.
+        let (region, frames_max) = match Region::map(page_words * frames_max) {
+            Ok(region) => (region, frames_max),
+            Err(_) => (Region::map(page_words * frames)?, frames),
         };
+        let config = PoolConfig { frames, frames_max, ..config };
         let segments = config.pages_max.div_ceil(SEGMENT_ENTRIES);
         Ok(Pool {
             page_words,
-            region: Region::map(page_words * frames)?,
-            descriptors: (0..frames).map(descriptor).collect(),
-            marks: DirtySet::new(frames),
+            region,
+            descriptors: (0..frames_max.div_ceil(DESCRIPTORS_EACH))
+                .map(|_| OnceLock::new())
+                .collect(),
+            frames: AtomicUsize::new(frames),
+            resizing: Resizing::new(frames),
+            marks: DirtySet::new(frames_max),
             directory: (0..segments).map(|_| OnceLock::new()).collect(),
             partitions: divide(frames),
             service: Service::default(),
@@ -185,7 +208,7 @@ impl Pool {
 
     /// Keeps frames of `bytes` in all from being used, so that their memory may serve something else. At most half of the pool.
     pub fn set_aside(&self, bytes: usize) {
-        let count = (bytes / self.config.page_bytes).min(self.descriptors.len() / 2);
+        let count = (bytes / self.config.page_bytes).min(self.frames() / 2);
         self.aside.lock().extend(self.take_untouched(count));
     }
 
@@ -197,7 +220,7 @@ impl Pool {
 
     /// Frames that may be used now.
     pub fn usable_frames(&self) -> usize {
-        self.descriptors.len() - self.aside.lock().len()
+        self.frames().saturating_sub(self.aside.lock().len())
     }
 
     /// Frames with changes not yet on disk.
@@ -221,8 +244,27 @@ impl Pool {
         &self.region.words()[start..start + self.page_words]
     }
 
+    /// Frames of the pool.
+    pub(crate) fn frames(&self) -> usize {
+        // Acquire pairs with the stores of `resize`.
+        self.frames.load(Ordering::Acquire)
+    }
+
     pub(crate) fn descriptor(&self, frame: u32) -> &Descriptor {
-        &self.descriptors[frame as usize]
+        let frame = frame as usize;
+        let part = &self.descriptors[frame / DESCRIPTORS_EACH];
+        let part = match part.get() {
+            Some(part) => part,
+            None => part.get_or_init(|| {
+                let descriptor = |_| Descriptor {
+                    page: AtomicU32::new(NO_FRAME),
+                    first_change: AtomicU64::new(0),
+                    in_flight: AtomicU64::new(0),
+                };
+                (0..DESCRIPTORS_EACH).map(descriptor).collect()
+            }),
+        };
+        &part[frame % DESCRIPTORS_EACH]
     }
 
     #[inline]
@@ -425,7 +467,7 @@ impl Pool {
 
     /// Counters. Cheap however large the pool is.
     pub fn stats(&self) -> PoolStats {
-        let frames = self.descriptors.len();
+        let frames = self.frames();
         PoolStats {
             frames: frames as u64,
             used_frames: frames.saturating_sub(self.free_frames()) as u64,
@@ -438,11 +480,13 @@ impl Pool {
 
     /// Bytes of memory for pages, and for finding and writing them.
     pub fn memory_bytes(&self) -> (usize, usize) {
-        let used = self.descriptors.len().saturating_sub(self.free_frames());
+        let used = self.frames().saturating_sub(self.free_frames());
         let segments = self.directory.iter().filter(|segment| segment.get().is_some()).count();
+        let descriptors = self.descriptors.iter().filter(|part| part.get().is_some()).count();
         let around = segments * SEGMENT_ENTRIES * size_of::<Entry>()
             + size_of_val(&*self.directory)
             + size_of_val(&*self.descriptors)
+            + descriptors * DESCRIPTORS_EACH * size_of::<Descriptor>()
             + self.marks.memory_bytes();
         (used * self.config.page_bytes, around)
     }

@@ -90,8 +90,33 @@ mod model {
             for _ in 0..2 {
                 let ceiling = state.2.load(Ordering::Acquire);
                 let mut seen = false;
-                state.0.each(|_| state.1.load(Ordering::Acquire), |_, _| seen = true);
+                state.0.each(|| 1, |_| state.1.load(Ordering::Acquire), |_, _| seen = true);
                 assert!(seen || ceiling == 0);
+            }
+            thread.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_page_that_moves_beside_a_scan_is_caught() {
+        let rule = "no scan while a page moves";
+        assert!(is_caught("tests::model::a_change_that_moves_is_seen", rule));
+    }
+
+    /// A change moves from frame 1 to frame 0 beside a scan, which sees it in one of the two.
+    #[test]
+    fn a_change_that_moves_is_seen() {
+        check(|| {
+            let changes = [0, 7].map(sys::sync::atomic::AtomicU64::new);
+            let state = Arc::new((DirtySet::new(2), changes));
+            state.0.mark(1);
+            let mover = Arc::clone(&state);
+            let thread = loom::thread::spawn(move || mover.0.carry(&mover.1[1], &mover.1[0], 0));
+            for _ in 0..2 {
+                let mut seen = 0;
+                let oldest = |frame: u32| state.1[frame as usize].load(Ordering::Acquire);
+                state.0.each(|| 2, oldest, |_, ticket| seen = ticket);
+                assert_eq!(seen, 7);
             }
             thread.join().unwrap();
         });
@@ -137,6 +162,7 @@ mod pages {
     const CONFIG: PoolConfig = PoolConfig {
         page_bytes: 1024,
         frames: 32,
+        frames_max: 32,
         pages_max: 10_000,
         doublewrite: true,
         reserve_pages: 0,
@@ -214,6 +240,168 @@ mod pages {
         // A limit for the failure case only: the thread would wait for a lock held here.
         is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("nothing to wait for");
         thread.join().unwrap();
+    }
+
+    /// B17: readers, writers, the page writer and a checkpoint beside a pool that grows and shrinks all the time.
+    #[test]
+    fn pages_are_whole_and_checkpoints_right_while_the_pool_changes_its_size() {
+        use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+        const PAGES: u32 = 600;
+        let config = PoolConfig { frames: 1500, frames_max: 4000, ..CONFIG };
+        let disk = SimDisk::new();
+        let file = disk.open("data", OpenMode::OrCreate).unwrap();
+        let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
+        let pool = Arc::new(Pool::new(config, file, doublewrite).unwrap());
+        (1..PAGES).for_each(|no| put(&pool, no, 0, 1).unwrap());
+        pool.flush(PAGES as usize, u64::MAX).unwrap();
+        // One value for each page; each writer has pages of its own.
+        let tickets = Arc::new(AtomicU64::new(2));
+        let over = Arc::new(AtomicBool::new(false));
+        let mut threads = Vec::new();
+        for writer in 0..2 {
+            let (pool, tickets, over) = (pool.clone(), tickets.clone(), over.clone());
+            threads.push(std::thread::spawn(move || {
+                let (mut random, mut newest) = (SplitMix::new(writer), vec![0; PAGES as usize]);
+                while !over.load(Ordering::Relaxed) {
+                    let no = 1 + (random.below(u64::from(PAGES) / 2 - 1) * 2 + writer) as u32;
+                    let seen = {
+                        let shared = pool.shared(PageNo(no)).unwrap();
+                        shared.page().words()[8].load(Ordering::Relaxed)
+                    };
+                    assert_eq!(seen, newest[no as usize], "page {no} lost a change");
+                    let ticket = tickets.fetch_add(1, Ordering::AcqRel);
+                    put(&pool, no, ticket, ticket).unwrap();
+                    newest[no as usize] = ticket;
+                }
+            }));
+        }
+        for _ in 0..2 {
+            let (pool, over) = (pool.clone(), over.clone());
+            threads.push(std::thread::spawn(move || {
+                let mut random = SplitMix::new(9);
+                while !over.load(Ordering::Relaxed) {
+                    let no = 1 + random.below(u64::from(PAGES) - 1) as u32;
+                    let look = pool.optimistic(PageNo(no)).unwrap();
+                    let words = look.page().words();
+                    let (first, last) =
+                        (words[8].load(Ordering::Relaxed), words[107].load(Ordering::Relaxed));
+                    assert!(!look.validate() || first == last);
+                }
+            }));
+        }
+        {
+            let (pool, over) = (pool.clone(), over.clone());
+            threads.push(std::thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    pool.flush(20, u64::MAX).unwrap();
+                }
+            }));
+        }
+        let mut random = SplitMix::new(5);
+        for round in 0..200 {
+            let frames =
+                if round % 2 == 0 { 40 + random.below(300) } else { 800 + random.below(3000) };
+            if pool.wants_size(frames as usize * CONFIG.page_bytes) {
+                pool.resize(|| false);
+            }
+            let state = pool.resize_state();
+            assert_eq!((state.frames, state.is_running), (frames as usize, false));
+            assert!(pool.stats().used_frames <= frames, "{:?}", pool.stats());
+        }
+        over.store(true, Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        // Every frame is in one place: as many pages as there are frames can be in the pool at once.
+        pool.wants_size(100 * CONFIG.page_bytes);
+        pool.resize(|| false);
+        let _held: Vec<_> = (1..=100).map(|no| pool.shared(PageNo(no)).unwrap()).collect();
+        assert_eq!(pool.stats().used_frames, 100);
+        assert!(pool.optimistic(PageNo(101)).is_err(), "no frame is there twice");
+    }
+
+    /// A change that left its frame unseen would let the checkpoint pass it.
+    #[test]
+    fn a_dirty_page_that_moves_stays_the_oldest_change() {
+        let config = PoolConfig { frames: 200, frames_max: 200, ..CONFIG };
+        let disk = SimDisk::new();
+        let file = disk.open("data", OpenMode::OrCreate).unwrap();
+        let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
+        let pool = Pool::new(config, file, doublewrite).unwrap();
+        (1..=150).for_each(|no| put(&pool, no, 1, u64::from(1000 - no)).unwrap());
+        pool.flush(1, u64::MAX).unwrap();
+        assert_eq!(pool.oldest_change(5000), 851);
+        assert!(pool.wants_size(160 * CONFIG.page_bytes));
+        pool.resize(|| false);
+        assert_eq!(pool.oldest_change(5000), 851);
+        assert_eq!(pool.dirty_frames(), 149);
+        assert!(pool.wants_size(60 * CONFIG.page_bytes));
+        pool.resize(|| false);
+        assert_eq!(pool.stats().frames, 60);
+        for no in 1..=150 {
+            let page = pool.shared(PageNo(no)).unwrap();
+            assert_eq!(page.page().words()[8].load(std::sync::atomic::Ordering::Relaxed), 1);
+        }
+    }
+
+    /// A page that is held for long keeps its frame: a wish for more ends the wait, and the frames that left are back.
+    #[test]
+    fn a_step_that_cannot_end_is_called_off() {
+        let config = PoolConfig { frames: 64, frames_max: 64, ..CONFIG };
+        let disk = SimDisk::new();
+        let file = disk.open("data", OpenMode::OrCreate).unwrap();
+        let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
+        let pool = Arc::new(Pool::new(config, file, doublewrite).unwrap());
+        (1..=64).for_each(|no| put(&pool, no, 1, 1).unwrap());
+        pool.flush(64, u64::MAX).unwrap();
+        // Taken for a page that is not there yet: as by a thread that reads.
+        let others: Vec<_> = (0..64).map(|_| pool.take_frame().unwrap()).collect();
+        let (taken, others): (Vec<u32>, Vec<u32>) = others.iter().partition(|frame| **frame == 63);
+        others.into_iter().for_each(|frame| pool.give_back_frame(frame));
+        let aim = 32;
+        assert!(pool.wants_size(aim * CONFIG.page_bytes));
+        let other = Arc::clone(&pool);
+        let thread = std::thread::spawn(move || other.resize(|| false));
+        while pool.resize_state().frames != aim {
+            std::thread::yield_now();
+        }
+        assert!(!pool.wants_size(64 * CONFIG.page_bytes), "the one that is at it sees it");
+        thread.join().unwrap();
+        assert_eq!(pool.resize_state().frames, 64);
+        taken.into_iter().for_each(|frame| pool.give_back_frame(frame));
+        let _held: Vec<_> = (1..=64).map(|no| pool.shared(PageNo(no)).unwrap()).collect();
+        assert_eq!(pool.stats().used_frames, 64);
+    }
+
+    #[test]
+    fn a_smaller_pool_gives_its_memory_back() {
+        const LARGE: usize = 64 << 20;
+        const SMALL: usize = 8 << 20;
+        let page_bytes = 16384;
+        let config = PoolConfig {
+            page_bytes,
+            frames: LARGE / page_bytes,
+            frames_max: 2 * LARGE / page_bytes,
+            ..CONFIG
+        };
+        let disk = SimDisk::new();
+        let file = disk.open("data", OpenMode::OrCreate).unwrap();
+        let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
+        let pool = Pool::new(config, file, doublewrite).unwrap();
+        for no in 1..(LARGE / page_bytes) as u32 {
+            drop(pool.create(PageNo(no)).unwrap());
+        }
+        let full = sys::process::resident_bytes();
+        assert!(pool.wants_size(SMALL));
+        pool.resize(|| false);
+        let small = sys::process::resident_bytes();
+        assert!(full - small > (LARGE - SMALL) as u64 * 9 / 10, "{full} {small}");
+        assert!(pool.wants_size(LARGE + SMALL));
+        pool.resize(|| false);
+        pool.wants_size(usize::MAX);
+        assert_eq!(
+            pool.resize_state().target,
+            2 * LARGE / page_bytes,
+            "no more than has addresses"
+        );
     }
 
     #[test]

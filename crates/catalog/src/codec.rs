@@ -1,5 +1,6 @@
 //! Stored form of the catalog's objects. Documented in docs/format/dictionary.md; tags never change their meaning.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
@@ -63,7 +64,7 @@ pub(crate) fn type_writer(ty: &DataType) -> FieldWriter {
     out.number(6, u64::from(ty.decimals));
     out.number(7, u64::from(ty.collation.0));
     if let Some(members) = &ty.members {
-        for name in &members.names {
+        for name in members.names() {
             out.bytes(8, name);
         }
     }
@@ -74,7 +75,7 @@ pub(crate) fn type_writer(ty: &DataType) -> FieldWriter {
 
 pub(crate) fn read_type(bytes: &[u8]) -> Result<DataType> {
     let mut ty = DataType::null().with_nullable(false);
-    let mut names: Vec<Box<[u8]>> = Vec::new();
+    let mut names: Vec<&[u8]> = Vec::new();
     for field in nested_fields(bytes)? {
         match field.tag {
             1 => {
@@ -88,7 +89,7 @@ pub(crate) fn read_type(bytes: &[u8]) -> Result<DataType> {
             5 => ty.length = field.narrow()?,
             6 => ty.decimals = field.narrow()?,
             7 => ty.collation = CollationId(field.narrow()?),
-            8 => names.push(field.bytes.into()),
+            8 => names.push(field.bytes),
             9 => {
                 let kind = GeometryKind::from_number(field.narrow()?);
                 ty.spatial.kind = kind.ok_or_else(damaged)?;
@@ -101,7 +102,7 @@ pub(crate) fn read_type(bytes: &[u8]) -> Result<DataType> {
         }
     }
     if matches!(ty.kind, TypeKind::Enum | TypeKind::Set) {
-        ty.members = Some(Arc::new(Members { names }));
+        ty.members = Some(Arc::new(Members::new(names)));
     }
     Ok(ty)
 }
@@ -228,10 +229,23 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     }
     out.number(11, table.created_micros as u64);
     out.number(12, table.id.0);
-    for column in &table.definition.columns {
+    let known = stored_members(&table.columns);
+    for (at, column) in table.definition.columns.iter().enumerate() {
         let mut nested = FieldWriter::nested();
         nested.text(1, &column.name);
-        nested.nest(2, type_writer(&column.ty));
+        let is_known =
+            column.ty.members.is_some() && column.ty.members.as_ref() == known.get(&at).copied();
+        nested.nest(
+            2,
+            match is_known {
+                // Their names are in the entry already.
+                true => {
+                    let unnamed = Arc::new(Members::unnamed(column.ty.member_count()));
+                    type_writer(&DataType { members: Some(unnamed), ..column.ty.clone() })
+                }
+                false => type_writer(&column.ty),
+            },
+        );
         if let Some(value) = &column.instant_default {
             nested.bytes(3, &write_value(value));
         }
@@ -248,6 +262,25 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
         out.nest(16, partitioning_writer(partitioning));
     }
     out.finish()
+}
+
+/// Members of the columns' types, by the places of the columns in the record.
+fn stored_members(columns: &[Column]) -> HashMap<usize, &Arc<Members>> {
+    columns
+        .iter()
+        .filter_map(|column| Some((column.stored?, column.ty.members.as_ref()?)))
+        .collect()
+}
+
+/// The columns given to the engine have their members from those of the table: there may be megabytes of them.
+fn share_members(table: &mut Table) {
+    let known = stored_members(&table.columns);
+    for (at, column) in table.definition.columns.iter_mut().enumerate() {
+        let (Some(own), Some(known)) = (&mut column.ty.members, known.get(&at)) else { continue };
+        if own.is_unnamed() && own.len() == known.len() || own == *known {
+            *own = Arc::clone(known);
+        }
+    }
 }
 
 pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
@@ -297,6 +330,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
         }
     }
     table.definition.id = table.id;
+    share_members(&mut table);
     table.mark_elements();
     // Older entries store them in order of declaration.
     table.sort_constraints();

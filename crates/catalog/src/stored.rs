@@ -15,6 +15,8 @@ use crate::{Table, codec};
 
 /// The default number of tables that stay decoded.
 const TABLES_MAX: usize = 2000;
+/// Bytes of entries of tables that stay decoded: what is decoded takes about as much again for long texts, several times as much for short ones.
+const BYTES_MAX: usize = 16 << 20;
 
 /// See the module's documentation.
 pub(crate) struct StoredTable {
@@ -79,11 +81,18 @@ impl StoredTable {
     }
 }
 
+/// Tables that stay decoded, the oldest first.
+#[derive(Debug, Default)]
+struct Recent {
+    tables: VecDeque<(Arc<StoredTable>, Arc<Table>)>,
+    /// Bytes of their entries.
+    bytes: usize,
+}
+
 /// The tables that were decoded recently.
 #[derive(Debug)]
 pub(crate) struct ReadTables {
-    /// The oldest first.
-    recent: Mutex<VecDeque<(Arc<StoredTable>, Arc<Table>)>>,
+    recent: Mutex<Recent>,
     limit: AtomicUsize,
 }
 
@@ -106,14 +115,18 @@ impl ReadTables {
         }
         let table = Arc::new(stored.decode());
         stored.read.store(Arc::downgrade(&table));
-        recent.push_back((stored.clone(), table.clone()));
+        recent.bytes += stored.encoded.len();
+        recent.tables.push_back((stored.clone(), table.clone()));
         self.shrink(&mut recent);
         table
     }
 
-    fn shrink(&self, recent: &mut VecDeque<(Arc<StoredTable>, Arc<Table>)>) {
-        while recent.len() > self.limit.load(Ordering::Relaxed) {
-            let Some((stored, table)) = recent.pop_front() else { return };
+    fn shrink(&self, recent: &mut Recent) {
+        let limit = self.limit.load(Ordering::Relaxed);
+        // The newest stays however large it is: the next statement most likely wants it.
+        while recent.tables.len() > limit || recent.bytes > BYTES_MAX && recent.tables.len() > 1 {
+            let Some((stored, table)) = recent.tables.pop_front() else { return };
+            recent.bytes -= stored.encoded.len();
             if Arc::strong_count(&table) == 1 {
                 // So that the memory of the last reference is freed too. A caller that comes in between has a separate table.
                 stored.read.store(Weak::new());
@@ -127,7 +140,7 @@ impl ReadTables {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.recent.lock().len()
+        self.recent.lock().tables.len()
     }
 }
 
@@ -157,6 +170,20 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &read.get(&stored[0])) && stored[0].is(&held));
         read.set_limit(0);
         assert!(stored[0].is(&held) && stored[1].present().is_none());
+        // Large ones are bounded by their bytes, the newest excepted.
+        read.set_limit(100);
+        let mut large = table(9, "s", "t");
+        large.comment = "x".repeat(BYTES_MAX * 2 / 3);
+        let large: Vec<_> = (9..=11)
+            .map(|id| {
+                large.id = TableId(id);
+                let bytes = codec::write_table(&large);
+                Arc::new(StoredTable::load(&bytes).expect("readable").0)
+            })
+            .collect();
+        large.iter().for_each(|stored| drop(read.get(stored)));
+        assert!(read.count() == 1 && large[0].present().is_none() && large[2].present().is_some());
+        read.set_limit(0);
         // `look` does not keep the table.
         let looked = stored[1].look();
         assert!(read.count() == 0 && !stored[1].is(&looked));

@@ -13,7 +13,7 @@ use crate::*;
 pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
     let int = DataType::new(TypeKind::Int, 11, 0).with_nullable(false);
     let mut choice = DataType::new(TypeKind::Enum, 1, 0);
-    choice.members = Some(Arc::new(Members { names: vec![b"a".as_slice().into(), (*b"").into()] }));
+    choice.members = Some(Arc::new(Members::new(["a", ""])));
     let column = |name: &str, ty: &DataType, stored, default| Column {
         name: Arc::from(name),
         ty: ty.clone(),
@@ -388,6 +388,15 @@ fn dictionary_entries_have_their_golden_bytes() {
     golden::check("table.hex", &codec::write_table(&stored), TABLE);
     let read = codec::read_table(&golden::bytes(TABLE)).expect("readable");
     assert_eq!(format!("{read:?}"), format!("{stored:?}"));
+    // Members were written in the engine's columns too. They are in memory once, however they are stored.
+    const TWICE: &str = include_str!("../tests/golden/table-members-twice.hex");
+    for entry in [TABLE, TWICE] {
+        let read = codec::read_table(&golden::bytes(entry)).expect("readable");
+        assert_eq!(format!("{read:?}"), format!("{stored:?}"));
+        let of_engine = &read.definition.columns[1].ty.members;
+        let members = read.columns[1].ty.members.as_ref().expect("an ENUM");
+        assert!(of_engine.as_ref().is_some_and(|own| Arc::ptr_eq(own, members)));
+    }
     let mut account = Account {
         name: AccountName::new("u", "%"),
         plugin: "caching_sha2_password".into(),
@@ -398,6 +407,26 @@ fn dictionary_entries_have_their_golden_bytes() {
     account.schemas.insert("s".into(), PrivilegeSet::SELECT | PrivilegeSet::INSERT);
     golden::check("account.hex", &account_codec::write_account(&account), ACCOUNT);
     assert_eq!(account_codec::read_account(&golden::bytes(ACCOUNT)).expect("readable"), account);
+}
+
+/// The entry, and the table while it is open.
+#[test]
+fn a_large_definition_costs_at_most_three_times_its_text() {
+    let names: Vec<String> = (0..50_000).map(|at| format!("member number {at:06}")).collect();
+    let text_bytes: usize = names.iter().map(|name| name.len() + "'',".len()).sum();
+    let mut large = table(1, "s", "t");
+    let members = Arc::new(Members::new(&names));
+    large.columns[1].ty.members = Some(members.clone());
+    large.definition.columns[1].ty.members = Some(members);
+    let encoded = codec::write_table(&large);
+    let read = codec::read_table(&encoded).expect("readable");
+    let members = read.columns[1].ty.members.as_ref().expect("an ENUM");
+    let of_engine = read.definition.columns[1].ty.members.as_ref().expect("an ENUM");
+    assert!(
+        Arc::ptr_eq(members, of_engine) && members.get(49_999) == Some(b"member number 049999")
+    );
+    let bytes = encoded.len() + members.memory_bytes();
+    assert!(bytes < 3 * text_bytes, "{bytes} bytes for a text of {text_bytes}");
 }
 
 #[test]

@@ -388,7 +388,7 @@ fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
             false => err!(TOO_BIG_ENUM, ctx.column),
         });
     }
-    let mut names: Vec<Box<[u8]>> = Vec::with_capacity(written.values.len());
+    let mut names: Vec<&[u8]> = Vec::with_capacity(written.values.len());
     let mut seen: HashSet<Vec<u8>> = HashSet::with_capacity(written.values.len());
     let mut widest = 0;
     let mut total = 0;
@@ -413,12 +413,12 @@ fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
         }
         widest = widest.max(chars);
         total += chars + 1;
-        names.push(trimmed.into());
+        names.push(trimmed);
     }
     let length = if is_set { total.saturating_sub(1) } else { widest };
     let mut ty = DataType::new(kind, length as u32, 0);
     ty.collation = collation.id;
-    ty.members = Some(Arc::new(Members { names }));
+    ty.members = Some(Arc::new(Members::new(names)));
     Ok(ty)
 }
 
@@ -520,7 +520,7 @@ fn base_text(ty: &DataType) -> String {
 }
 
 fn member_list(ty: &DataType) -> String {
-    let names = ty.members.iter().flat_map(|members| &members.names);
+    let names = ty.members.iter().flat_map(|members| members.names());
     let quoted: Vec<String> = names
         .map(|name| format!("'{}'", String::from_utf8_lossy(name).replace('\'', "''")))
         .collect();

@@ -115,6 +115,9 @@ fn status_rows(
     for status in server.registry().status_variables() {
         rows.push((status.name.to_owned(), (status.read)()));
     }
+    for engine in server.registry().engines() {
+        rows.extend(engine.status().into_iter().map(|(name, value)| (name.to_owned(), value)));
+    }
     for (name, value) in counted {
         match rows.iter_mut().find(|(known, _)| known == name) {
             Some((_, shown)) => *shown = value.to_string(),

@@ -405,6 +405,16 @@ pub trait Engine: Send + Sync {
     /// Takes over the value of a global variable, at start and when it changes. Names that the engine does not use are ignored.
     fn set_option(&self, _name: &str, _value: u64) {}
 
+    /// The greatest value that `set_option` can bring into effect, for a variable that only an engine can obey.
+    fn option_max(&self, _name: &str) -> Option<u64> {
+        None
+    }
+
+    /// Status variables of the engine: names of the reference, and values.
+    fn status(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// Stops background work after making everything durable.
     ///
     /// # Errors

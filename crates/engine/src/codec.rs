@@ -60,9 +60,10 @@ fn put_type(out: &mut Vec<u8>, ty: &DataType) {
     out.extend_from_slice(&[tag, flags, ty.decimals]);
     put_u32(out, ty.length);
     put_u16(out, ty.collation.0);
-    let names: &[Box<[u8]>] = ty.members.as_ref().map_or(&[], |members| &members.names);
-    put_u32(out, names.len() as u32);
-    names.iter().for_each(|name| put_blob(out, name));
+    // Their number decides about bytes; what they are called is the catalog's.
+    let count = ty.member_count();
+    put_u32(out, count as u32);
+    (0..count).for_each(|_| put_blob(out, &[]));
 }
 
 fn read_type(reader: &mut Reader<'_>) -> Option<DataType> {
@@ -77,11 +78,10 @@ fn read_type(reader: &mut Reader<'_>) -> Option<DataType> {
     ty.zerofill = flags & 2 != 0;
     ty.nullable = flags & 4 != 0;
     let count = reader.u32()?;
-    let mut names: Vec<Box<[u8]>> = Vec::new();
     for _ in 0..count {
-        names.push(reader.blob()?.into());
+        reader.blob()?;
     }
-    ty.members = (count > 0).then(|| Arc::new(Members { names }));
+    ty.members = (count > 0).then(|| Arc::new(Members::unnamed(count as usize)));
     Some(ty)
 }
 

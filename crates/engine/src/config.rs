@@ -15,6 +15,8 @@ pub struct EngineConfig {
     pub page_bytes: usize,
     /// Memory for pages.
     pub pool_bytes: usize,
+    /// Memory for pages that the pool may grow to; it costs address space only. Less than `pool_bytes` means as much as that.
+    pub pool_bytes_max: usize,
     /// Largest number of pages of the space.
     pub pages_max: usize,
     /// Whether torn pages can be restored; without it the file system must write whole pages.
@@ -56,6 +58,7 @@ impl Default for EngineConfig {
         EngineConfig {
             page_bytes: 16 << 10,
             pool_bytes: 128 << 20,
+            pool_bytes_max: 0,
             // 4 TiB of 16 KiB pages.
             pages_max: 1 << 28,
             doublewrite: true,

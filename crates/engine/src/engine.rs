@@ -12,7 +12,7 @@ use engine_api::{
 use errors::{Error, ErrorCode};
 use sys::disk::Disk;
 use sys::sync::{Condvar, Mutex};
-use sys::threads::Thread;
+use sys::threads::{Thread, spawn};
 use txn::{Progress, RecoverConfig, Recovery, recover};
 use wal::{DamagePolicy, LogDamage};
 
@@ -36,6 +36,8 @@ use crate::transaction::{Txn, commit_handle};
 pub struct DurableEngine {
     pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<Thread>>,
+    /// The thread that changed, or changes, the size of the pool.
+    resizer: Mutex<Option<Thread>>,
 }
 
 impl DurableEngine {
@@ -52,6 +54,7 @@ impl DurableEngine {
         let pool = PoolConfig {
             page_bytes: config.page_bytes,
             frames: config.pool_bytes / config.page_bytes,
+            frames_max: config.pool_bytes_max / config.page_bytes,
             pages_max: config.pages_max,
             doublewrite: config.doublewrite,
             reserve_pages: config.reserve_bytes / config.page_bytes as u64,
@@ -119,7 +122,7 @@ impl DurableEngine {
                 Vec::new()
             }
         };
-        Ok(DurableEngine { shared, threads: Mutex::new(threads) })
+        Ok(DurableEngine { shared, threads: Mutex::new(threads), resizer: Mutex::new(None) })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -197,7 +200,28 @@ impl DurableEngine {
             self.shared.wake.notify_all();
         }
         let threads = std::mem::take(&mut *self.threads.lock());
-        threads.into_iter().for_each(Thread::join);
+        let resizer = self.resizer.lock().take();
+        threads.into_iter().chain(resizer).for_each(Thread::join);
+    }
+
+    /// The pool takes the size in the background.
+    fn resize_pool(&self, bytes: u64) {
+        let mut resizer = self.resizer.lock();
+        let pool = &self.shared.system.pool;
+        if !pool.wants_size(usize::try_from(bytes).unwrap_or(usize::MAX)) {
+            return;
+        }
+        // The one before has nothing more to do.
+        if let Some(before) = resizer.take() {
+            before.join();
+        }
+        let shared = self.shared.clone();
+        let resize = move || shared.system.pool.resize(|| shared.stopping.load(Ordering::Acquire)); // pairs with `stop_threads`
+        match spawn("resize", resize) {
+            Ok(thread) => *resizer = Some(thread),
+            // Without a thread the statement waits.
+            Err(_) => pool.resize(|| false),
+        }
     }
 }
 
@@ -403,9 +427,18 @@ impl Engine for DurableEngine {
                 }
             }
             "innodb_deadlock_detect" => self.shared.system.locks.set_deadlock_detection(value != 0),
+            "innodb_buffer_pool_size" => self.resize_pool(value),
             "commit_delay_us" => self.shared.system.log.set_commit_delay(value),
             _ => {}
         }
+    }
+
+    fn option_max(&self, name: &str) -> Option<u64> {
+        (name == "innodb_buffer_pool_size").then(|| self.shared.system.pool.bytes_max() as u64)
+    }
+
+    fn status(&self) -> Vec<(&'static str, String)> {
+        crate::stats::resize_status(&self.shared.system.pool.resize_state())
     }
 
     fn shutdown(&self) -> EngineResult<()> {

@@ -9,6 +9,8 @@ use plan::ExecutionMode;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource, Statements};
 use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
+
+use crate::memory::MemoryBudget;
 use types::Value;
 
 use crate::buffers::{RunBuffers, SortedRows};
@@ -198,6 +200,8 @@ pub struct Environment<'a> {
     pub cancel: &'a CancelToken,
     /// Threads that large scans may use in addition to their own.
     pub helpers: &'a HelperLimit,
+    /// What all statements may hold.
+    pub memory: &'a MemoryBudget,
 }
 
 /// Everything around one run of a program.

@@ -55,7 +55,7 @@ impl Rows {
     pub(crate) fn push(
         &mut self,
         values: impl Iterator<Item = Value>,
-        memory: &mut Memory,
+        memory: &mut Memory<'_>,
     ) -> Result<()> {
         self.values.extend(values);
         self.count += 1;
@@ -68,7 +68,7 @@ impl Rows {
     }
 
     /// Forgets all rows.
-    pub(crate) fn free(&mut self, memory: &mut Memory) {
+    pub(crate) fn free(&mut self, memory: &mut Memory<'_>) {
         memory.release(self.bytes);
         self.values.clear();
         self.count = 0;
@@ -109,9 +109,9 @@ impl KeptRows {
         self.memory.bytes()
     }
 
-    /// The place for the next row while it fits memory.
-    pub(crate) fn in_memory(&mut self, settings: &ExecSettings) -> Option<&mut Rows> {
-        let fits = self.file.is_none() && self.memory.bytes() <= settings.operator_memory_bytes;
+    /// The place for the next row while all take at most `bytes_max`.
+    pub(crate) fn in_memory(&mut self, bytes_max: usize) -> Option<&mut Rows> {
+        let fits = self.file.is_none() && self.memory.bytes() <= bytes_max;
         fits.then_some(&mut self.memory)
     }
 
@@ -143,7 +143,7 @@ impl KeptRows {
     }
 
     /// Forgets all rows.
-    pub(crate) fn free(&mut self, memory: &mut Memory) {
+    pub(crate) fn free(&mut self, memory: &mut Memory<'_>) {
         self.memory.free(memory);
         (self.file, self.extent, self.count) = (None, None, 0);
     }

@@ -33,6 +33,7 @@ pub use context::{
 pub use copier::{Around, Copier, Work};
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes, Measuring};
+pub use memory::MemoryBudget;
 pub use program::{Program, compile, compile_measured};
 pub use table_work::{TableCounts, TableWork};
 pub use watch::{RowMark, RowWatch, RowWrite};

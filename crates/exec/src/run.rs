@@ -109,7 +109,7 @@ pub(crate) struct Run<'r> {
     pub(crate) env: Environment<'r>,
     pub(crate) function: FunctionContext<'r>,
     pub(crate) buffers: RunBuffers,
-    pub(crate) memory: Memory,
+    pub(crate) memory: Memory<'r>,
     pub(crate) memo: Memo<'r>,
     /// How rows read by MATCH are locked: a statement that changes the rows it finds must find their current versions.
     pub(crate) match_lock: RowLock,
@@ -146,7 +146,7 @@ impl<'r> Run<'r> {
             env: ctx.env,
             function: ctx.function.reborrow(),
             buffers: std::mem::take(&mut ctx.scratch.run),
-            memory: Memory::new(ctx.env.settings.memory_limit_bytes),
+            memory: Memory::new(ctx.env.settings.memory_limit_bytes, ctx.env.memory),
             memo: Memo::of(body),
             match_lock: RowLock::None,
             program_failed: false,
@@ -161,6 +161,11 @@ impl<'r> Run<'r> {
             tables: ctx.scratch.tables.clone(),
             ticks: 0,
         }
+    }
+
+    /// Bytes that one sort or hash table may hold now before it moves to files.
+    pub(crate) fn operator_bytes(&self) -> usize {
+        self.memory.operator_bytes(self.env.settings.operator_memory_bytes)
     }
 
     /// Memory that the next statement can reuse.

@@ -184,7 +184,7 @@ impl Spread<'_> {
     /// The number of a member of an ENUM or of a SET.
     fn member(&self, name: &[u8]) -> Option<u64> {
         let collation = charset::collation_or_binary(self.ty.collation);
-        let mut names = self.ty.members.as_ref()?.names.iter();
+        let mut names = self.ty.members.as_ref()?.names();
         let at = names.position(|known| collation.equal(known, name))?;
         Some(if self.ty.kind == TypeKind::Set { 1 << at } else { at as u64 + 1 })
     }

@@ -378,6 +378,7 @@ fn make_server(
         clock: Arc::new(RealClock::new()),
         system_zone,
         shutdown: Box::new(move || shutdown.ask("SHUTDOWN")),
+        defaults: vec![("innodb_buffer_pool_size".to_owned(), options.pool_bytes.to_string())],
         options: options.variables.clone(),
         root,
         insecure_root: options.insecure_root,

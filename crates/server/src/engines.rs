@@ -28,6 +28,12 @@ pub(crate) fn default_pool_bytes() -> u64 {
     (share / STEP).max(POOL_BYTES_MIN as u64 / STEP) * STEP
 }
 
+/// Memory for pages that the pool may grow to while the server runs.
+fn pool_bytes_max() -> usize {
+    sys::process::memory_limit_bytes()
+        .map_or(0, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
 /// Microseconds: no block device makes anything durable faster.
 const SYNC_MICROS_MIN: u64 = 20;
 
@@ -76,6 +82,7 @@ impl Engines {
             archive.map(|path| open_archive(path, policy, &options.io_times)).transpose()?;
         let config = EngineConfig {
             pool_bytes,
+            pool_bytes_max: pool_bytes_max(),
             archive,
             open_up_to_log_damage,
             doublewrite: options.doublewrite,

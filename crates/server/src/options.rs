@@ -269,9 +269,6 @@ impl Options {
         let given_pool = last("innodb_buffer_pool_size").and_then(size_bytes);
         let pool_bytes = given_pool.unwrap_or_else(crate::engines::default_pool_bytes);
         let mut variables = variables_of(given);
-        if given_pool.is_none() {
-            variables.push(("innodb_buffer_pool_size".to_owned(), pool_bytes.to_string()));
-        }
         // Shown as it is, however it was given.
         if !doublewrite || last("innodb_doublewrite").is_some() {
             let shown = if doublewrite { "ON" } else { "OFF" };

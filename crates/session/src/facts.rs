@@ -93,7 +93,14 @@ impl ServerFacts for Server {
     }
 
     fn server_counters(&self) -> Vec<(&'static str, u64)> {
-        self.counters.all()
+        let (limit, used, refused) = self.memory.state();
+        let mut counters = self.counters.all();
+        counters.extend([
+            ("Statement_memory_limit_bytes", limit as u64),
+            ("Statement_memory_used_bytes", used as u64),
+            ("Statement_memory_refusals", refused),
+        ]);
+        counters
     }
 
     fn prepared_statements(&self) -> u64 {

@@ -327,6 +327,7 @@ impl Session {
                 settings: &settings,
                 cancel: &self.shared.cancel,
                 helpers: &self.server.scan_helpers,
+                memory: &self.server.memory,
             },
             function,
             scratch: &mut self.scratch,

@@ -54,6 +54,8 @@ pub struct ServerConfig {
     pub system_zone: Arc<dyn ZoneRules>,
     /// Called by SHUTDOWN.
     pub shutdown: Box<dyn Fn() + Send + Sync>,
+    /// Values of variables that the machine decides: they are used where neither an option nor SET PERSIST gave one.
+    pub defaults: Vec<(String, String)>,
     /// Variables set on the command line.
     pub options: Vec<(String, String)>,
     /// Created when no account exists yet.
@@ -89,6 +91,8 @@ pub struct Server {
     pub(crate) change_order: Arc<ChangeOrder>,
     /// Threads for all large scans, in addition to those of their sessions.
     pub(crate) scan_helpers: HelperLimit,
+    /// What sorts, hash tables and kept rows of all statements may hold.
+    pub(crate) memory: exec::MemoryBudget,
     pub(crate) logins: Logins,
     pub(crate) plan_cache: PlanCache,
     pub(crate) prepared_texts: PreparedTexts,
@@ -108,6 +112,7 @@ pub struct Server {
 /// Global variables that are passed to engines.
 pub(crate) const ENGINE_OPTIONS: &[&str] = &[
     "commit_delay_us",
+    "innodb_buffer_pool_size",
     "innodb_deadlock_detect",
     "log_archive_backlog_max_mb",
     "recovery_time_target_sec",
@@ -139,6 +144,9 @@ impl Server {
         let compiled = Provenance::of(Origin::Compiled);
         globals.set_option("version", &config.version, &compiled)?;
         globals.set_option("plugin_dir", &config.plugin_directory, &compiled)?;
+        for (name, value) in &config.defaults {
+            globals.set_option(name, value, &compiled)?;
+        }
         let catalog = Arc::new(Catalog::open(config.default_engine.clone())?);
         set_at_start(&globals, &catalog.snapshot(), &config.options)?;
         let plugin_dir = globals.text("plugin_dir");
@@ -184,6 +192,7 @@ impl Server {
             xa_branches,
             change_order: Arc::default(),
             scan_helpers: HelperLimit::new(scan_helpers),
+            memory: exec::MemoryBudget::default(),
             logins,
             plan_cache,
             prepared_texts: PreparedTexts::new(digest_seed),
@@ -200,6 +209,7 @@ impl Server {
         for name in ENGINE_OPTIONS {
             server.set_engine_option(name, server.global_integer(name));
         }
+        server.divide_memory();
         if server.global_integer("lock_stats") == 1 {
             sys::lock_stats::set(true);
         }
@@ -235,6 +245,18 @@ impl Server {
     /// Passes a global variable on to the engines.
     pub(crate) fn set_engine_option(&self, name: &str, value: u64) {
         self.engines.engines().iter().for_each(|engine| engine.set_option(name, value));
+    }
+
+    /// Gives statements what `memory_limit` leaves beside the buffer pool.
+    pub(crate) fn divide_memory(&self) {
+        let of_machine = || sys::process::memory_limit_bytes().unwrap_or(u64::MAX);
+        let total = match self.global_integer("memory_limit") {
+            0 => of_machine(),
+            bytes => bytes,
+        };
+        let pool = self.global_integer("innodb_buffer_pool_size");
+        let bytes = variables::statement_memory_bytes(total, pool);
+        self.memory.set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
     /// Creates the accounts and schemas of a new data directory.

@@ -152,6 +152,7 @@ impl Session {
                 settings: &settings,
                 cancel: &shared.cancel,
                 helpers: &server.scan_helpers,
+                memory: &server.memory,
             },
             function,
             scratch: &mut kept.scratch,

@@ -104,10 +104,11 @@ impl Region {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
         let size_bytes = words * size_of::<AtomicU64>();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // Words cost memory when they are first touched; most of a large region may never be.
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a fresh anonymous private mapping aliases nothing; zero bytes are valid AtomicU64 values.
         let start = unsafe {
-            let start =
-                mmap_anonymous(std::ptr::null_mut(), size_bytes, protection, MapFlags::PRIVATE)?;
+            let start = mmap_anonymous(std::ptr::null_mut(), size_bytes, protection, flags)?;
             // Advice only: without huge pages the region works, slower.
             let _ = madvise(start, size_bytes, Advice::LinuxHugepage);
             start
@@ -119,6 +120,29 @@ impl Region {
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: `start` is valid for `words` words until drop, and all access is through shared atomics.
         unsafe { std::slice::from_raw_parts(self.start, self.words) }
+    }
+}
+
+impl Region {
+    /// Returns the memory of these words to the system, as far as they fill pages of it. They stay mapped and become zero, at once or when the system likes.
+    ///
+    /// # Errors
+    /// The system refuses; the memory is kept.
+    pub fn give_back(&self, words: std::ops::Range<usize>) -> io::Result<()> {
+        const PAGE_WORDS: usize = 4096 / size_of::<AtomicU64>();
+        let words = words.start.next_multiple_of(PAGE_WORDS)..words.end / PAGE_WORDS * PAGE_WORDS;
+        assert!(words.end <= self.words, "only words of the region are given back");
+        if words.is_empty() {
+            return Ok(());
+        }
+        let size_bytes = words.len() * size_of::<AtomicU64>();
+        // SAFETY: the range lies in the mapping of this value, which is private and anonymous: its pages become zero, which is a valid value of each word. Threads
+        // that read them meanwhile do so through atomics, and see a word from before or zero.
+        unsafe {
+            let start = self.start.add(words.start);
+            rustix::mm::madvise(start.cast(), size_bytes, rustix::mm::Advice::LinuxDontNeed)?;
+        }
+        Ok(())
     }
 }
 

@@ -56,6 +56,7 @@ fn system() -> Arc<TxnSystem> {
     let config = PoolConfig {
         page_bytes: 256,
         frames: 32,
+        frames_max: 32,
         pages_max: 64,
         doublewrite: true,
         reserve_pages: 0,

@@ -24,6 +24,7 @@ fn open(disk: &SimDisk) -> Recovered {
     let pool = PoolConfig {
         page_bytes: 1024,
         frames: 64,
+        frames_max: 64,
         pages_max: 10_000,
         doublewrite: true,
         reserve_pages: 0,

@@ -184,8 +184,10 @@ pub fn display_length(ty: &DataType) -> u32 {
 }
 
 fn members(ty: &DataType) -> impl Iterator<Item = u32> {
-    let names = ty.members.as_ref().map(|members| &members.names[..]).unwrap_or_default();
-    names.iter().map(|name| charset::char_length(name) as u32)
+    ty.members
+        .iter()
+        .flat_map(|members| members.names())
+        .map(|name| charset::char_length(name) as u32)
 }
 
 /// Digits before the point of a numeric type.

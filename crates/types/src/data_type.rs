@@ -54,11 +54,68 @@ pub enum TypeKind {
     Geometry,
 }
 
-/// The strings of an ENUM or SET type.
-#[derive(Debug, PartialEq, Eq, Hash)]
+/// The strings of an ENUM or SET type in declaration order, in utf8mb4 (or raw bytes for a binary collation). One behind the other, because there may be
+/// many short ones.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct Members {
-    /// In declaration order, in utf8mb4 (or raw bytes for a binary collation).
-    pub names: Vec<Box<[u8]>>,
+    bytes: Box<[u8]>,
+    /// Where each one ends in `bytes`.
+    ends: Box<[u32]>,
+}
+
+impl Members {
+    /// These. They are in a statement or an entry of the dictionary, which are below 4 GiB.
+    pub fn new(names: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Members {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for name in names {
+            bytes.extend_from_slice(name.as_ref());
+            assert!(bytes.len() <= u32::MAX as usize, "the members of a type are below 4 GiB");
+            ends.push(bytes.len() as u32);
+        }
+        Members { bytes: bytes.into(), ends: ends.into() }
+    }
+
+    /// That many members without their names, for who only needs the numbers.
+    pub fn unnamed(count: usize) -> Members {
+        Members { bytes: Box::default(), ends: vec![0; count].into() }
+    }
+
+    /// Whether there are members, and none has a name.
+    pub fn is_unnamed(&self) -> bool {
+        self.bytes.is_empty() && !self.ends.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The name at a position from 0.
+    pub fn get(&self, position: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(position)? as usize;
+        let start = position.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        self.bytes.get(start..end)
+    }
+
+    /// The names.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        (0..self.len()).map(|position| self.get(position).unwrap_or_default())
+    }
+
+    /// Whether `self` begins with all members of `other`.
+    pub fn starts_with(&self, other: &Members) -> bool {
+        self.ends.starts_with(&other.ends) && self.bytes.starts_with(&other.bytes)
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Members>() + self.bytes.len() + size_of_val(&*self.ends)
+    }
 }
 
 /// A full type. Lengths have the reference's units: characters for strings, bytes for binary strings,
@@ -220,12 +277,12 @@ impl DataType {
     /// Name of a member of an ENUM by its 1-based index.
     pub fn member(&self, index: u64) -> Option<&[u8]> {
         let position = usize::try_from(index.checked_sub(1)?).ok()?;
-        self.members.as_ref()?.names.get(position).map(|name| &**name)
+        self.members.as_ref()?.get(position)
     }
 
     /// Number of members of an ENUM or SET.
     pub fn member_count(&self) -> usize {
-        self.members.as_ref().map_or(0, |members| members.names.len())
+        self.members.as_ref().map_or(0, |members| members.len())
     }
 
     /// `CHAR(length)` in `collation`.

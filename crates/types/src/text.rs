@@ -259,7 +259,7 @@ fn write_special(number: u64, ty: &DataType, out: &mut Vec<u8>) -> bool {
 fn write_set(bits: u64, ty: &DataType, out: &mut Vec<u8>) {
     let Some(members) = &ty.members else { return };
     let start = out.len();
-    for (index, name) in members.names.iter().enumerate().take(64) {
+    for (index, name) in members.names().enumerate().take(64) {
         if bits >> index & 1 == 1 {
             if out.len() > start {
                 out.push(b',');

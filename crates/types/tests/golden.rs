@@ -13,13 +13,13 @@ fn row() -> Vec<(DataType, Value)> {
     let whole = types::DateTime::new(date, 1, 2, 3, 0).expect("a time");
     let text = CollationId::UTF8MB4_0900_AI_CI;
     let mut choice = DataType::new(Enum, 1, 0);
-    let names = ["a", "b", "c"].map(|name| name.as_bytes().into()).to_vec();
-    choice.members = Some(Arc::new(Members { names: names.clone() }));
+    let names = ["a", "b", "c"];
+    choice.members = Some(Arc::new(Members::new(names)));
     let mut set = DataType::new(Set, 5, 0);
-    set.members = Some(Arc::new(Members { names }));
+    set.members = Some(Arc::new(Members::new(names)));
     let mut wide = DataType::new(Enum, 6, 0);
-    let names = (0..70_000).map(|n| format!("{n:06}").into_bytes().into()).collect();
-    wide.members = Some(Arc::new(Members { names }));
+    let names = (0..70_000).map(|n| format!("{n:06}"));
+    wide.members = Some(Arc::new(Members::new(names)));
     vec![
         (DataType::new(TinyInt, 4, 0), Value::Int(-2)),
         (DataType::new(SmallInt, 6, 0), Value::Int(-300)),

@@ -28,8 +28,7 @@ fn types() -> Vec<DataType> {
             ty.collation = CollationId::UTF8MB4_0900_AI_CI;
         }
         if ty.is_enum_or_set() {
-            let names = ["a", "b", "c"].map(|name| name.as_bytes().into()).to_vec();
-            ty.members = Some(Arc::new(Members { names }));
+            ty.members = Some(Arc::new(Members::new(["a", "b", "c"])));
         }
         if kind == VarChar {
             for collation in [

@@ -36,7 +36,6 @@ const FACT_FAMILIES: &[&str] = &["have_", "version"];
 /// Settings that a start needs before it reads the dictionary, or that the dictionary must not decide: options set them.
 const OPTIONS: &[&str] = &[
     "datadir",
-    "innodb_buffer_pool_size",
     "innodb_doublewrite",
     "innodb_use_native_aio",
     "log_archive_directory",
@@ -250,13 +249,22 @@ impl Memory {
 /// Whose memory a variable of the server bounds; `None` for those that bound none.
 pub fn memory(definition: &Definition) -> Option<Memory> {
     match definition.name {
-        "plan_cache_size" | "prepared_stmt_memory_limit" | "innodb_buffer_pool_size" => {
-            Some(Memory::Server)
-        }
+        "memory_limit"
+        | "plan_cache_size"
+        | "prepared_stmt_memory_limit"
+        | "innodb_buffer_pool_size" => Some(Memory::Server),
         "max_allowed_packet" => Some(Memory::Connection),
         "sort_buffer_size" | "tmp_table_size" => Some(Memory::Operator),
         _ => None,
     }
+}
+
+/// Bytes that all statements together may keep in sorts, hash tables and rows, of a server that may use `total` bytes and has a buffer pool of `pool`: an eighth is
+/// for everything else, and a sixteenth is theirs however large the pool is.
+pub fn statement_memory_bytes(total: u64, pool: u64) -> u64 {
+    const OTHERS: u64 = 8;
+    const LEAST: u64 = 16;
+    (total - total / OTHERS).saturating_sub(pool).max(total / LEAST)
 }
 
 /// Bytes that an operator may keep in memory: a row takes several times its stored bytes there.

@@ -26,7 +26,10 @@ use types::{DataType, TypeKind, Value};
 
 pub use convert::{convert, display_text, from_option, shown};
 pub use deprecated::{removal_of, warning_of_set};
-pub use effect::{Effect, Memory, effect, is_persistable, memory, operator_bytes, range, unit};
+pub use effect::{
+    Effect, Memory, effect, is_persistable, memory, operator_bytes, range, statement_memory_bytes,
+    unit,
+};
 pub use gtid::is_gtid_purged;
 pub use plugin_api::PluginVariable;
 pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};

@@ -149,6 +149,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("max_binlog_cache_size", uint(4096, U64), "18446744073709547520", "Accepted; bytes that a transaction may log: as many as it changes"),
     Definition::global("max_binlog_size", blocks(4096, 1_073_741_824, 4096), "1073741824", "Bytes after which a file of the binary log is the last one no longer"),
     Definition::global("max_connect_errors", uint(1, U64), "100", "Accepted; failed logins until a host is blocked"),
+    Definition::global("memory_limit", blocks(0, U64, 1_048_576), "0", "Bytes that the server may use; 0 for what its control group or the machine has. The buffer pool and what statements keep fit into it"),
     Definition::global("max_connections", uint(1, 100_000), "151", "Connections at a time"),
     Definition::global("max_delayed_threads", uint(0, 16_384), "20", "Accepted"),
     Definition::fixed("max_digest_length", uint(0, 1_048_576), "1024", "Accepted; bytes of a statement digest"),

@@ -360,7 +360,7 @@ fn text_cells_come_after_their_length() {
         put_lenenc_bytes(&mut expected, &text);
         let varchar = DataType::varchar(20, CollationId::UTF8MB4_0900_AI_CI);
         let mut chosen = DataType::new(TypeKind::Enum, 1, 0);
-        chosen.members = Some(Arc::new(Members { names: vec![text.as_slice().into()] }));
+        chosen.members = Some(Arc::new(Members::new([&text])));
         let value = Value::Bytes(text.as_slice().into());
         let cells = [
             (&varchar, ResultCell::Stored { bytes: &text, ty: &varchar }),

@@ -59,9 +59,8 @@ fn put_type(out: &mut Vec<u8>, ty: &DataType) {
     out.extend_from_slice(&[tag, flags, ty.decimals]);
     put_u32(out, ty.length);
     put_u16(out, ty.collation.0);
-    let names: &[Box<[u8]>] = ty.members.as_ref().map_or(&[], |members| &members.names);
-    put_u32(out, names.len() as u32);
-    for name in names {
+    put_u32(out, ty.member_count() as u32);
+    for name in ty.members.iter().flat_map(|members| members.names()) {
         put_blob(out, name);
     }
 }
@@ -75,11 +74,11 @@ fn read_type(reader: &mut Reader<'_>) -> Option<DataType> {
     ty.zerofill = flags & ZEROFILL != 0;
     ty.nullable = flags & NULLABLE != 0;
     let count = reader.u32()?;
-    let mut names: Vec<Box<[u8]>> = Vec::new();
+    let mut names: Vec<&[u8]> = Vec::new();
     for _ in 0..count {
-        names.push(reader.blob()?.into());
+        names.push(reader.blob()?);
     }
-    ty.members = (count > 0).then(|| Arc::new(Members { names }));
+    ty.members = (count > 0).then(|| Arc::new(Members::new(names)));
     Some(ty)
 }
 
@@ -172,8 +171,7 @@ mod tests {
     #[test]
     fn a_definition_comes_back() {
         let mut members = DataType::new(TypeKind::Enum, 2, 0);
-        members.members =
-            Some(Arc::new(Members { names: vec![b"a".as_slice().into(), b"b".as_slice().into()] }));
+        members.members = Some(Arc::new(Members::new(["a", "b"])));
         let column = |name: &str, ty: DataType, instant_default| ColumnDef {
             name: name.into(),
             ty,

@@ -126,12 +126,12 @@ pub fn lengths(ty: &DataType) -> (Option<u64>, Option<u64>) {
         TypeKind::MediumText | TypeKind::MediumBlob => (Some(16_777_215), Some(16_777_215)),
         TypeKind::LongText | TypeKind::LongBlob => (Some(4_294_967_295), Some(4_294_967_295)),
         TypeKind::Enum => {
-            let names = ty.members.iter().flat_map(|members| &members.names);
+            let names = ty.members.iter().flat_map(|members| members.names());
             let longest = names.map(|name| charset_length(ty, name)).max().unwrap_or(0);
             (Some(longest), Some(longest * widest))
         }
         TypeKind::Set => {
-            let names = ty.members.iter().flat_map(|members| &members.names);
+            let names = ty.members.iter().flat_map(|members| members.names());
             let (count, sum) = names
                 .fold((0, 0), |(count, sum), name| (count + 1, sum + charset_length(ty, name)));
             let all = sum + u64::max(count, 1) - 1;

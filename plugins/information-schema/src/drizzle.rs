@@ -137,7 +137,7 @@ fn column_row(table: &TableView, place: usize, column: &ColumnView) -> Vec<Value
     let (precision, scale) = numeric_size(ty);
     let collation = charset::collation(ty.collation).filter(|_| has_character_set(ty));
     let members = ty.members.as_ref().filter(|_| ty.kind == TypeKind::Enum).map(|members| {
-        let names = members.names.iter().map(|name| String::from_utf8_lossy(name).into_owned());
+        let names = members.names().map(|name| String::from_utf8_lossy(name).into_owned());
         names.collect::<Vec<_>>().join(",")
     });
     let several = |index: &&&IndexView| index.parts.len() > 1;

@@ -17,6 +17,19 @@ const GAUGES: &[(&str, &str)] = &[
     ("Uptime", "Seconds since the start."),
     ("Uptime_since_flush_status", "Seconds since the counters were set to zero."),
     ("Innodb_page_size", "Bytes of a page."),
+    (
+        "Statement_memory_limit_bytes",
+        "Bytes that sorts, hash tables and kept rows of all statements may hold.",
+    ),
+    ("Statement_memory_used_bytes", "Bytes of them that are held."),
+    (
+        "Innodb_buffer_pool_resize_status_code",
+        "Stage of a change of the pool's size; 0 when none goes on.",
+    ),
+    (
+        "Innodb_buffer_pool_resize_status_progress",
+        "Percent of a change of the pool's size that is done.",
+    ),
 ];
 
 /// Counters that have a help text of their own.

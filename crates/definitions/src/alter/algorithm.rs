@@ -471,7 +471,7 @@ fn same_encoding(old: &types::DataType, new: &types::DataType) -> bool {
         (Enum, Enum) | (Set, Set) => match (&old.members, &new.members) {
             // More members may need wider numbers.
             (Some(before), Some(after)) => {
-                after.names.starts_with(&before.names)
+                after.starts_with(before)
                     && types::record::fixed_length(old) == types::record::fixed_length(new)
             }
             _ => false,

@@ -376,7 +376,7 @@ impl<'r> Hash<'r> {
 
     fn is_full(&self, level: u32, run: &Run<'r>) -> bool {
         let bytes = self.bytes + self.first_rows.bytes();
-        bytes > run.env.settings.operator_memory_bytes && level < LEVELS_MAX
+        bytes > run.operator_bytes() && level < LEVELS_MAX
     }
 
     fn add_group(&mut self, key: &[u8], run: &mut Run<'r>) -> Result<usize> {

@@ -287,7 +287,7 @@ impl<'r> HashJoin<'r> {
             }
             self.add_row(run)?;
             let bytes = self.bytes + self.rows.bytes();
-            if bytes > run.env.settings.operator_memory_bytes && level < LEVELS_MAX {
+            if bytes > run.operator_bytes() && level < LEVELS_MAX {
                 let mut moved = Partitions::new(level, run);
                 self.move_table(&mut moved, run)?;
                 files = Some(moved);

@@ -60,7 +60,7 @@ impl Rows {
 impl KeptRows {
     /// Keeps the values of some registers.
     pub(crate) fn push_registers(&mut self, registers: &[usize], run: &mut Run<'_>) -> Result<()> {
-        if let Some(rows) = self.in_memory(run.env.settings) {
+        if let Some(rows) = self.in_memory(run.operator_bytes()) {
             rows.push_registers(registers, run)?;
             self.count_row();
             return Ok(());
@@ -70,7 +70,7 @@ impl KeptRows {
 
     /// Keeps the values of expressions.
     pub(crate) fn push_codes(&mut self, codes: &[Code], run: &mut Run<'_>) -> Result<()> {
-        if let Some(rows) = self.in_memory(run.env.settings) {
+        if let Some(rows) = self.in_memory(run.operator_bytes()) {
             rows.push_codes(codes, run)?;
             self.count_row();
             return Ok(());
@@ -85,7 +85,7 @@ impl KeptRows {
         values: &mut dyn Iterator<Item = Value>,
         run: &mut Run<'_>,
     ) -> Result<()> {
-        if let Some(rows) = self.in_memory(run.env.settings) {
+        if let Some(rows) = self.in_memory(run.operator_bytes()) {
             rows.push_values(values, run)?;
             self.count_row();
             return Ok(());

@@ -128,7 +128,7 @@ impl Seen {
     pub(crate) fn insert<'v>(
         &mut self,
         values: impl Iterator<Item = (&'v Value, &'v DataType)>,
-        memory: &mut Memory,
+        memory: &mut Memory<'_>,
     ) -> Result<bool> {
         self.key.clear();
         for (value, ty) in values {
@@ -141,7 +141,7 @@ impl Seen {
     }
 
     /// Whether the key is new.
-    pub(crate) fn insert_key(&mut self, key: &[u8], memory: &mut Memory) -> Result<bool> {
+    pub(crate) fn insert_key(&mut self, key: &[u8], memory: &mut Memory<'_>) -> Result<bool> {
         if !self.keys.insert(key).1 {
             return Ok(false);
         }
@@ -250,7 +250,7 @@ impl<'r> Operator<'r> for Distinct<'r> {
             if self.seen.keys.get(&key).is_some() {
                 continue;
             }
-            let is_full = self.seen.bytes > run.env.settings.operator_memory_bytes;
+            let is_full = self.seen.bytes > run.operator_bytes();
             if is_full && !self.keeps_order && self.level < LEVELS_MAX {
                 let level = self.level;
                 let files = self.files.get_or_insert_with(|| Partitions::new(level, run));

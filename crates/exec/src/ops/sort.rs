@@ -348,7 +348,7 @@ impl<'r> Sort<'r> {
                 self.bound = Some(self.sorter.key(last).to_vec());
             }
         }
-        if self.sorter.bytes() > run.env.settings.operator_memory_bytes {
+        if self.sorter.bytes() > run.operator_bytes() {
             let order = self.order();
             let runs = match &mut self.runs {
                 Some(runs) => runs,
@@ -368,7 +368,7 @@ impl<'r> Sort<'r> {
     fn is_new(&mut self, run: &mut Run<'r>) -> Result<bool> {
         let Some(seen) = &mut self.seen else { return Ok(true) };
         let is_new = seen.insert_key(self.sorter.last_key(), &mut run.memory)?;
-        if seen.bytes() > run.env.settings.operator_memory_bytes {
+        if seen.bytes() > run.operator_bytes() {
             // Later duplicates are found by sorting.
             seen.clear(run);
         }

@@ -46,7 +46,7 @@ impl SortedRows {
         run: &mut Run<'r>,
     ) -> Result<bool> {
         let rows_max = if node.distinct { DISTINCT_ROWS_MAX } else { ROWS_MAX };
-        let bytes_max = BYTES_MAX.min(run.env.settings.operator_memory_bytes);
+        let bytes_max = BYTES_MAX.min(run.operator_bytes());
         let limit = row_count(node.limit.as_ref(), u64::MAX, run)?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let is_bounded = !node.distinct && limit > 0 && limit <= rows_max / BOUNDED_SHARE;

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::memory::SharedMemory;
 use batch::{
     Batch, BatchExpr, Column, Env, Fit, Grouped, Line, Operand, Rollup, StateKind, StateResult,
     States, Unfit,
@@ -9,7 +10,6 @@ use batch::{
 use errors::Result;
 use plan::{AggregateCall, AggregateMode, Expr, Physical, Register};
 use plugin_api::Coercion;
-use sys::sync::atomic::AtomicUsize;
 use types::{AggregateRole, CollationId, Decimal, TypeKind, Value};
 
 use super::pipeline::{Pipeline, PipelineCompiler, Sink};
@@ -137,7 +137,7 @@ impl BatchGrouping {
     fn groups(&self, run: &mut Run<'_>) -> Fit<Grouped> {
         let kinds = self.kinds();
         let ordered = kinds.contains(&StateKind::SumDouble);
-        let memory = SharedMemory { used: AtomicUsize::new(0), limit: run.memory.left() };
+        let memory = SharedMemory::within(&run.memory);
         let sinks = self.pipeline.run(ordered, run, || GroupSink {
             node: self,
             grouped: Grouped::new(&self.collations, &kinds, !self.keys.is_empty()),
@@ -149,18 +149,12 @@ impl BatchGrouping {
     }
 }
 
-/// Bytes that the threads of one pipeline hold.
-struct SharedMemory {
-    used: AtomicUsize,
-    limit: usize,
-}
-
 /// One thread's groups.
 struct GroupSink<'n> {
     node: &'n BatchGrouping,
     grouped: Grouped,
     charged: usize,
-    memory: &'n SharedMemory,
+    memory: &'n SharedMemory<'n>,
 }
 
 impl Sink for GroupSink<'_> {
@@ -191,14 +185,13 @@ impl Sink for GroupSink<'_> {
 
 impl GroupSink<'_> {
     fn charge(&mut self) -> Fit<()> {
-        use sys::sync::atomic::Ordering::Relaxed;
         let bytes = self.grouped.heap_bytes();
         if bytes > self.charged {
             let more = bytes - self.charged;
-            self.charged = bytes;
-            if self.memory.used.fetch_add(more, Relaxed) + more > self.memory.limit {
+            if !self.memory.take(more) {
                 return Err(Unfit);
             }
+            self.charged = bytes;
         }
         Ok(())
     }

@@ -265,6 +265,7 @@ impl Database {
                 settings: &self.settings,
                 cancel: &cancel,
                 helpers: &HelperLimit::new(8),
+                memory: &exec::MemoryBudget::default(),
             },
             function: FunctionContext {
                 sql_mode: self.sql_mode,

@@ -46,12 +46,6 @@ impl<'a> Checker<'a> {
         if definition.name == "gtid_purged" {
             check_gtid_purged(self.session, scope, value)?;
         }
-        if scope.is_some_and(|scope| scope != VarScope::Session)
-            && definition.name == "innodb_buffer_pool_size"
-        {
-            let what = "a new size of the buffer pool while the server runs, or kept for the next start; the option --innodb-buffer-pool-size";
-            return Err(Error::not_supported(what));
-        }
         if let Some((code, message)) = variables::warning_of_set(definition.name) {
             let condition =
                 Condition { level: Level::Warning, code, sqlstate: code.sqlstate(), message };
@@ -285,6 +279,9 @@ fn check_gtid_purged(session: &Session, scope: Option<VarScope>, value: &Expr) -
     Ok(())
 }
 
+/// A server in less memory than this could run nothing.
+const MEMORY_LIMIT_MIN: u64 = 64 << 20;
+
 /// Checks of a value that only this server can make.
 fn check_value(server: &Server, definition: &Definition, value: &Value) -> Result<()> {
     let text = as_text(value);
@@ -297,6 +294,20 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
                 charset::charset_by_name(&text).is_some_and(|charset| charset.min_length() > 1);
             if wide {
                 bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+            }
+        }
+        "memory_limit" if (1..MEMORY_LIMIT_MIN).contains(&as_u64(value)) => {
+            bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+        }
+        "innodb_buffer_pool_size" => {
+            let engines = server.engines.engines().iter();
+            let most = engines.filter_map(|engine| engine.option_max(definition.name)).max();
+            match most {
+                Some(most) if as_u64(value) > most => {
+                    bail!(WRONG_VALUE_FOR_VAR, definition.name, text)
+                }
+                Some(_) => {}
+                None => return Err(Error::not_supported("a buffer pool of the engine in memory")),
             }
         }
         // DISABLED can only be chosen at server start.

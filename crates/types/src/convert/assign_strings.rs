@@ -138,8 +138,7 @@ impl Target<'_, '_, '_> {
         let members = self.to.members.as_ref()?;
         let name = &name[..name.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1)];
         members
-            .names
-            .iter()
+            .names()
             .position(|member| collation.equal(member, name))
             .map(|position| position as u64 + 1)
     }

@@ -23,8 +23,7 @@ fn all_types() -> Vec<DataType> {
             ty.collation = CollationId::UTF8MB4_0900_AI_CI;
         }
         if ty.is_enum_or_set() {
-            let names = ["a", "b", "c"].map(|name| name.as_bytes().into()).to_vec();
-            ty.members = Some(Arc::new(Members { names }));
+            ty.members = Some(Arc::new(Members::new(["a", "b", "c"])));
         }
         types.push(ty.clone().with_unsigned());
         types.push(ty);

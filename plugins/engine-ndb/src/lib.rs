@@ -12,6 +12,7 @@ mod error;
 mod index_keys;
 mod link;
 mod many;
+mod ndbinfo;
 mod nodes;
 mod pending;
 mod plugin;

@@ -22,8 +22,42 @@
 // Its header wants another one that not every package has.
 extern "C" unsigned ndbGetOwnVersion(void);
 
+// ndbinfo is in the library and in no public header. Declared here as far as it is used, as release 9.7 has it.
+class NdbInfoScanOperation {
+ public:
+  struct Value {
+    const char *data;
+    Uint32 length;
+    bool is_defined;
+  };
+  virtual int readTuples() = 0;
+  virtual const Value *getValue(const char *column) = 0;
+  virtual const Value *getValue(Uint32 column) = 0;
+  virtual int execute() = 0;
+  virtual int nextResult() = 0;
+  virtual ~NdbInfoScanOperation() = default;
+};
+
+class NdbInfo {
+ public:
+  class Table;
+  NdbInfo(Ndb_cluster_connection *connection, const char *prefix);
+  ~NdbInfo();
+  bool init();
+  int openTable(const char *name, const Table **table);
+  void closeTable(const Table *table);
+  int createScanOperation(const Table *table, NdbInfoScanOperation **scan, Uint32 max_rows, Uint32 max_bytes);
+  void releaseScanOperation(NdbInfoScanOperation *scan) const;
+
+ private:
+  // More than it has.
+  char members_[8192];
+};
+
 namespace {
 
+constexpr uint32_t INFO_RELEASE = 9 << 8 | 7;
+constexpr Uint32 INFO_ROWS = 256;
 constexpr const char *KEY_INDEX = "ordered";
 constexpr int PARALLEL_TRANSACTIONS = 4;
 constexpr size_t POOL_MAX = 64;
@@ -603,6 +637,50 @@ EXPORT int squall_ndb_range_size(squall_ndb_link *link, squall_ndb_table *table,
   *rows = 0;
   return scan_figures(link, table, &bound, figures, [&] { *rows += in_fragment[1]; }, error);
 }
+
+struct squall_ndb_info {
+  std::unique_ptr<NdbInfo> info;
+  const NdbInfo::Table *table = nullptr;
+  NdbInfoScanOperation *scan = nullptr;
+  std::vector<const NdbInfoScanOperation::Value *> values;
+
+  ~squall_ndb_info() {
+    if (scan) info->releaseScanOperation(scan);
+    if (table) info->closeTable(table);
+  }
+};
+
+EXPORT int squall_ndb_info_open(squall_ndb_link *link, const char *table, const char *const *columns, uint32_t count, squall_ndb_info **result,
+                                squall_ndb_error *error) {
+  if (ndbGetOwnVersion() >> 8 != INFO_RELEASE) return fail_plain(error, 4003, "ndbinfo of this release is not known: 9.7 is");
+  auto own = std::make_unique<squall_ndb_info>();
+  own->info = std::make_unique<NdbInfo>(link->connection.get(), "ndbinfo/");
+  if (!own->info->init()) return fail_plain(error, 4000, "ndbinfo cannot begin");
+  int code = own->info->openTable((std::string("ndbinfo/") + table).c_str(), &own->table);
+  if (code != 0) return fail_plain(error, code, "ndbinfo has no such table");
+  code = own->info->createScanOperation(own->table, &own->scan, INFO_ROWS, 0);
+  if (code == 0) code = own->scan->readTuples();
+  if (code != 0) return fail_plain(error, code, "ndbinfo cannot be read");
+  for (uint32_t at = 0; at < count; at++) own->values.push_back(own->scan->getValue(columns[at]));
+  code = own->scan->execute();
+  if (code != 0) return fail_plain(error, code, "ndbinfo cannot be read");
+  *result = own.release();
+  return 0;
+}
+
+EXPORT int squall_ndb_info_next(squall_ndb_info *info, squall_ndb_bytes *values, int32_t *is_row, squall_ndb_error *error) {
+  int code = info->scan->nextResult();
+  *is_row = code == 1 ? 1 : 0;
+  if (code != 0 && code != 1) return fail_plain(error, code, "ndbinfo cannot be read on");
+  for (size_t at = 0; code == 1 && at < info->values.size(); at++) {
+    const NdbInfoScanOperation::Value *value = info->values[at];
+    const bool is_there = value && value->is_defined;
+    values[at] = {is_there ? reinterpret_cast<const uint8_t *>(value->data) : nullptr, is_there ? value->length : 0};
+  }
+  return 0;
+}
+
+EXPORT void squall_ndb_info_close(squall_ndb_info *info) { delete info; }
 
 EXPORT int squall_ndb_nodes(const char *connectstring, squall_ndb_node *nodes, uint32_t room, uint32_t *count, squall_ndb_error *error) {
   *count = 0;

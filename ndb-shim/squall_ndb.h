@@ -15,12 +15,13 @@ extern "C" {
 #endif
 
 /* Changes with every change of this file that a caller can notice. */
-#define SQUALL_NDB_ABI 1
+#define SQUALL_NDB_ABI 2
 
 typedef struct squall_ndb_link squall_ndb_link;
 typedef struct squall_ndb_table squall_ndb_table;
 typedef struct squall_ndb_transaction squall_ndb_transaction;
 typedef struct squall_ndb_scan squall_ndb_scan;
+typedef struct squall_ndb_info squall_ndb_info;
 
 typedef struct {
   int32_t code;           /* NDB's number */
@@ -102,6 +103,13 @@ int squall_ndb_scan_next(squall_ndb_scan *scan, squall_ndb_row *rows, uint32_t r
 void squall_ndb_scan_close(squall_ndb_scan *scan);
 int squall_ndb_range_size(squall_ndb_link *link, squall_ndb_table *table, squall_ndb_bytes low, squall_ndb_bytes high, uint64_t *rows,
                           squall_ndb_error *error);
+
+/* Reads columns of a base table of ndbinfo, by name; values are text, or numbers of 4 or 8 bytes in this machine's order. A column that is not there is NULL in each row. */
+int squall_ndb_info_open(squall_ndb_link *link, const char *table, const char *const *columns, uint32_t count, squall_ndb_info **info,
+                         squall_ndb_error *error);
+/* The next row, valid until the next call; `is_row` is 0 at the end. */
+int squall_ndb_info_next(squall_ndb_info *info, squall_ndb_bytes *values, int32_t *is_row, squall_ndb_error *error);
+void squall_ndb_info_close(squall_ndb_info *info);
 
 /* The nodes as the management server sees them; returns how many through `count`. */
 int squall_ndb_nodes(const char *connectstring, squall_ndb_node *nodes, uint32_t room, uint32_t *count, squall_ndb_error *error);

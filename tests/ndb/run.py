@@ -59,9 +59,9 @@ class Server:
             time.sleep(0.1)
         raise SystemExit((self.folder / "log").read_text())
 
-    def sql(self, text, check=True):
+    def sql(self, text, check=True, user="root"):
         """Return code, rows as text, errors."""
-        command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{self.port}", "-uroot", "-N", "-B", "--force" if not check else "--skip-reconnect"]
+        command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{self.port}", f"-u{user}", "-N", "-B", "--force" if not check else "--skip-reconnect"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
         if check and done.returncode:
             raise SystemExit(f"{text}\n{done.stderr}\n{(self.folder / 'log').read_text()[-2000:]}")
@@ -128,7 +128,69 @@ def check_sql(server):
     server.refuse("xa start 'x'; insert into n.a(b) values(500); xa end 'x'; xa prepare 'x'", 1235)
     server.refuse("begin; insert into n.i values(9,9); insert into n.a(b) values(900); commit", 1235)
     server.expect("select count(*) from data_dictionary.ndb_nodes where type='DATA' and status='STARTED'", "2")
+    check_cluster_by_sql(server)
     server.refuse("create table n.big(a int primary key, b longtext) engine=ndb; insert into n.big values(1, repeat('x',30000))", 1118)
+
+
+def check_many_keys(server):
+    """Lists of keys, and joins by key, in few round trips and with the same answers."""
+    trips = "select statistic_value from data_dictionary.engine_statistics where engine='ndbcluster' and statistic_name='round_trips_total'"
+    values = ",".join(f"({n},{n * 7919 % 2000 + 1},{n})" for n in range(1, 2001))
+    server.sql(f"create table n.k(id int primary key, x int, u int, unique(u)) engine=ndb; insert into n.k values {values}")
+    every, odd = ",".join(map(str, range(1, 1501))), ",".join(map(str, range(1, 3000, 2)))
+    for text, wanted, most in (
+            (f"select count(*), sum(x) from n.k where id in ({every})", f"1500 {sum(n * 7919 % 2000 + 1 for n in range(1, 1501))}", 20),
+            (f"select count(*), sum(x) from n.k where u in ({odd})", f"1000 {sum(n * 7919 % 2000 + 1 for n in range(1, 2000, 2))}", 40),
+            ("select straight_join count(*), sum(b.u) from n.k a join n.k b force index(primary) on b.id = a.x", f"2000 {sum(n * 7919 % 2000 + 1 for n in range(1, 2001))}", 60),
+            ("select straight_join count(*), count(b.id) from n.k a left join n.k b force index(primary) on b.id = a.x + 1000", "2000 1000", 60)):
+        before = int(server.sql(trips)[1])
+        server.expect(text, wanted)
+        used = int(server.sql(trips)[1]) - before
+        if used > most:
+            raise SystemExit(f"{text[:100]}: {used} round trips")
+    server.expect("begin; update n.k set x = 0 where id in (1,2,3,9999); delete from n.k where u in (4,5,8888); select count(*) from n.k where id in (1,2,3,4,5,6) and x = 0; rollback;"
+                  "select count(*) from n.k where id in (1,2,3,4,5,6) and x > 0", "3 6")
+    server.expect("select id from n.k where id in (5,3,9,9999,3) order by id desc limit 2", "9 5")
+    server.expect("begin; select id from n.k where id in (7,2,9999) for update; update n.k set x = -1 where id in (2,7); commit; select count(*) from n.k where x = -1", "2 7 2")
+    server.sql("drop table n.k")
+
+
+def check_cluster_by_sql(server):
+    """What the cluster says of itself."""
+    status = [line.split("\t")[:3] for line in server.sql("show cluster status where Type <> 'CLIENT'")[1].splitlines()]
+    if sorted(status) != [["1", "MANAGEMENT", "CONNECTED"], ["2", "DATA", "STARTED"], ["3", "DATA", "STARTED"]]:
+        raise SystemExit(f"SHOW CLUSTER STATUS: {status}")
+    server.expect("select node_id, status from ndbinfo.nodes order by 1", "2 STARTED 3 STARTED")
+    server.expect("select count(distinct node_id), min(total) > 1000000 from ndbinfo.memoryusage where memory_type='Data memory' and used > 0", "2 1")
+    server.expect("select count(*) > 50 from ndbinfo.`ndb$tables`", "1")
+    server.expect("begin; update n.a set c='t' where b=1; select count(*) > 0 from ndbinfo.`ndb$transactions`; rollback", "1")
+    # Every table can be read, and no number of columns is wrong.
+    for name in server.sql("select table_name from information_schema.tables where table_schema='ndbinfo'")[1].split():
+        server.sql(f"select * from ndbinfo.`{name}` limit 3")
+    server.refuse("alter cluster restart", 1235)
+    # It is the administrators' business.
+    server.sql("drop user if exists reader; create user reader; grant select on n.* to reader")
+    for text, code in (("select * from ndbinfo.nodes", 1142), ("select * from ndbinfo.`ndb$operations`", 1142), ("use ndbinfo", 1044)):
+        _, _, errors = server.sql(text, check=False, user="reader")
+        if f"ERROR {code} " not in errors:
+            raise SystemExit(f"{text}: {errors}")
+    server.sql("grant select on ndbinfo.* to reader")
+    found = server.sql("select count(*) from ndbinfo.nodes", user="reader")[1].strip()
+    if found != "2":
+        raise SystemExit(f"ndbinfo for somebody who may read it: {found}")
+    server.sql("drop user reader")
+
+
+def check_library(squalld, address):
+    """A library that is missing, or another one, is named with what to do."""
+    for path in ("/nowhere/libsquall_ndb.so", "libm.so.6"):
+        server = Server(squalld, ["--plugin-add=ndb", f"--ndb-connectstring={address}", f"--ndb-shim={path}"])
+        try:
+            _, _, errors = server.sql("create database n; create table n.a(id int primary key) engine=ndb", check=False)
+            if "ERROR 1126 " not in errors or path not in errors or "cargo xtask ndb-shim" not in errors:
+                raise SystemExit(f"without its library: {errors}")
+        finally:
+            server.stop()
 
 
 class Writer(threading.Thread):
@@ -227,7 +289,9 @@ def main():
         checks = args.only.split(",")
         try:
             if "sql" in checks:
+                check_library(args.squalld, cluster.address)
                 check_sql(server)
+                check_many_keys(server)
                 print("SQL: as it should be", flush=True)
             if "node" in checks:
                 check_node(server, cluster)

@@ -296,7 +296,7 @@ impl Binder<'_> {
         }
         let source = ScopeSource::Columns(scope);
         // Other information tables show an account only what it may see.
-        let privilege = (&*shown_schema == "mysql")
+        let privilege = matches!(&*shown_schema, "mysql" | "ndbinfo")
             .then(|| self.require(&shown_schema, &shown, PrivilegeKind::Select));
         self.add_scope_table(Some(shown_schema.clone()), alias.clone(), source, privilege)?;
         Ok(Logical::InformationGet { schema: shown_schema, name: shown, alias, columns })

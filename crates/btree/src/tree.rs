@@ -168,6 +168,48 @@ impl Tree {
         }
     }
 
+    /// Like `get`, for keys in ascending order: `near` is the leaf of the key before, of which most keys of a long list need no descent.
+    ///
+    /// # Errors
+    /// I/O.
+    #[inline]
+    pub fn get_ascending<'p>(
+        self,
+        pool: &'p Pool,
+        key: &[u8],
+        near: &mut Option<Optimistic<'p>>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<bool> {
+        let start = out.len();
+        if let Some(leaf) = near.take() {
+            let page = leaf.page();
+            let (slot, found) = page.search(key);
+            // A greater key on the page: the key, not below one that the leaf covers, belongs to it too.
+            let is_covered = found || slot < page.count();
+            if found {
+                page.copy_value(slot, out);
+            }
+            if is_covered && (leaf.validate() || breaks("validate before use")) {
+                *near = Some(leaf);
+                return Ok(found);
+            }
+            out.truncate(start);
+        }
+        loop {
+            let (_, leaf) = self.descend(pool, Seek::At(key), 0)?;
+            let page = leaf.page();
+            let (slot, found) = page.search(key);
+            if found {
+                page.copy_value(slot, out);
+            }
+            if leaf.validate() || breaks("validate before use") {
+                *near = Some(leaf);
+                return Ok(found);
+            }
+            out.truncate(start);
+        }
+    }
+
     /// Like `get`, for a caller that may change the value next. `None` if no such key exists.
     ///
     /// # Errors

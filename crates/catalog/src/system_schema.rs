@@ -2,7 +2,7 @@
 
 /// Their names.
 pub const SYSTEM_SCHEMAS: &[&str] =
-    &["data_dictionary", "information_schema", "mysql", "performance_schema", "sys"];
+    &["data_dictionary", "information_schema", "mysql", "ndbinfo", "performance_schema", "sys"];
 
 /// The name of a computed schema; the standard ones are found in any case.
 pub fn system_schema(name: &str) -> Option<&'static str> {

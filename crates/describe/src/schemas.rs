@@ -25,7 +25,8 @@ impl SchemaInformation for Information<'_> {
             let registry = self.server.registry();
             let used = registry.information_tables().iter().any(|table| table.schema() == *name)
                 || registry.system_views().iter().any(|view| view.schema == *name);
-            let visible = !matches!(*name, "mysql" | "sys") || self.privileges.sees_schema(name);
+            let visible =
+                !matches!(*name, "mysql" | "ndbinfo" | "sys") || self.privileges.sees_schema(name);
             let visible = visible && !self.is_denied(&Object::Schema(name));
             if visible && (used || *name == "information_schema") {
                 let collation = match *name {

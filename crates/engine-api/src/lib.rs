@@ -13,6 +13,7 @@ mod definition;
 mod engine;
 mod error;
 mod locks;
+mod many;
 mod rows;
 mod snapshot;
 mod span;
@@ -29,6 +30,7 @@ pub use engine::{
 };
 pub use error::{EngineError, EngineResult};
 pub use locks::{DeadlockView, LockKind, LockReport, LockView, TransactionView};
+pub use many::{FoundRows, KeyList, LOOKUPS_MAX};
 pub use rows::{RowBatch, RowBuf, RowRef};
 pub use snapshot::{RecordBlock, SnapshotReader};
 pub use span::{Span, successor};

@@ -32,6 +32,7 @@ mod keys;
 mod lock_report;
 mod locking;
 mod losers;
+mod many;
 mod new_tables;
 mod obstacle;
 mod offline;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use btree::{LeafPlace, NearLeaf};
 use engine_api::{
-    CancelToken, CommitHandle, CommitWait, CursorId, EngineError, EngineResult, GetOutcome,
-    IndexDef, IndexId, IsolationLevel, KeyContent, NotedPass, RowBatch, RowBuf, RowLock, Savepoint,
-    ScanSpec, SnapshotReader, TableDef, TableId, Transaction, TxnOptions, WaitPolicy,
+    CancelToken, CommitHandle, CommitWait, CursorId, EngineError, EngineResult, FoundRows,
+    GetOutcome, IndexDef, IndexId, IsolationLevel, KeyContent, KeyList, LOOKUPS_MAX, NotedPass,
+    RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, SnapshotReader, TableDef, TableId, Transaction,
+    TxnOptions, WaitPolicy,
 };
 use errors::{Error, ErrorCode};
 use locks::{Mode, Owner, OwnerNumbers, lock_name};
@@ -87,6 +88,8 @@ pub(crate) struct Txn {
     pub(crate) read: Option<(LeafPlace, Header)>,
     /// Scratch: a row's value.
     pub(crate) value: Vec<u8>,
+    /// Scratch: the places of keys in their order.
+    pub(crate) key_order: Vec<u32>,
     /// Scratch: a lock's name.
     pub(crate) name: Vec<u8>,
     /// Scratch: a row's value before a change, and an undo entry.
@@ -179,6 +182,7 @@ impl Txn {
             near: NearLeaf::default(),
             read: None,
             value: Vec::new(),
+            key_order: Vec::new(),
             name: Vec::new(),
             before: Vec::new(),
             payload: Vec::new(),
@@ -195,7 +199,7 @@ impl Txn {
     }
 
     #[inline]
-    fn table_ref(&mut self, id: TableId) -> EngineResult<&LocalArc<Table>> {
+    pub(crate) fn table_ref(&mut self, id: TableId) -> EngineResult<&LocalArc<Table>> {
         self.tables.get(&self.shared.dictionary, id)
     }
 
@@ -373,7 +377,7 @@ impl Txn {
 
     /// Refuses a table that was created after the snapshot was taken.
     #[inline]
-    fn check_known(&self, view: &View, table: TableId) -> EngineResult<()> {
+    pub(crate) fn check_known(&self, view: &View, table: TableId) -> EngineResult<()> {
         let new_tables = &self.shared.dictionary.new_tables;
         match view.snapshot {
             Some(snapshot) if new_tables.is_newer(table, snapshot.ts) => Err(definition_changed()),
@@ -707,6 +711,31 @@ impl Transaction for Txn {
             }
         };
         outcome.map_err(|error| self.name_table(table, error))
+    }
+
+    fn get_many(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        keys: &KeyList,
+        lock: RowLock,
+        wait: WaitPolicy,
+        out: &mut FoundRows,
+    ) -> EngineResult<()> {
+        debug_assert!(keys.len() <= LOOKUPS_MAX, "a list of keys is bounded");
+        out.reset(keys.len());
+        if index == IndexId::CLUSTERED && lock == RowLock::None {
+            self.end_bulk_of(table)?;
+            let found = self.get_many_consistent(table, keys, out);
+            return found.map_err(|error| self.name_table(table, error));
+        }
+        let mut row = RowBuf::default();
+        for (at, key) in keys.iter().enumerate() {
+            if self.get(table, index, key, lock, wait, &mut row)? == GetOutcome::Found {
+                out.put(at, row.as_row());
+            }
+        }
+        Ok(())
     }
 
     fn read_unlocked(

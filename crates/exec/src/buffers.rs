@@ -1,7 +1,7 @@
 //! Memory that a session keeps from statement to statement, so that a warm statement allocates nothing: the operators' storage, without
 //! the operators.
 
-use engine_api::{RowBatch, RowBuf};
+use engine_api::{FoundRows, KeyList, RowBatch, RowBuf};
 use types::Value;
 
 /// Memory of a scan, reused from statement to statement.
@@ -10,7 +10,27 @@ pub(crate) struct ScanBuffers {
     pub(crate) batch: RowBatch,
     pub(crate) row: RowBuf,
     pub(crate) key: Vec<u8>,
+    /// Where a list of keys was read.
+    pub(crate) lookups: Option<Box<Lookups>>,
     pub(crate) is_used: bool,
+}
+
+/// Keys to look up, many in a call.
+#[derive(Default)]
+pub(crate) struct Lookups {
+    pub(crate) keys: KeyList,
+    /// The places of the keys in their order, each key once.
+    pub(crate) order: Vec<u32>,
+    /// The keys of one call.
+    pub(crate) call: KeyList,
+    pub(crate) found: FoundRows,
+}
+
+impl Lookups {
+    /// Bytes held.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.keys.size_bytes() + self.call.size_bytes() + self.found.size_bytes()
+    }
 }
 
 /// A row's place among the others.

@@ -125,7 +125,7 @@ fn compile_with(
         Plan::Rows { .. } => none,
     };
     let exprs = Compiler::new(registry, bind, shared.subqueries, shared.registers);
-    let mut compiler = NodeCompiler { exprs, measured, may_stop: false };
+    let mut compiler = NodeCompiler { exprs, measured, may_stop: false, all_read: false };
     let (kind, columns) = match plan {
         Plan::Query(query) => {
             let mut program = QueryProgram::compile(query, &mut compiler)?;

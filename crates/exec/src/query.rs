@@ -57,6 +57,7 @@ impl QueryProgram {
         plan: &QueryPlan,
         compiler: &mut NodeCompiler<'_>,
     ) -> Result<QueryProgram> {
+        compiler.all_read = true;
         let root = compiler.node(&plan.root)?;
         let sort = match &root {
             Node::Sort(sort) => Some(sort),

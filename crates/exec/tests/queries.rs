@@ -158,7 +158,7 @@ fn ranges_of_an_index() {
         null_safe: false,
     };
     let scan = |ranges: Vec<RangeSpec>, backward| {
-        let access = Access::Ranges { index: 1, ranges, backward, or_all: false };
+        let access = Access::Ranges { index: 1, ranges, backward, or_all: false, keys: false };
         let scan = Physical::Scan { table: table.access(), access, filter: None };
         query(scan, vec![table.column(0)])
     };

@@ -217,7 +217,8 @@ impl Planner<'_> {
             if or_all {
                 pinned.consumed.clear();
             }
-            Access::Ranges { index: index.id.0, ranges: pinned.ranges, backward, or_all }
+            let (ranges, keys) = (pinned.ranges, pinned.keys);
+            Access::Ranges { index: index.id.0, ranges, backward, or_all, keys }
         };
         TablePlan {
             access,

@@ -22,6 +22,8 @@ pub(crate) struct Pinned {
     /// Share of the table that the ranges hold.
     pub rows: f64,
     pub unique: bool,
+    /// Each range is a whole key of a unique index, without NULL.
+    pub keys: bool,
 }
 
 impl Pinned {
@@ -79,6 +81,7 @@ impl<'a> Pinning<'a> {
             equal: 0,
             rows: total,
             unique: false,
+            keys: false,
         };
         Pinning {
             table,
@@ -278,6 +281,7 @@ impl Planner<'_> {
         }
         let is_full_key = matched == parts.len() && parts.iter().all(is_whole);
         let is_key = is_full_key && index.unique && !finds_null;
+        pinned.keys = is_key;
         pinned.unique = is_key && combinations == 1.0 && pinned.ranges.len() == 1;
         pinned.rows = if pinned.ranges.is_empty() {
             0.0

@@ -112,7 +112,8 @@ pub enum Access {
     Unique { index: u32, key: Vec<IndexKeySource> },
     /// One or more ranges of an index (an IN list gives several), in index order, without duplicates.
     /// `or_all`: if the ranges hold much of the table, the whole table is read in its own order instead, and the filter selects the rows.
-    Ranges { index: u32, ranges: Vec<RangeSpec>, backward: bool, or_all: bool },
+    /// `keys`: the index is unique, and each range is a whole key of it without NULL.
+    Ranges { index: u32, ranges: Vec<RangeSpec>, backward: bool, or_all: bool, keys: bool },
     /// Rows in any of several indexes' ranges, arm by arm. A row in several arms comes once: with the first arm whose
     /// condition it fulfils. `or_all` as above.
     Merge { arms: Vec<MergeArm>, or_all: bool },

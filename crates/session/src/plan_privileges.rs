@@ -47,9 +47,9 @@ fn check_privilege(
     needed: &RequiredPrivilege,
 ) -> Result<()> {
     let (schema, table) = (&*needed.schema, &*needed.table);
-    // Tables of `mysql` are the administrators' business, except those that HELP reads; everything else about the server is
-    // filtered by what the account may see.
-    let is_secret = schema == "mysql" && !table.starts_with("help_");
+    // Tables of `mysql` and of the cluster are the administrators' business, except those that HELP reads; everything else about
+    // the server is filtered by what the account may see.
+    let is_secret = schema == "mysql" && !table.starts_with("help_") || schema == "ndbinfo";
     if catalog::system_schema(schema).is_some() && !is_secret {
         return match needed.kind {
             PrivilegeKind::Select => Ok(()),

@@ -408,8 +408,8 @@ impl Session {
         };
         self.check_privileges_current();
         self.check_schema_allowed(&known)?;
-        let is_open =
-            catalog::system_schema(&known).is_some_and(|system| !matches!(system, "mysql" | "sys"));
+        let is_open = catalog::system_schema(&known)
+            .is_some_and(|system| !matches!(system, "mysql" | "ndbinfo" | "sys"));
         if !is_open && !self.privileges.sees_schema(&known) {
             bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name);
         }

@@ -9,7 +9,7 @@ use types::key::key_record_header;
 
 use crate::shim::{Hold, NdbScan, Operation, ScanRange};
 use crate::table::{Index, Table, split_entry};
-use crate::transaction::{BATCH, NdbEngineTransaction, mode_of};
+use crate::transaction::{BATCH, NdbEngineTransaction, hold_of, mode_of};
 use engine_api::Span;
 
 /// Rows that a fragment sends at a time.
@@ -29,8 +29,6 @@ pub(crate) struct Cursor {
     /// Key of the last entry passed.
     position: Option<Vec<u8>>,
     done: bool,
-    /// The only row, or none, read before the cursor was opened.
-    known: Option<Option<(Vec<u8>, Vec<u8>)>>,
     scan: Option<NdbScan>,
     /// The number of writes when the scan began: it does not see later ones.
     writes: u64,
@@ -55,22 +53,9 @@ impl Cursor {
             only_keys: only_keys && spec.index != IndexId::CLUSTERED && spec.lock == RowLock::None,
             position: None,
             done: false,
-            known: None,
             scan: None,
             writes: 0,
         })
-    }
-
-    /// The table and the key, if the span holds nothing but keys that begin with it in the clustered index.
-    pub(crate) fn only_key(&self) -> Option<(engine_api::TableId, &[u8])> {
-        let span = self.span.as_ref().filter(|_| self.index == IndexId::CLUSTERED)?;
-        let is_only = span.end == engine_api::successor(&span.start);
-        is_only.then_some((self.table.id(), span.start.as_slice()))
-    }
-
-    /// The rows of the cursor are known.
-    pub(crate) fn set_only(&mut self, row: Option<(Vec<u8>, Vec<u8>)>) {
-        self.known = Some(row);
     }
 
     /// Ends the scan in the cluster; the next fetch begins another one behind the last entry.
@@ -91,11 +76,6 @@ impl NdbEngineTransaction {
         batch: &mut RowBatch,
     ) -> EngineResult<usize> {
         let before = batch.len();
-        if let Some(known) = cursor.known.take() {
-            cursor.done = true;
-            known.iter().for_each(|(locator, record)| batch.push(locator, record));
-            return Ok(batch.len() - before);
-        }
         while batch.len() == before && !cursor.done && limit > 0 {
             if self.cancel.is_cancelled() {
                 return Err(EngineError::Cancelled);
@@ -198,11 +178,7 @@ impl NdbEngineTransaction {
         pairs: &Pairs,
         batch: &mut RowBatch,
     ) -> EngineResult<()> {
-        let hold = match cursor.lock {
-            RowLock::None => Hold::Nothing,
-            RowLock::Shared => Hold::Shared,
-            RowLock::Exclusive => Hold::Exclusive,
-        };
+        let hold = hold_of(cursor.lock);
         let (mut reads, mut keys) = (Vec::new(), Vec::new());
         for (key, row) in pairs {
             let locator = match index {

@@ -3,7 +3,6 @@
 //! Rows are opaque bytes in tables of a key and a row; see `table`. The cluster's client library is reached through a shim of C functions that the administrator builds
 //! (ndb-shim/), loaded when the first statement needs it. docs/ndb.md is the guide.
 
-mod ahead;
 mod check;
 mod cursor;
 mod ddl;
@@ -12,6 +11,8 @@ mod engine;
 mod error;
 mod index_keys;
 mod link;
+mod many;
+mod ndbinfo;
 mod nodes;
 mod pending;
 mod plugin;

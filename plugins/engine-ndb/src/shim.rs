@@ -5,14 +5,14 @@ use std::ffi::{CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 
 use engine_api::{EngineError, EngineResult};
-use errors::Error;
+use errors::{Error, ErrorCode};
 use sys::library::Library;
 use sys::sync::Arc;
 
 use crate::error::NdbError;
 
 /// The version of the interface that this file declares.
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 /// The name of the library when no path is given.
 pub(crate) const LIBRARY: &str = "libsquall_ndb.so";
 const BUILD_COMMAND: &str = "cargo xtask ndb-shim --include DIR --lib DIR";
@@ -112,6 +112,9 @@ functions! {
     scan_next: fn(Handle, *mut RawRow, u32, *mut u32, *mut RawError) -> i32, c"squall_ndb_scan_next";
     scan_close: fn(Handle), c"squall_ndb_scan_close";
     range_size: fn(Handle, Handle, RawBytes, RawBytes, *mut u64, *mut RawError) -> i32, c"squall_ndb_range_size";
+    info_open: fn(Handle, *const c_char, *const *const c_char, u32, *mut Handle, *mut RawError) -> i32, c"squall_ndb_info_open";
+    info_next: fn(Handle, *mut RawBytes, *mut i32, *mut RawError) -> i32, c"squall_ndb_info_next";
+    info_close: fn(Handle), c"squall_ndb_info_close";
     nodes: fn(*const c_char, *mut RawNode, u32, *mut u32, *mut RawError) -> i32, c"squall_ndb_nodes";
 }
 
@@ -171,13 +174,14 @@ impl Shim {
     /// Loads the library in this file.
     ///
     /// # Errors
-    /// 1524-like words: no such file, another version; they name the command that builds the right one.
+    /// 1126: no such file, another version. It says what to do.
     pub(crate) fn load(path: &str) -> EngineResult<Shim> {
         let refused = |why: String| {
-            let text = format!(
-                "the library of engine NDB cannot be used: {why}. Build it: {BUILD_COMMAND}"
+            let advice = format!(
+                "{why}. Engine NDB needs this library: build it with `{BUILD_COMMAND}`, and start the server with --ndb-shim=FILE"
             );
-            EngineError::Other(Error::internal(text))
+            let values: [&dyn std::fmt::Display; 3] = [&path, &0, &advice];
+            EngineError::Other(Error::with(ErrorCode::CANT_OPEN_LIBRARY, &values))
         };
         // SAFETY: the administrator named this library; loading it is what he asked for.
         let library = unsafe { Library::open(path) }.map_err(refused)?;
@@ -329,6 +333,65 @@ impl Connection {
         // SAFETY: the link is open, the name a C string.
         let result = unsafe { (self.functions.table_drop)(self.handle, name.as_ptr(), &mut error) };
         outcome(result, &error)
+    }
+}
+
+/// An open scan of a table of ndbinfo.
+struct InfoScan<'c> {
+    connection: &'c Connection,
+    handle: Handle,
+}
+
+impl Drop for InfoScan<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it is open.
+        unsafe { (self.connection.functions.info_close)(self.handle) }
+    }
+}
+
+impl Connection {
+    /// Shows `each` the rows of a base table of ndbinfo until it returns false: the bytes of these columns, `None` for NULL.
+    pub(crate) fn info_rows(
+        &self,
+        table: &str,
+        columns: &[&str],
+        mut each: impl FnMut(&[Option<&[u8]>]) -> bool,
+    ) -> Result<(), NdbError> {
+        let table = c_text(table);
+        let names: Vec<CString> = columns.iter().map(|column| c_text(column)).collect();
+        let pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
+        let (mut handle, mut error) = (null_mut(), no_error());
+        // SAFETY: the link is open, the names are C strings and as many as said.
+        let result = unsafe {
+            (self.functions.info_open)(
+                self.handle,
+                table.as_ptr(),
+                pointers.as_ptr(),
+                pointers.len() as u32,
+                &mut handle,
+                &mut error,
+            )
+        };
+        outcome(result, &error)?;
+        let scan = InfoScan { connection: self, handle };
+        let mut raw = vec![NOTHING; columns.len()];
+        loop {
+            let mut is_row = 0;
+            // SAFETY: the scan is open, and there is room for as many values as it has columns.
+            let result = unsafe {
+                (self.functions.info_next)(scan.handle, raw.as_mut_ptr(), &mut is_row, &mut error)
+            };
+            outcome(result, &error)?;
+            if is_row == 0 {
+                return Ok(());
+            }
+            // SAFETY: nothing was called since.
+            let value = |raw: &RawBytes| (!raw.data.is_null()).then(|| unsafe { bytes(*raw) });
+            let values: Vec<Option<&[u8]>> = raw.iter().map(value).collect();
+            if !each(&values) {
+                return Ok(());
+            }
+        }
     }
 }
 

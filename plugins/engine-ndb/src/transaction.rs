@@ -9,9 +9,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use engine_api::{
-    CancelToken, CommitHandle, CursorId, EngineError, EngineResult, GetOutcome, IndexDef, IndexId,
-    KeyRange, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef, TableId, Transaction,
-    TxnOptions, WaitPolicy,
+    CancelToken, CommitHandle, CursorId, EngineError, EngineResult, FoundRows, GetOutcome,
+    IndexDef, IndexId, KeyList, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef, TableId,
+    Transaction, TxnOptions, WaitPolicy,
 };
 use locks::{Mode, Owner, Patience, WaitError};
 use sys::blocking::blocking;
@@ -94,8 +94,6 @@ pub(crate) struct NdbEngineTransaction {
     held_bytes: usize,
     /// Locator of the row inserted last.
     pub(crate) inserted: Vec<u8>,
-    /// Rows by clustered key that were read because the statement will ask for them; `None`: no row.
-    pub(crate) ahead: crate::ahead::Ahead,
     /// A table that it has made and fills: its rows need no undo.
     pub(crate) filling: Option<TableId>,
     /// Inserts that were not sent yet.
@@ -125,7 +123,6 @@ impl NdbEngineTransaction {
             held: HashMap::new(),
             held_bytes: 0,
             inserted: Vec::new(),
-            ahead: crate::ahead::Ahead::default(),
             filling: None,
             pending: crate::pending::Pending::default(),
         }
@@ -537,7 +534,6 @@ impl NdbEngineTransaction {
         self.own.clear();
         self.pending.clear();
         self.filling = None;
-        self.ahead.clear();
         self.forget_held();
         self.started = false;
     }
@@ -560,7 +556,7 @@ impl NdbEngineTransaction {
         }
     }
 
-    fn get_secondary(
+    pub(crate) fn get_secondary(
         &mut self,
         table: &Arc<Table>,
         index: IndexId,
@@ -593,7 +589,7 @@ impl NdbEngineTransaction {
         Ok(GetOutcome::NotFound)
     }
 
-    fn get_clustered(
+    pub(crate) fn get_clustered(
         &mut self,
         table: &Arc<Table>,
         key: &[u8],
@@ -602,11 +598,7 @@ impl NdbEngineTransaction {
         out: &mut RowBuf,
     ) -> EngineResult<GetOutcome> {
         out.clear();
-        let hold = match lock {
-            RowLock::None => Hold::Nothing,
-            RowLock::Shared => Hold::Shared,
-            RowLock::Exclusive => Hold::Exclusive,
-        };
+        let hold = hold_of(lock);
         let mut read = [Operation::read(&table.rows, key, hold)];
         if let Some(mode) = mode_of(lock) {
             if !self.lock(&crate::write::row_name(table.id(), key), mode, wait)? {
@@ -636,6 +628,15 @@ pub(crate) fn mode_of(lock: RowLock) -> Option<Mode> {
         RowLock::None => None,
         RowLock::Shared => Some(Mode::Shared),
         RowLock::Exclusive => Some(Mode::Exclusive),
+    }
+}
+
+/// The lock in the cluster that a read takes.
+pub(crate) fn hold_of(lock: RowLock) -> Hold {
+    match lock {
+        RowLock::None => Hold::Nothing,
+        RowLock::Shared => Hold::Shared,
+        RowLock::Exclusive => Hold::Exclusive,
     }
 }
 
@@ -676,7 +677,6 @@ impl Transaction for NdbEngineTransaction {
     fn renew_snapshot(&mut self) {}
 
     fn begin_statement(&mut self) {
-        self.ahead.clear();
         self.forget_held();
     }
 
@@ -728,23 +728,30 @@ impl Transaction for NdbEngineTransaction {
         }
     }
 
-    fn expect_ranges(
+    fn get_many(
         &mut self,
         table: TableId,
         index: IndexId,
-        ranges: &[KeyRange],
+        keys: &KeyList,
+        lock: RowLock,
+        wait: WaitPolicy,
+        out: &mut FoundRows,
     ) -> EngineResult<()> {
+        out.reset(keys.len());
         self.send_pending()?;
-        self.read_ahead(table, index, ranges)
+        let table = self.table(table)?;
+        match index {
+            IndexId::CLUSTERED => {
+                let keys: Vec<&[u8]> = keys.iter().collect();
+                self.get_many_clustered(&table, &keys, lock, wait, |at, row| out.put(at, row))
+            }
+            index => self.get_many_secondary(&table, index, keys, lock, wait, out),
+        }
     }
 
     fn open_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
         let table = self.table(spec.table)?;
-        let mut cursor = Cursor::open(table, spec, false)?;
-        if spec.lock == RowLock::None && !self.ahead.is_empty() {
-            self.take_ahead(&mut cursor);
-        }
-        self.keep_cursor(cursor)
+        self.keep_cursor(Cursor::open(table, spec, false)?)
     }
 
     fn open_key_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {

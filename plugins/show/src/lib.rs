@@ -146,6 +146,20 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::CreateTrigger(_) => return Err(err!(TRG_DOES_NOT_EXIST)),
         ShowKind::CreateEvent(name) => return Err(err!(EVENT_DOES_NOT_EXIST, name.name.text)),
         ShowKind::CharacterSet => server::character_sets(),
+        ShowKind::ClusterStatus => {
+            let mut is_known = false;
+            let (schema, table) = ("data_dictionary", Some("NDB_NODES"));
+            scope.facts.tables(schema, table, TableDetail::Name, &mut |_| {
+                is_known = true;
+                Ok(())
+            })?;
+            if !is_known {
+                return Err(errors::Error::not_supported(
+                    "SHOW CLUSTER STATUS without the plugin ndb",
+                ));
+            }
+            server::cluster_status()
+        }
         ShowKind::Collation => server::collations(),
         ShowKind::Engines => server::engines(),
         ShowKind::Engine { name, .. } => {

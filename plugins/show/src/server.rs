@@ -44,6 +44,19 @@ pub fn engines() -> Select {
     ])
 }
 
+/// SHOW CLUSTER STATUS: the nodes of the NDB cluster, as its management server sees them.
+pub fn cluster_status() -> Select {
+    Select::from("data_dictionary.NDB_NODES").items(&[
+        ("NODE_ID", "Node_id"),
+        ("TYPE", "Type"),
+        ("STATUS", "Status"),
+        ("NODE_GROUP", "Node_group"),
+        ("START_PHASE", "Start_phase"),
+        ("VERSION", "Version"),
+        ("ADDRESS", "Address"),
+    ])
+}
+
 /// SHOW ENGINE x STATUS: the engine's counters as one text, a line each.
 pub fn engine_status(engine: Option<&str>) -> Select {
     /// The engine for the reference's name.

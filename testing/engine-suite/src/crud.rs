@@ -1,8 +1,8 @@
 //! Rows in and out, order, ranges, uniqueness, savepoints, AUTO_INCREMENT.
 
 use engine_api::{
-    Direction, EngineError, GetOutcome, IndexId, IsolationLevel, KeyBound, KeyRange, RowBuf,
-    RowLock, ScanSpec, TxnOptions, WaitPolicy,
+    Direction, EngineError, FoundRows, GetOutcome, IndexId, IsolationLevel, KeyBound, KeyList,
+    KeyRange, RowBuf, RowLock, ScanSpec, TxnOptions, WaitPolicy,
 };
 
 use crate::harness::{
@@ -25,7 +25,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("AUTO_INCREMENT", auto_increment),
     ("statistics and estimates", statistics),
     ("cursor and own writes", cursor_and_own_writes),
-    ("ranges that were announced", announced_ranges),
+    ("ranges that were announced", many_keys),
     ("inserts that are held back", held_back),
 ];
 
@@ -279,27 +279,42 @@ fn cursor_and_own_writes(factory: Factory<'_>) {
     txn.close_cursor(cursor);
 }
 
-fn announced_ranges(factory: Factory<'_>) {
+fn many_keys(factory: Factory<'_>) {
     let bench = ten(factory);
     let mut txn = bench.begin();
-    let keys = [3, 99, 7];
-    let ranges: Vec<KeyRange> =
-        keys.iter().map(|a| KeyRange::prefix(key_a(*a))).chain([range_a(8, 9)]).collect();
-    let read = |txn: &mut dyn engine_api::Transaction| {
-        txn.expect_ranges(T1, IndexId::CLUSTERED, &ranges).expect("expect");
-        let specs = ranges.iter().map(|range| bench.spec(IndexId::CLUSTERED, range.clone()));
-        let rows = specs.flat_map(|spec| bench.scan(txn, &spec).expect("scan"));
-        rows.map(|row| (row.0, row.1)).collect::<Vec<_>>()
+    let mut found = FoundRows::default();
+    let mut read = |txn: &mut dyn engine_api::Transaction, index, keys: &[Vec<u8>], lock| {
+        let mut list = KeyList::default();
+        keys.iter().for_each(|key| list.push(key));
+        txn.get_many(T1, index, &list, lock, WaitPolicy::Wait, &mut found).expect("get_many");
+        assert_eq!(found.keys(), keys.len());
+        let rows = (0..keys.len()).map(|at| found.row(at).map(|row| bench.row(row.record).0));
+        rows.collect::<Vec<_>>()
     };
-    let all = [(3, Some(97)), (7, Some(93)), (8, Some(92)), (9, Some(91))];
-    assert_eq!(read(&mut *txn), all);
-    txn.expect_ranges(T1, IndexId::CLUSTERED, &ranges).expect("expect");
+    let keys: Vec<Vec<u8>> = [7, 99, 3, 7].iter().map(|a| key_a(*a)).collect();
+    let found = [Some(7), None, Some(3), Some(7)];
+    for lock in [RowLock::None, RowLock::Shared, RowLock::Exclusive] {
+        assert_eq!(read(&mut *txn, IndexId::CLUSTERED, &keys, lock), found, "{lock:?}");
+    }
+    let by_b: Vec<Vec<u8>> = [97, 500, 93].iter().map(|b| key_b(Some(*b))).collect();
+    for lock in [RowLock::None, RowLock::Exclusive] {
+        assert_eq!(read(&mut *txn, BY_B, &by_b, lock), [Some(3), None, Some(7)], "{lock:?}");
+    }
     bench.update(&mut *txn, 7, row(7, Some(700), "y")).expect("update");
-    let spec = bench.spec(IndexId::CLUSTERED, ranges[2].clone());
-    let rows = bench.scan(&mut *txn, &spec).expect("scan");
-    assert_eq!(rows, [row(7, Some(700), "y")], "own writes after the announcement are seen");
     bench.delete(&mut *txn, 3).expect("delete");
-    assert_eq!(read(&mut *txn), [(7, Some(700)), (8, Some(92)), (9, Some(91))]);
+    let found = [Some(7), None, None, Some(7)];
+    assert_eq!(read(&mut *txn, IndexId::CLUSTERED, &keys, RowLock::None), found, "own writes");
+    assert_eq!(read(&mut *txn, BY_B, &by_b, RowLock::None), [None, None, None]);
+    assert_eq!(read(&mut *txn, IndexId::CLUSTERED, &[], RowLock::None), []);
+    for a in 1000..2000 {
+        bench.insert(&mut *txn, a, Some(a * 10), "many").expect("insert");
+    }
+    // In no order of the keys, on many leaves.
+    let spread: Vec<i64> = (0..1000).map(|n| 1000 + n * 7 % 1001).collect();
+    let keys: Vec<Vec<u8>> = spread.iter().map(|a| key_a(*a)).collect();
+    let expected: Vec<Option<i64>> = spread.iter().map(|a| (*a < 2000).then_some(*a)).collect();
+    assert_eq!(read(&mut *txn, IndexId::CLUSTERED, &keys, RowLock::None), expected);
+    txn.rollback().expect("rollback");
 }
 
 fn held_back(factory: Factory<'_>) {

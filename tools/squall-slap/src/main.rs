@@ -1,7 +1,9 @@
 //! Load generator: mysqlslap's and drizzleslap's options, and sysbench's OLTP workloads built in.
 //!
-//! `squall-slap -a` invents a schema and statements, `-q` runs given ones, `--workload` runs an OLTP mix on sysbench's tables.
+//! `squall-slap -a` invents a schema and statements, `-q` runs given ones, `--workload` runs an OLTP mix on sysbench's tables, or
+//! what flexAsynch does.
 
+mod flexasync;
 mod generate;
 mod http;
 mod oltp;
@@ -16,7 +18,11 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let options = options::Options::parse();
-    let run = if options.workload.is_some() { oltp::run } else { slap::run };
+    let run = match options.workload {
+        Some(options::Workload::Flexasync) => flexasync::run,
+        Some(_) => oltp::run,
+        None => slap::run,
+    };
     match options.check().and_then(|()| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

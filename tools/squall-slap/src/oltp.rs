@@ -248,6 +248,8 @@ impl<'a> Client<'a> {
                 let (a, b) = (self.range(), self.range());
                 self.execute("ranges", table, &[a, b].concat()).map(drop)
             }
+            // It has its own module.
+            Workload::Flexasync => Ok(()),
             Workload::ReadOnly => self.in_transaction(Client::reads),
             Workload::WriteOnly => self.in_transaction(Client::writes),
             Workload::ReadWrite => self.in_transaction(|client| {

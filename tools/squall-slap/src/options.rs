@@ -107,7 +107,7 @@ fn blob_columns(text: &str) -> Result<BlobColumns, String> {
 /// Length of generated character values.
 pub const CHAR_LENGTH: usize = 128;
 
-/// sysbench's OLTP workloads.
+/// sysbench's OLTP workloads, and one of MySQL Cluster's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Workload {
@@ -132,6 +132,8 @@ pub enum Workload {
     RandomPoints,
     #[value(alias = "select_random_ranges")]
     RandomRanges,
+    /// Inserts, reads, updates and deletes `--table-size` rows by key, like flexAsynch; `--engine` names the engine.
+    Flexasync,
 }
 
 impl Workload {
@@ -145,6 +147,7 @@ impl Workload {
             | Workload::Insert
             | Workload::Delete
             | Workload::RandomPoints
+            | Workload::Flexasync
             | Workload::RandomRanges => true,
             Workload::ReadOnly | Workload::ReadWrite | Workload::WriteOnly => false,
         }
@@ -317,7 +320,7 @@ pub struct Options {
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 
-    /// Run this OLTP workload on sysbench's tables.
+    /// Run this workload: on sysbench's tables, or on its own one.
     #[arg(long, value_enum)]
     pub workload: Option<Workload>,
     /// Tables of the workload.
@@ -359,6 +362,9 @@ impl Options {
     }
 
     fn check_workload(&self) -> Result<(), String> {
+        if self.workload == Some(Workload::Flexasync) && self.protocol == Protocol::Http {
+            return Err("--workload=flexasync does not speak HTTP".into());
+        }
         let single = self.workload.is_some_and(Workload::is_one_statement);
         if self.protocol == Protocol::Http && !single {
             return Err("--protocol=http needs a --workload of one statement".into());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine_api::RowLock;
 use errors::Result;
 use plan::{
     AggregateCall, AggregateMode, CastKind, CteId, Expr, JoinKind, Physical, Register, RegisterSet,
@@ -14,9 +15,10 @@ use super::aggregate::{AggregateNode, CallNode};
 use super::information::InformationNode;
 use super::join::{HashJoinNode, HashKey, NestedLoopNode};
 use super::json_rows::JsonRowsNode;
+use super::lookup_join::{LookupJoinNode, may_run_ahead};
 use super::materialize::RecursiveNode;
 use super::node::Node;
-use super::scan::ScanNode;
+use super::scan::{AccessNode, ScanNode};
 use super::set::SetNode;
 use super::sort::{KeyCode, SortInput, SortNode};
 use crate::expr::{Code, Compiler};
@@ -31,6 +33,8 @@ pub(crate) struct NodeCompiler<'a> {
     pub(crate) measured: Option<MeasuredNodes>,
     /// The reader of the node compiled next may stop before its end.
     pub(crate) may_stop: bool,
+    /// Unless the statement ends early, all rows of the node compiled next are read.
+    pub(crate) all_read: bool,
 }
 
 pub(crate) fn index(register: Register) -> usize {
@@ -143,25 +147,35 @@ impl<'a> NodeCompiler<'a> {
         Ok(Box::new(self.node(plan)?))
     }
 
+    /// A node whose rows are all read if `all_read` says so.
+    fn node_read(&mut self, plan: &Physical, all_read: bool) -> Result<Node> {
+        self.all_read = all_read;
+        self.node(plan)
+    }
+
     fn bare_node(&mut self, plan: &Physical) -> Result<Node> {
+        let all_read = std::mem::take(&mut self.all_read);
         match plan {
             Physical::OneRow => Ok(Node::OneRow),
             Physical::Nothing => Ok(Node::Nothing),
             Physical::Scan { table, access, filter } => {
-                Ok(Node::Scan(Box::new(self.scan(table, access, filter.as_ref())?)))
+                let scan = self.scan(table, access, filter.as_ref())?;
+                Ok(Node::Scan(Box::new(ScanNode { all_read, ..scan })))
             }
             Physical::InformationScan { schema, name, columns, equals, filter } => {
                 self.information(schema, name, columns, equals, filter.as_ref())
             }
             Physical::Values { rows, columns } => self.values(rows, columns),
             Physical::JsonRows(rows) => self.json_rows(rows),
-            Physical::Filter { input, predicate } => self.filter(input, predicate),
-            Physical::Project { input, columns } => self.project(input, columns),
+            Physical::Filter { input, predicate } => self.filter(input, predicate, all_read),
+            Physical::Project { input, columns } => self.project(input, columns, all_read),
             Physical::NestedLoop { kind, outer, inner, condition, inner_columns } => {
-                self.nested_loop(*kind, (outer, inner), condition.as_ref(), inner_columns)
+                let columns = (condition.as_ref(), inner_columns.as_slice());
+                self.nested_loop(*kind, (outer, inner), columns, all_read)
             }
             Physical::HashJoin { kind, outer, inner, keys, condition, inner_columns } => {
-                self.hash_join(*kind, (outer, inner), keys, condition.as_ref(), inner_columns)
+                let columns = (condition.as_ref(), inner_columns.as_slice());
+                self.hash_join(*kind, (outer, inner), keys, columns, all_read)
             }
             Physical::Aggregate { input, mode, keys, aggregates, carried, rollup, grouping } => {
                 let groups = Groups { mode: *mode, keys, aggregates, carried, grouping };
@@ -215,15 +229,20 @@ impl<'a> NodeCompiler<'a> {
         Ok(Node::JsonRows(Box::new(JsonRowsNode::new(rows, document)?)))
     }
 
-    fn filter(&mut self, input: &Physical, predicate: &Expr) -> Result<Node> {
+    fn filter(&mut self, input: &Physical, predicate: &Expr, all_read: bool) -> Result<Node> {
         Ok(Node::Filter {
-            input: Box::new(self.node(input)?),
+            input: Box::new(self.node_read(input, all_read)?),
             predicate: self.exprs.truth(predicate)?,
         })
     }
 
-    fn project(&mut self, input: &Physical, columns: &[(Register, Expr)]) -> Result<Node> {
-        let input = Box::new(self.node(input)?);
+    fn project(
+        &mut self,
+        input: &Physical,
+        columns: &[(Register, Expr)],
+        all_read: bool,
+    ) -> Result<Node> {
+        let input = Box::new(self.node_read(input, all_read)?);
         let columns =
             columns.iter().map(|(register, expr)| Ok((index(*register), self.exprs.expr(expr)?)));
         Ok(Node::Project { input, columns: columns.collect::<Result<_>>()? })
@@ -255,7 +274,7 @@ impl<'a> NodeCompiler<'a> {
         let (registers, types) = typed(columns);
         Ok(Node::Materialize {
             id,
-            input: Box::new(self.node(input)?),
+            input: Box::new(self.node_read(input, true)?),
             outputs: self.outputs(outputs, &types)?,
             columns: registers,
             correlated,
@@ -288,7 +307,7 @@ impl<'a> NodeCompiler<'a> {
         // Only the row program stops before the end.
         let may_stop = std::mem::take(&mut self.may_stop) && mode == AggregateMode::Sorted;
         let row = AggregateNode {
-            input: Box::new(drained(self.node(input)?)),
+            input: Box::new(drained(self.node_read(input, !may_stop)?)),
             mode,
             keys: self.group_keys(keys)?,
             calls: self.aggregates(aggregates)?,
@@ -330,16 +349,38 @@ impl<'a> NodeCompiler<'a> {
         &mut self,
         kind: JoinKind,
         (outer, inner): (&Physical, &Physical),
-        condition: Option<&Expr>,
-        inner_columns: &[Register],
+        (condition, inner_columns): (Option<&Expr>, &[Register]),
+        all_read: bool,
     ) -> Result<Node> {
-        Ok(Node::NestedLoop(Box::new(NestedLoopNode {
-            kind,
-            outer: self.input(outer)?,
-            inner: self.input(inner)?,
-            condition: condition.map(|condition| self.exprs.truth(condition)).transpose()?,
-            inner_columns: indexes(inner_columns),
-        })))
+        let outer_node = self.node_read(outer, all_read)?;
+        let inner_node = self.node(inner)?;
+        let condition = condition.map(|condition| self.exprs.truth(condition)).transpose()?;
+        let inner_columns = indexes(inner_columns);
+        match inner_node {
+            Node::Scan(inner)
+                if all_read
+                    && matches!(inner.access, AccessNode::Unique { .. })
+                    && inner.table.lock == RowLock::None
+                    && may_run_ahead(outer) =>
+            {
+                Ok(Node::LookupJoin(Box::new(LookupJoinNode {
+                    kind,
+                    outer_columns: definitions(outer).iter().map(index).collect(),
+                    moves_outer: matches!(outer_node, Node::Scan(_) | Node::LookupJoin(_)),
+                    outer: Box::new(outer_node),
+                    inner,
+                    condition,
+                    inner_columns,
+                })))
+            }
+            inner => Ok(Node::NestedLoop(Box::new(NestedLoopNode {
+                kind,
+                outer: Box::new(outer_node),
+                inner: Box::new(inner),
+                condition,
+                inner_columns,
+            }))),
+        }
     }
 
     fn hash_join(
@@ -347,11 +388,12 @@ impl<'a> NodeCompiler<'a> {
         kind: JoinKind,
         (outer, inner): (&Physical, &Physical),
         keys: &[(Expr, Expr, CollationId)],
-        condition: Option<&Expr>,
-        inner_columns: &[Register],
+        (condition, inner_columns): (Option<&Expr>, &[Register]),
+        all_read: bool,
     ) -> Result<Node> {
         // The inputs first: they name the registers that errors in expressions mention.
-        let (outer_node, inner_node) = (self.input(outer)?, self.input(inner)?);
+        let outer_node = self.node_read(outer, all_read)?;
+        let inner_node = self.node_read(inner, true)?;
         let keys = keys.iter().map(|(outer, inner, collation)| {
             Ok(HashKey {
                 domain: Domain::new(&outer.ty(), &inner.ty(), *collation),
@@ -364,8 +406,8 @@ impl<'a> NodeCompiler<'a> {
             kind,
             correlated: self.is_correlated(inner),
             outer_columns: definitions(outer).iter().map(index).collect(),
-            outer: outer_node,
-            inner: inner_node,
+            outer: Box::new(outer_node),
+            inner: Box::new(inner_node),
             keys,
             condition: condition.map(|condition| self.exprs.truth(condition)).transpose()?,
             inner_columns: indexes(inner_columns),
@@ -396,7 +438,7 @@ impl<'a> NodeCompiler<'a> {
             }
             _ => None,
         };
-        let input = drained(self.node(doubles.unwrap_or(input))?);
+        let input = drained(self.node_read(doubles.unwrap_or(input), true)?);
         Ok(Node::Sort(Box::new(SortNode {
             reads_ranges: scan_below(&input).is_some_and(ScanNode::reads_ranges),
             input: match input {
@@ -467,7 +509,7 @@ impl<'a> NodeCompiler<'a> {
         let keys: Vec<(Register, Expr)> = columns.iter().map(key).collect();
         let row = AggregateNode {
             keys: self.group_keys(&keys)?,
-            input: Box::new(drained(self.node(input)?)),
+            input: Box::new(drained(self.node_read(input, true)?)),
             mode: AggregateMode::Hash,
             calls: Vec::new(),
             carried: Vec::new(),

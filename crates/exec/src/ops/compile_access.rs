@@ -68,19 +68,32 @@ impl NodeCompiler<'_> {
                 lock,
                 wait,
             },
-            access: self.access(access)?,
+            access: self.access(table, access)?,
             filter: filter.map(|filter| self.exprs.truth(filter)).transpose()?,
             measured: None,
             is_drained: false,
+            all_read: false,
         })
     }
 
-    fn access(&mut self, access: &Access) -> Result<AccessNode> {
+    fn access(&mut self, table: &TableAccess, access: &Access) -> Result<AccessNode> {
         Ok(match access {
+            // Keys without the rows come from a scan of the index.
+            Access::Ranges { index, ranges, backward, or_all, keys: true }
+                if ranges.len() > 1 && table.entries.is_none() =>
+            {
+                let keys = ranges.iter().map(|range| self.keys(&range.equal));
+                AccessNode::Keys {
+                    index: IndexId(*index),
+                    keys: keys.collect::<Result<_>>()?,
+                    backward: *backward,
+                    or_all: *or_all,
+                }
+            }
             Access::Unique { index, key } => {
                 AccessNode::Unique { index: IndexId(*index), key: self.keys(key)? }
             }
-            Access::Ranges { index, ranges, backward, or_all } => AccessNode::Ranges {
+            Access::Ranges { index, ranges, backward, or_all, keys: _ } => AccessNode::Ranges {
                 or_all: *or_all,
                 index: IndexId(*index),
                 ranges: Ranges {

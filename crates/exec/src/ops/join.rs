@@ -54,20 +54,20 @@ impl<'r> NestedLoop<'r> {
 
 /// The state of a join for a row of its outer side.
 #[derive(Clone, Copy, Default)]
-struct OuterRow {
+pub(super) struct OuterRow {
     /// The row is in the registers and its matches are being read.
     is_there: bool,
     matched: bool,
 }
 
 impl OuterRow {
-    fn begun() -> OuterRow {
+    pub(super) fn begun() -> OuterRow {
         OuterRow { is_there: true, matched: false }
     }
 
     /// After a match was found or the matches ended: whether the join emits the registers. If an outer
     /// row has no match, the inner columns are NULL.
-    fn emits(
+    pub(super) fn emits(
         &mut self,
         kind: JoinKind,
         found: bool,

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use engine_api::{KeyBound, KeyRange};
+use engine_api::{KeyBound, KeyList, KeyRange, successor};
 use errors::Result;
 use rows::convert::{self, KeyFit};
 use types::key::encode_part;
@@ -164,14 +164,6 @@ fn bound(
     })
 }
 
-/// The smallest byte string greater than every string that starts with `prefix`.
-fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
-    let mut next = prefix[..=last].to_vec();
-    next[last] += 1;
-    Some(next)
-}
-
 /// First key of a range and the first key after it; `None` is an end of the index.
 fn half_open(range: KeyRange) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let start = match range.lower {
@@ -220,4 +212,35 @@ impl Ranges {
         }
         Ok(ranges)
     }
+}
+
+/// Replaces `keys` with those that rows can have, and `order` with their places in the order in which a scan reads them, each key once.
+pub(crate) fn evaluate_keys(
+    sources: &[Vec<KeySource>],
+    backward: bool,
+    (keys, order): (&mut KeyList, &mut Vec<u32>),
+    run: &mut Run<'_>,
+) -> Result<()> {
+    keys.clear();
+    'keys: for parts in sources {
+        for part in parts {
+            if !part.append(run, keys.begin_key())? {
+                keys.abandon_key();
+                continue 'keys;
+            }
+        }
+        keys.end_key();
+    }
+    keys.sort_into(order);
+    order.dedup_by(|a, b| keys.key(*a as usize) == keys.key(*b as usize));
+    if backward {
+        order.reverse();
+    }
+    Ok(())
+}
+
+/// The range of one whole key.
+pub(crate) fn key_range(key: &[u8]) -> KeyRange {
+    let upper = successor(key).map_or(KeyBound::Unbounded, KeyBound::Excluded);
+    KeyRange { lower: KeyBound::Included(key.to_vec()), upper }
 }

@@ -11,6 +11,7 @@ mod information;
 mod join;
 mod json_rows;
 mod keys;
+mod lookup_join;
 mod materialize;
 mod measured;
 mod merge;

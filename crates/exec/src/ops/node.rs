@@ -7,6 +7,7 @@ use super::aggregate::AggregateNode;
 use super::information::{InformationNode, InformationScan};
 use super::join::{HashJoin, HashJoinNode, NestedLoop, NestedLoopNode};
 use super::json_rows::{JsonRows, JsonRowsNode};
+use super::lookup_join::{LookupJoin, LookupJoinNode};
 use super::materialize::{CteScan, Materialize, RecursiveCte, RecursiveNode};
 use super::measured::Measured;
 use super::scan::{Scan, ScanNode};
@@ -38,6 +39,7 @@ pub(crate) enum Node {
         columns: Vec<(usize, Code)>,
     },
     NestedLoop(Box<NestedLoopNode>),
+    LookupJoin(Box<LookupJoinNode>),
     HashJoin(Box<HashJoinNode>),
     Aggregate(Box<AggregateNode>),
     BatchAggregate(Box<BatchAggregateNode>),
@@ -88,6 +90,7 @@ impl Source for Node {
             }
             Node::Project { input, columns } => Box::new(Project { input: input.build(), columns }),
             Node::NestedLoop(node) => Box::new(NestedLoop::new(node)),
+            Node::LookupJoin(node) => Box::new(LookupJoin::new(node)),
             Node::HashJoin(node) => Box::new(HashJoin::new(node)),
             Node::Aggregate(node) => node.build(),
             Node::BatchAggregate(node) => node.build(),

@@ -4,15 +4,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine_api::{
-    CursorId, Direction, EngineIndex, GetOutcome, IndexId, KeyRange, RowBuf, RowLock, RowRef,
-    ScanSpec, TableId, WaitPolicy,
+    CursorId, Direction, EngineIndex, GetOutcome, IndexId, KeyRange, LOOKUPS_MAX, RowBuf, RowLock,
+    RowRef, ScanSpec, TableId, WaitPolicy,
 };
 use errors::Result;
 use hashbrown::HashSet;
 use rows::layout::Layout;
 use types::{SqlBytes, Value};
 
-use super::keys::{KeySource, Ranges};
+use super::keys::{KeySource, Ranges, evaluate_keys, key_range};
 use crate::buffers::ScanBuffers;
 use crate::expr::Truth;
 use crate::fulltext::{Found, SearchCode};
@@ -38,11 +38,34 @@ pub(crate) struct TableNode {
 
 /// How rows are found.
 pub(crate) enum AccessNode {
-    Unique { index: IndexId, key: Vec<KeySource> },
-    Ranges { index: IndexId, ranges: Ranges, backward: bool, or_all: bool },
-    Merge { arms: Vec<ArmNode>, or_all: bool },
-    Fulltext { search: Arc<SearchCode> },
-    Full { index: IndexId, backward: bool },
+    Unique {
+        index: IndexId,
+        key: Vec<KeySource>,
+    },
+    Ranges {
+        index: IndexId,
+        ranges: Ranges,
+        backward: bool,
+        or_all: bool,
+    },
+    /// Whole keys of a unique index.
+    Keys {
+        index: IndexId,
+        keys: Vec<Vec<KeySource>>,
+        backward: bool,
+        or_all: bool,
+    },
+    Merge {
+        arms: Vec<ArmNode>,
+        or_all: bool,
+    },
+    Fulltext {
+        search: Arc<SearchCode>,
+    },
+    Full {
+        index: IndexId,
+        backward: bool,
+    },
 }
 
 /// One of the indexes of a merge.
@@ -62,6 +85,8 @@ pub(crate) struct ScanNode {
     pub(crate) measured: Option<usize>,
     /// The reader of this scan reads all of it.
     pub(crate) is_drained: bool,
+    /// Unless the statement ends early, all rows are read: by this scan's reader, or by those above it.
+    pub(crate) all_read: bool,
 }
 
 impl ScanNode {
@@ -73,6 +98,7 @@ impl ScanNode {
             AccessNode::Full { backward: true, .. } => counts.read_last += 1,
             AccessNode::Unique { .. }
             | AccessNode::Ranges { .. }
+            | AccessNode::Keys { .. }
             | AccessNode::Merge { .. }
             | AccessNode::Fulltext { .. } => {}
         }
@@ -92,10 +118,13 @@ impl ScanNode {
             }
             AccessNode::Full { backward: false, .. }
             | AccessNode::Ranges { backward: false, .. }
+            | AccessNode::Keys { backward: false, .. }
             | AccessNode::Merge { .. }
             | AccessNode::Fulltext { .. }
             | AccessNode::Unique { .. } => counts.read_next += rows,
-            AccessNode::Full { backward: true, .. } | AccessNode::Ranges { backward: true, .. } => {
+            AccessNode::Full { backward: true, .. }
+            | AccessNode::Keys { backward: true, .. }
+            | AccessNode::Ranges { backward: true, .. } => {
                 counts.read_prev += rows;
             }
         }
@@ -105,14 +134,16 @@ impl ScanNode {
     /// The index that rows are found by.
     fn used_index(&self) -> Option<IndexId> {
         match &self.access {
-            AccessNode::Unique { index, .. } | AccessNode::Ranges { index, .. } => Some(*index),
+            AccessNode::Unique { index, .. }
+            | AccessNode::Keys { index, .. }
+            | AccessNode::Ranges { index, .. } => Some(*index),
             AccessNode::Full { index, .. } => Some(*index).filter(|at| *at != IndexId::CLUSTERED),
             AccessNode::Merge { arms, .. } => arms.first().map(|arm| arm.index),
             AccessNode::Fulltext { .. } => None,
         }
     }
 
-    fn note_examined(&self, rows: u64, run: &mut Run<'_>) {
+    pub(crate) fn note_examined(&self, rows: u64, run: &mut Run<'_>) {
         if let (Some(place), Some(measures)) = (self.measured, &mut run.measures) {
             measures.list[place].examined += rows;
         }
@@ -217,7 +248,10 @@ const KEPT_BYTES_MAX: usize = 256 << 10;
 impl ScanNode {
     /// Whether its rows come from ranges of an index.
     pub(crate) fn reads_ranges(&self) -> bool {
-        matches!(self.access, AccessNode::Ranges { .. } | AccessNode::Merge { .. })
+        matches!(
+            self.access,
+            AccessNode::Ranges { .. } | AccessNode::Keys { .. } | AccessNode::Merge { .. }
+        )
     }
 }
 
@@ -247,8 +281,14 @@ pub(crate) fn hold_much(
     Ok(false)
 }
 
+/// Whether it takes less time to read a whole table than the rows of so many keys.
+fn are_many(keys: usize, table: TableId, engine: EngineIndex, run: &Run<'_>) -> Result<bool> {
+    let all = run.engine(run.host.engine_at(engine)?.table_stats(table))?.rows;
+    Ok(all >= WHOLE_ROWS_MIN && (keys as u64).saturating_mul(ROWS_PER_LOOKUP) > all)
+}
+
 /// The optimizer's cost of a look-up by key, for the progress of the statement.
-const LOOKUP_WORK: u64 = 2;
+pub(crate) const LOOKUP_WORK: u64 = 2;
 
 /// In a smaller table the access does not matter.
 const WHOLE_ROWS_MIN: u64 = 100;
@@ -273,6 +313,8 @@ pub(crate) struct Scan<'r> {
     reads_all: bool,
     /// For access by a unique key: whether the row is still to be delivered.
     point: bool,
+    /// The rows of a list of keys are looked up, many in a call: the next one's place in the order.
+    next_key: Option<usize>,
     /// The result of a MATCH.
     found: Option<Rc<Found>>,
 }
@@ -300,6 +342,7 @@ impl<'r> Scan<'r> {
             fetch: FIRST_FETCH,
             reads_all: false,
             point: false,
+            next_key: None,
             found: None,
         }
     }
@@ -351,9 +394,9 @@ impl<'r> Scan<'r> {
     fn spec(&self, range: KeyRange, lock: RowLock) -> ScanSpec {
         let (index, backward) = match &self.node.access {
             _ if self.reads_all => (IndexId::CLUSTERED, false),
-            AccessNode::Ranges { index, backward, .. } | AccessNode::Full { index, backward } => {
-                (*index, *backward)
-            }
+            AccessNode::Ranges { index, backward, .. }
+            | AccessNode::Keys { index, backward, .. }
+            | AccessNode::Full { index, backward } => (*index, *backward),
             AccessNode::Unique { index, .. } => (*index, false),
             AccessNode::Merge { arms, .. } => (arms[self.arm].index, false),
             AccessNode::Fulltext { .. } => (IndexId::CLUSTERED, false),
@@ -392,10 +435,84 @@ impl<'r> Scan<'r> {
         Ok(())
     }
 
+    /// Prepares the look-ups of a list of keys, or their ranges where a cursor must read them.
+    fn begin_keys(&mut self, lock: RowLock, run: &mut Run<'r>) -> Result<()> {
+        let AccessNode::Keys { keys, backward, or_all, .. } = &self.node.access else {
+            return Ok(());
+        };
+        let lookups = self.buffers.lookups.get_or_insert_default();
+        evaluate_keys(keys, *backward, (&mut lookups.keys, &mut lookups.order), run)?;
+        self.ranges.clear();
+        self.next_key = None;
+        let table = &self.node.table;
+        // Locking cursors of engines with gap locks lock what is beside a key, too.
+        if lock != RowLock::None && run.host.engine_at(table.engine)?.capabilities().gap_locks {
+            let last_first = lookups.order.iter().rev();
+            self.ranges.extend(last_first.map(|at| key_range(lookups.keys.key(*at as usize))));
+            return Ok(());
+        }
+        let keys = lookups.order.len();
+        self.reads_all =
+            *or_all && lock == RowLock::None && are_many(keys, table.table, table.engine, run)?;
+        if self.reads_all {
+            self.ranges.push(KeyRange::ALL);
+        } else {
+            self.next_key = Some(0);
+            if self.node.all_read {
+                self.fetch = LOOKUPS_MAX;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks up rows of more keys; false after the last key.
+    fn look_up(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        let AccessNode::Keys { index, .. } = &self.node.access else { return Ok(false) };
+        let (node, table) = (self.node, &self.node.table);
+        let lock = table.effective_lock(run);
+        let max = match lock {
+            RowLock::Shared | RowLock::Exclusive if !node.all_read => LOCKING_FETCH_MAX,
+            RowLock::None | RowLock::Shared | RowLock::Exclusive => LOOKUPS_MAX,
+        };
+        self.is_peeked = false;
+        loop {
+            run.env.cancel.check()?;
+            let Some(lookups) = &mut self.buffers.lookups else { return Ok(false) };
+            let from = self.next_key.unwrap_or(0);
+            let to = (from + self.fetch.min(max)).min(lookups.order.len());
+            if from == to {
+                return Ok(false);
+            }
+            lookups.call.clear();
+            for at in &lookups.order[from..to] {
+                lookups.call.push(lookups.keys.key(*at as usize));
+            }
+            self.next_key = Some(to);
+            let transaction = run.host.transaction_at(table.engine)?;
+            let (call, found) = (&lookups.call, &mut lookups.found);
+            let outcome = transaction.get_many(table.table, *index, call, lock, table.wait, found);
+            if let Err(error) = outcome {
+                return Err(run.engine_error(error));
+            }
+            let rows = found.len() as u64;
+            found.give_to(&mut self.buffers.batch);
+            run.counts.read_key += (to - from) as u64;
+            node.count_fetched(rows, run);
+            run.env.cancel.count_work(rows);
+            self.fetch = (self.fetch * FETCH_GROWTH).min(max);
+            if rows > 0 {
+                return Ok(true);
+            }
+        }
+    }
+
     /// Fetches more rows; false when the scan is at its end.
     fn refill(&mut self, run: &mut Run<'r>) -> Result<bool> {
         self.buffers.batch.clear();
         self.at = 0;
+        if self.next_key.is_some() {
+            return self.look_up(run);
+        }
         loop {
             run.env.cancel.check()?;
             let lock = self.node.table.effective_lock(run);
@@ -543,12 +660,9 @@ impl<'r> Operator<'r> for Scan<'r> {
                 if self.reads_all {
                     self.ranges.clear();
                     self.ranges.push(KeyRange::ALL);
-                } else if self.ranges.len() > 1 && lock == RowLock::None {
-                    let transaction = run.host.transaction_at(table.engine)?;
-                    let expected = transaction.expect_ranges(table.table, *index, &self.ranges);
-                    run.engine(expected)?;
                 }
             }
+            AccessNode::Keys { .. } => self.begin_keys(lock, run)?,
             AccessNode::Merge { arms, or_all } => {
                 self.begin_merge(arms, *or_all && lock == RowLock::None, run)?;
             }
@@ -574,7 +688,10 @@ impl<'r> Operator<'r> for Scan<'r> {
         match self.node.access {
             AccessNode::Unique { .. } => return self.next_point(run),
             AccessNode::Fulltext { .. } => return self.next_found(run),
-            AccessNode::Ranges { .. } | AccessNode::Merge { .. } | AccessNode::Full { .. } => {}
+            AccessNode::Ranges { .. }
+            | AccessNode::Keys { .. }
+            | AccessNode::Merge { .. }
+            | AccessNode::Full { .. } => {}
         }
         let node = self.node;
         loop {
@@ -609,8 +726,11 @@ impl<'r> Operator<'r> for Scan<'r> {
         self.found = None;
         self.at = 0;
         self.point = false;
+        self.next_key = None;
         let mut buffers = std::mem::take(&mut self.buffers);
-        if buffers.is_used && buffers.batch.size_bytes() <= KEPT_BYTES_MAX {
+        let listed = buffers.lookups.as_ref().map_or(0, |lookups| lookups.size_bytes());
+        let held = buffers.batch.size_bytes() + listed;
+        if buffers.is_used && held <= KEPT_BYTES_MAX {
             buffers.batch.clear();
             buffers.is_used = false;
             run.buffers.scans.push(buffers);

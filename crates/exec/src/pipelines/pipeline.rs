@@ -226,6 +226,12 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
         }
         let ranges = match access {
             Access::Full { backward: false, .. } => None,
+            // A list of keys is read as such.
+            Access::Ranges { ranges, keys: true, .. }
+                if ranges.len() > 1 && table.entries.is_none() =>
+            {
+                return None;
+            }
             Access::Ranges { ranges, backward: false, .. } => {
                 let ranges = ranges.iter().map(|range| self.nodes.range(range).ok());
                 Some(Ranges { ranges: ranges.collect::<Option<_>>()? })

@@ -7,7 +7,7 @@ use types::Value;
 
 use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
-use super::target_rows::{TargetRows, VisitedRows};
+use super::target_rows::{TargetRows, VisitedRows, changes_alone};
 use super::update::has_join;
 use super::watched::{delete_row, is_watched};
 use super::{atomically, foreign, ignored};
@@ -55,6 +55,8 @@ impl DeleteProgram {
             .iter()
             .map(|output| Ok(Output::new(compiler.exprs.expr(&output.expr)?)))
             .collect::<Result<_>>()?;
+        compiler.all_read =
+            plan.limit.is_none() && plan.targets.iter().all(|(table, _)| changes_alone(table));
         let target_rows = TargetRows {
             root: compiler.node(&plan.root)?,
             limit: compiler.exprs.option(plan.limit.as_ref())?,

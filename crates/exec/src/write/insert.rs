@@ -94,6 +94,8 @@ impl InsertProgram {
                 let mut reads = !matches!(query.root, Physical::Materialize { .. })
                     && reads_table(&query.root, plan.target.table);
                 in_subquery.for_each(|root| reads |= reads_table(root, plan.target.table));
+                // Triggers may change what is read.
+                compiler.all_read = plan.target.triggers.is_none();
                 Source::Query {
                     root: compiler.node(&query.root)?,
                     outputs: query

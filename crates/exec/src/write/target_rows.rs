@@ -1,12 +1,18 @@
 //! The rows that an UPDATE or a DELETE works on: found by a query, then passed on one by one, each with its values in the registers.
 
 use errors::Result;
+use plan::TableWrite;
 
 use crate::expr::Code;
 use crate::kept_rows::{KeptReader, KeptRows};
 use crate::ops::{Node, Seen, row_count};
 use crate::query::drive;
 use crate::run::Run;
+
+/// Whether writing a row changes no other one: neither triggers nor foreign keys do.
+pub(crate) fn changes_alone(table: &TableWrite) -> bool {
+    table.triggers.is_none() && table.children.is_empty()
+}
 
 /// A query for rows to write.
 pub(crate) struct TargetRows {

@@ -9,7 +9,7 @@ use super::insert::raise_counter;
 use super::point::PointRow;
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
-use super::target_rows::{TargetRows, VisitedRows};
+use super::target_rows::{TargetRows, VisitedRows, changes_alone};
 use super::watched::{is_watched, update_row};
 use super::{Written, atomically, foreign, ignored};
 use crate::buffers::RecordBuffers;
@@ -203,6 +203,8 @@ impl UpdateProgram {
         }
         let related = tables.related(compiler)?;
         let all = targets.iter().map(|target| &target.table).chain(&related);
+        compiler.all_read =
+            plan.limit.is_none() && plan.targets.iter().all(|(table, ..)| changes_alone(table));
         let target_rows = TargetRows {
             root: compiler.node(&plan.root)?,
             limit: compiler.exprs.option(plan.limit.as_ref())?,

@@ -16,7 +16,7 @@ pub(super) fn without_numbers<'a>(table: &Table, access: &'a Access) -> Cow<'a, 
         Access::Unique { index: 0, key } => {
             Cow::Owned(Access::Unique { index: 0, key: key[1..].to_vec() })
         }
-        Access::Ranges { index: 0, ranges, backward, or_all } => {
+        Access::Ranges { index: 0, ranges, backward, or_all, keys } => {
             let mut shown: Vec<RangeSpec> = Vec::with_capacity(ranges.len());
             for range in ranges {
                 let own = match range.equal.split_first() {
@@ -27,11 +27,11 @@ pub(super) fn without_numbers<'a>(table: &Table, access: &'a Access) -> Cow<'a, 
                     shown.push(own);
                 }
             }
-            let (backward, or_all) = (*backward, *or_all);
+            let (backward, or_all, keys) = (*backward, *or_all, *keys);
             if shown.iter().all(|range| *range == RangeSpec::default()) {
                 return Cow::Owned(Access::Full { index: 0, backward });
             }
-            Cow::Owned(Access::Ranges { index: 0, ranges: shown, backward, or_all })
+            Cow::Owned(Access::Ranges { index: 0, ranges: shown, backward, or_all, keys })
         }
         _ => Cow::Borrowed(access),
     }

@@ -553,6 +553,7 @@ fn merge_node(table: &TableAccess, arms: &[plan::MergeArm], context: &Context<'_
             ranges: arm.ranges.clone(),
             backward: false,
             or_all: false,
+            keys: false,
         };
         describe_scan(table, &own, context)
     });

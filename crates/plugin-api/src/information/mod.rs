@@ -74,7 +74,7 @@ impl InfoFilter {
 
 /// A table of facts.
 pub trait InformationTable: Send + Sync {
-    /// `information_schema`, `performance_schema`, `data_dictionary`, `mysql` or `sys`.
+    /// `information_schema`, `performance_schema`, `data_dictionary`, `mysql`, `ndbinfo` or `sys`.
     fn schema(&self) -> &'static str;
     /// Name as shown.
     fn name(&self) -> &'static str;

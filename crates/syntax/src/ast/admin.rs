@@ -354,6 +354,8 @@ pub enum ShowKind {
         channel: Option<Box<str>>,
     },
     CharacterSet,
+    /// `SHOW CLUSTER STATUS`: the nodes of the NDB cluster.
+    ClusterStatus,
     Collation,
     Columns {
         full: bool,

@@ -107,8 +107,35 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// After ALTER: what changes the NDB cluster is named, and not built.
+    fn alter_cluster(&mut self) -> PResult<Statement> {
+        let what = if self.eat(Kw::SET) {
+            "ALTER CLUSTER SET"
+        } else if self.eat(Kw::ADD) {
+            "ALTER CLUSTER ADD NODE"
+        } else if self.eat(Kw::DROP) {
+            "ALTER CLUSTER DROP NODE"
+        } else if self.eat(Kw::RESTART) {
+            "ALTER CLUSTER RESTART"
+        } else if self.eat(Kw::STOP) {
+            "ALTER CLUSTER STOP NODE"
+        } else if self.eat(Kw::START) {
+            "ALTER CLUSTER START NODE"
+        } else if self.eat(Kw::BACKUP) {
+            "ALTER CLUSTER BACKUP"
+        } else if self.eat(Kw::RESTORE) {
+            "ALTER CLUSTER RESTORE"
+        } else {
+            return self.fail();
+        };
+        Err(self.error_of(crate::error::ParseErrorKind::NotSupported(what)))
+    }
+
     pub(super) fn alter(&mut self) -> PResult<Statement> {
         self.bump();
+        if self.eat_name("CLUSTER") {
+            return self.alter_cluster();
+        }
         match self.kw() {
             Kw::TABLE => {
                 self.bump();

@@ -58,6 +58,10 @@ impl<'a> Parser<'a> {
         if full || extended {
             return self.show_full(full, extended);
         }
+        if self.eat_name("CLUSTER") {
+            self.expect(Kw::STATUS)?;
+            return Ok((ShowKind::ClusterStatus, true));
+        }
         let kw = self.kw();
         match kw {
             Kw::TABLES

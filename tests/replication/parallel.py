@@ -49,7 +49,7 @@ def many(source, replica):
     """Each connection has rows of its own, and one that all change."""
     def load(own):
         text = [f"BEGIN; INSERT INTO d.t VALUES ({own * 1000 + number}, {number}); UPDATE d.t SET n = n + 1 WHERE id = {own * 1000 + number // 2}; "
-                f"{'UPDATE d.t SET n = n * 7 % 1000003 WHERE id = 0; ' if number % 5 == 0 else ''}COMMIT" for number in range(1, 200)]
+                f"{'UPDATE d.t SET n = n * 7 % 1000003 WHERE id = 0; ' if number % 5 == 0 else ''}COMMIT" for number in range(1, 80)]
         subprocess.run(client(source.port), input=";\n".join(text) + ";\n", text=True, check=True)
     rows(source.port, "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, n BIGINT); INSERT INTO d.t VALUES (0, 1)")
     threads = [threading.Thread(target=load, args=(own,)) for own in range(1, 5)]

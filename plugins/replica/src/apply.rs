@@ -203,6 +203,18 @@ impl Applier {
         self.crew.note_applied(progress, self.slot, start.event.sequence_number);
     }
 
+    /// Stores the position after a transaction that changes nothing here.
+    ///
+    /// # Errors
+    /// Those of the statements.
+    pub(crate) fn leave_out(&mut self, start: Start, header: &Header) -> Result<()> {
+        self.begin_transaction(start);
+        self.begin()?;
+        self.commit(header)?;
+        self.ended = None;
+        Ok(())
+    }
+
     fn progress_after(&self, start: &Start, offset: u64) -> Progress {
         let mut progress = self.crew.progress();
         progress.position.offset = offset;

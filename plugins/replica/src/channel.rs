@@ -74,6 +74,8 @@ pub(crate) enum Until {
     AfterGtids(GtidSet),
     /// At or after a position of the source.
     Source(String, u64),
+    /// When nothing is missing before what is applied: at once, as transactions commit in order.
+    AfterGaps,
 }
 
 impl Until {
@@ -84,6 +86,7 @@ impl Until {
             Until::BeforeGtids(_) => "SQL_BEFORE_GTIDS",
             Until::AfterGtids(_) => "SQL_AFTER_GTIDS",
             Until::Source(..) => "Source",
+            Until::AfterGaps => "SQL_AFTER_MTS_GAPS",
         }
     }
 }
@@ -155,7 +158,7 @@ impl Channel {
         self.status.lock().is_applying
     }
 
-    /// Starts its thread; nothing when it runs.
+    /// Starts its thread, which passes over transactions of `skip` events first; nothing when it runs.
     ///
     /// # Errors
     /// 1202.
@@ -163,10 +166,14 @@ impl Channel {
         self: &Arc<Channel>,
         sessions: &Arc<dyn SessionFactory>,
         until: Until,
+        skip: u64,
     ) -> Result<()> {
         let mut running = self.running.lock();
         if self.is_running() {
             return Ok(());
+        }
+        if skip > 0 {
+            self.update(|status| status.skip = skip);
         }
         // A thread that ended by itself.
         if let Some(ended) = running.take() {
@@ -232,11 +239,20 @@ impl Channel {
         outcome
     }
 
+    /// Counts an event of a transaction that is to be passed over by `sql_replica_skip_counter`; false when none is. The last one of the
+    /// count stands for the rest of its transaction.
+    pub(crate) fn count_skipped(&self, is_end: bool) -> bool {
+        let mut status = self.status.lock();
+        let is_skipped = status.skip > 0;
+        status.skip -= u64::from(status.skip > 1 || is_skipped && is_end);
+        is_skipped
+    }
+
     /// Whether UNTIL ends before this transaction.
     pub(crate) fn stops_before(&self, gtid: &Gtid) -> bool {
         match &*self.until.lock() {
             Until::BeforeGtids(set) => set.contains(gtid.uuid, &gtid.tag, gtid.number),
-            Until::None | Until::AfterGtids(_) | Until::Source(..) => false,
+            Until::None | Until::AfterGtids(_) | Until::Source(..) | Until::AfterGaps => false,
         }
     }
 
@@ -245,6 +261,7 @@ impl Channel {
         match &*self.until.lock() {
             Until::None | Until::BeforeGtids(_) => false,
             Until::AfterGtids(set) => set.is_subset(executed),
+            Until::AfterGaps => true,
             Until::Source(file, offset) => {
                 (&position.file, position.offset) >= (file, *offset) && position.file == *file
                     || position.file > *file

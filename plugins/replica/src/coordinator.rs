@@ -32,8 +32,8 @@ enum Stage {
     Gathered(Job),
     /// They are applied at once.
     Alone,
-    /// They are passed over.
-    Skipped(Start),
+    /// They are passed over; by `sql_replica_skip_counter`, if so many are counted.
+    Skipped { start: Start, is_counted: bool },
 }
 
 /// What a coordinator goes by.
@@ -106,7 +106,9 @@ impl Coordinator {
                 self.stage = Stage::Alone;
                 self.apply(header, &body)?;
             }
-            Stage::Skipped(start) => self.skip(start, header, &body)?,
+            Stage::Skipped { start, is_counted } => {
+                self.skip(start, is_counted, header, &body)?;
+            }
             Stage::Between => self.alone.apply(header, &body)?,
         }
         Ok(self.after_event())
@@ -165,8 +167,9 @@ impl Coordinator {
             self.crew.begin_clock(start.event.sequence_number);
         }
         self.last_number = start.event.sequence_number;
-        if is_done || is_foreign {
-            self.stage = Stage::Skipped(start);
+        let is_counted = !is_done && !is_foreign && self.channel.count_skipped(false);
+        if is_done || is_foreign || is_counted {
+            self.stage = Stage::Skipped { start, is_counted };
             return Ok(Next::Event);
         }
         self.channel.delay(start.event.immediate_commit_timestamp as i64)?;
@@ -250,13 +253,23 @@ impl Coordinator {
     }
 
     /// An event of a transaction that is passed over.
-    fn skip(&mut self, start: Start, header: &Header, body: &[u8]) -> Result<()> {
+    fn skip(&mut self, start: Start, is_counted: bool, header: &Header, body: &[u8]) -> Result<()> {
         let event = decode(header.kind, body).map_err(broken)?;
-        let is_end =
+        let ends =
             matches!(event, Event::Xid(_) | Event::XaPrepare(_) | Event::TransactionPayload(_));
-        if !is_end && !matches!(event, Event::Query(query) if is_last(query.text)) {
-            self.stage = Stage::Skipped(start);
+        let is_end = ends || matches!(event, Event::Query(query) if is_last(query.text));
+        if is_counted {
+            self.channel.count_skipped(is_end);
+        }
+        if !is_end {
+            self.stage = Stage::Skipped { start, is_counted };
             return Ok(());
+        }
+        if is_counted {
+            // Its identifier and the position after it are stored: it does not come again.
+            self.crew.drain()?;
+            self.note_scheduled(&start, header.position);
+            return self.alone.leave_out(start, header);
         }
         self.note_scheduled(&start, header.position);
         let offset = u64::from(header.position);

@@ -356,6 +356,7 @@ impl Crew {
             status.applied_offset = progress.position.offset;
             status.executed.clone_from(&progress.executed);
             status.applying_since = next;
+            status.ended += 1;
             if let Some(worker) = status.workers.get_mut(slot) {
                 worker.note_applied();
             }

@@ -56,6 +56,13 @@ static PENDING_BYTES_MAX: Definition = Definition::global(
     "Bytes of the transactions that wait for the threads of a channel; larger ones are applied alone, as they come",
 );
 
+static SKIP_COUNTER: Definition = Definition::global(
+    "sql_replica_skip_counter",
+    uint(0, u32::MAX as u64),
+    "0",
+    "Events that the next START REPLICA passes over, with the rest of the transaction that the last one is in",
+);
+
 /// The plugin.
 #[derive(Default)]
 pub struct Replica {
@@ -64,6 +71,7 @@ pub struct Replica {
     workers: GlobalValue,
     commit_order: GlobalValue,
     bytes_max: GlobalValue,
+    skip: GlobalValue,
 }
 
 impl Plugin for Replica {
@@ -83,10 +91,14 @@ impl Plugin for Replica {
                 _ => Ok(()),
             },
         );
+        let channels = self.channels.clone();
+        registrar.checked_variable(&SKIP_COUNTER, &self.skip, move |value| {
+            channels.check_skip(as_u64(value))
+        });
         registrar.replication(Arc::new(Control(self.channels.clone())));
         tables::register(&self.channels, registrar);
         registrar.shared_state(wait::STATE, self.channels.clone());
-        registrar.function(wait::function());
+        wait::functions().into_iter().for_each(|function| registrar.function(function));
         let (channels, skip_start) = (self.channels.clone(), self.skip_start.clone());
         registrar.job(Arc::new(Job { channels, skip_start }));
     }

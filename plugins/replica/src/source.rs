@@ -1,11 +1,12 @@
 //! The connection to a source: log-in, what it is asked and told, the stream of events.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use binlog::{EventKind, GtidSet, Header, event};
-use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target};
+use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target, Trust};
 use errors::{Error, ErrorCode};
 use sys::net::Stream;
 use wire::CommandCode;
@@ -17,6 +18,8 @@ use crate::store::Position;
 
 /// The connection is lost, could not be made, or the source refuses. Another attempt may succeed.
 const CONNECT_FAILED: ErrorCode = ErrorCode(2003);
+/// The connection cannot be encrypted as it must be.
+const SSL_FAILED: ErrorCode = ErrorCode(2026);
 /// What comes is no binary log.
 const STREAM_BROKEN: ErrorCode = ErrorCode(1595);
 /// The source is not one that can be followed.
@@ -157,7 +160,7 @@ impl Source {
             user: settings.user.clone(),
             password: settings.password.clone(),
             database: None,
-            tls: if settings.ssl { Encryption::Required } else { Encryption::Preferred },
+            tls: encryption(settings)?,
             framings: Vec::new(),
             expired_passwords: false,
         };
@@ -273,6 +276,26 @@ impl Source {
         let end = event.len() - if is_format { event::CHECKSUM_BYTES } else { 0 };
         Ok((header, event.get(event::HEADER_BYTES..end).unwrap_or_default().to_vec()))
     }
+}
+
+/// As for the reference, certificates count only where the connection must be encrypted.
+fn encryption(settings: &Settings) -> Result<Encryption, Loss> {
+    if !settings.ssl {
+        return Ok(Encryption::Preferred);
+    }
+    if settings.ssl_ca.is_empty() {
+        if settings.ssl_verify {
+            let text = "SOURCE_SSL_VERIFY_SERVER_CERT needs the authorities of SOURCE_SSL_CA";
+            return Err(Loss::Fatal(Error::new(SSL_FAILED, text)));
+        }
+        return Ok(Encryption::Required);
+    }
+    let authorities = sys::files::read(Path::new(&settings.ssl_ca)).map_err(|error| {
+        let text = format!("SSL connection error: {}: {error}", settings.ssl_ca);
+        Loss::Connection(Error::new(SSL_FAILED, text))
+    })?;
+    let name = settings.ssl_verify.then(|| settings.host.clone());
+    Ok(Encryption::Verified(Trust { authorities, name }))
 }
 
 fn loss(failure: Failure, crew: &Crew) -> Loss {

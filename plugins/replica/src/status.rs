@@ -116,6 +116,10 @@ pub(crate) struct Status {
     /// The thread of the channel, then the workers.
     pub(crate) workers: Vec<WorkerStatus>,
     pub(crate) retries: u64,
+    /// Events that `sql_replica_skip_counter` still passes over.
+    pub(crate) skip: u64,
+    /// Transactions that were applied or passed over since the server started.
+    pub(crate) ended: u64,
     /// Events that filters left out.
     pub(crate) filtered: u64,
 }

@@ -210,7 +210,7 @@ fn replica_status(moment: &Moment) -> Vec<Value> {
     };
     let (until_file, until_offset) = match until {
         Until::Source(file, offset) => (file.as_str(), *offset),
-        Until::None | Until::BeforeGtids(_) | Until::AfterGtids(_) => ("", 0),
+        Until::None | Until::BeforeGtids(_) | Until::AfterGtids(_) | Until::AfterGaps => ("", 0),
     };
     let ignored: Vec<_> = settings.ignored_servers.iter().map(u64::to_string).collect();
     let (connecting, applying) = (&status.connection_error, &status.apply_error);
@@ -234,18 +234,19 @@ fn replica_status(moment: &Moment) -> Vec<Value> {
     row.extend([
         number(applying.number),
         text(&applying.message),
-        number(0u64),
+        number(status.skip),
         number(status.applied_offset),
         number(0u64),
         text(until.name()),
         text(until_file),
         number(until_offset),
         yes(settings.ssl),
+        text(&settings.ssl_ca),
     ]);
-    row.extend((0..5).map(|_| nothing()));
+    row.extend((0..4).map(|_| nothing()));
     row.extend([
         status.seconds_behind().map_or(Value::Null, number),
-        text("No"),
+        yes(settings.ssl_verify),
         number(connecting.number),
         text(&connecting.message),
         number(applying.number),
@@ -360,10 +361,11 @@ fn connection_configuration(moment: &Moment) -> Vec<Value> {
         nothing(),
         flag(settings.auto_position),
         text(if settings.ssl { "YES" } else { "NO" }),
+        text(&settings.ssl_ca),
     ];
-    row.extend((0..5).map(|_| nothing()));
+    row.extend((0..4).map(|_| nothing()));
     row.extend([
-        text("NO"),
+        text(if settings.ssl_verify { "YES" } else { "NO" }),
         nothing(),
         nothing(),
         Value::Int(settings.connect_retry as i64),

@@ -75,7 +75,16 @@ const STEPS: &[Step] = &[
         // It says so when there is no MySQL to replicate from.
         let replica = ["tests/crash/replica.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &replica)?;
-        for script in ["binary_log.py", "follow.py", "log_settings.py", "filters.py"] {
+        let scripts = [
+            "binary_log.py",
+            "follow.py",
+            "log_settings.py",
+            "filters.py",
+            "parallel.py",
+            "positions.py",
+            "encrypted.py",
+        ];
+        for script in scripts {
             let script = format!("tests/replication/{script}");
             run::command("python3", &[&script, "--squalld", "target/debug/squalld"])?;
         }

@@ -196,7 +196,6 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("regexp_time_limit", uint(0, i32::MAX as u64), "32", "Accepted; steps for matching a regular expression"),
     Definition::fixed("relay_log", Kind::Text, "squall-relay-bin", "Accepted"),
     Definition::global("replica_net_timeout", uint(1, YEAR_SECONDS), "60", "Accepted"),
-    Definition::global("replica_parallel_workers", uint(0, 1024), "4", "Accepted"),
     Definition::global("require_secure_transport", Kind::Bool, "OFF", "Logins over plain TCP are refused"),
     Definition::global("rpl_read_size", uint(8192, U32), "8192", "Accepted; bytes of a read of a log of replicas, which do not exist"),
     Definition::global("schema_definition_cache", uint(256, 524_288), "256", "Accepted; definitions of schemas that are cached; they are always in memory"),

@@ -16,6 +16,5 @@ macro_rules! unbuilt {
 #[rustfmt::skip]
 pub(crate) const FUNCTIONS: &[ScalarFunction] = unbuilt! {
     "EXTRACTVALUE" "UPDATEXML" "ROLES_GRAPHML" "ICU_VERSION"
-    "SOURCE_POS_WAIT" "MASTER_POS_WAIT"
     "ST_BUFFER" "ST_BUFFER_STRATEGY" "ST_TRANSFORM"
 };

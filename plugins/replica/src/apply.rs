@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use binlog::envelope::XaPrepare;
 use binlog::event::{Events, HEADER_BYTES, flags};
-use binlog::gtid::GtidEvent;
 use binlog::query::{QueryEvent, flags2};
-use binlog::{Event, EventKind, GtidSet, Header, RowsEvent, TableMap, decode, rows};
+use binlog::{Event, EventKind, Header, RowsEvent, TableMap, decode, rows};
+use engine_api::CancelToken;
 use errors::{Error, ErrorCode, Result};
+use plugin_api::SessionFactory;
 use syntax::ParseOptions;
 use syntax::ast::Statement;
 
 use crate::channel::Channel;
+use crate::crew::{Crew, Progress, Start};
 use crate::filter::Filters;
-use crate::local::{Local, quoted, text_of};
+use crate::local::{Local, Pending, quoted, text_of};
 use crate::settings::Settings;
-use crate::status::{Seen, now_micros};
-use crate::store::{self, Position};
+use crate::store;
 use crate::target::{Change, Target};
 
 /// What comes makes no sense.
@@ -31,9 +32,10 @@ const PAYLOAD_BYTES_MAX: u64 = 1 << 32;
 /// Most tables that are known at once.
 const TARGETS_MAX: usize = 1000;
 
-/// The session for rows: values mean the same whatever the settings of this server are.
+/// The session for rows: values mean the same whatever the settings of this server are. Other transactions are let in between the rows
+/// that one locks: several are applied side by side.
 const FOR_ROWS: &str = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', \
-     time_zone = '+00:00', unique_checks = 1, character_set_client = utf8mb4, \
+     time_zone = '+00:00', unique_checks = 1, transaction_isolation = 'READ-COMMITTED', character_set_client = utf8mb4, \
      character_set_results = utf8mb4, collation_connection = utf8mb4_0900_ai_ci, \
      transactional_ddl = 0, timestamp = DEFAULT";
 
@@ -54,85 +56,181 @@ enum Stage {
     Announced,
     /// It is open here.
     Open,
-    /// It is applied already, or not for this server: its events are passed over.
+    /// It is here already: its events are passed over.
     Skipped,
 }
 
-/// Whether to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    Event,
-    /// What START REPLICA .. UNTIL asked for is reached.
-    Stop,
+/// Where sessions come from, and what stops their statements.
+pub(crate) struct Home {
+    pub(crate) sessions: Arc<dyn SessionFactory>,
+    pub(crate) cancel: CancelToken,
 }
 
-/// Applies the events of a channel.
-pub(crate) struct Applier<'c> {
-    channel: &'c Channel,
+impl Home {
+    pub(crate) fn open(&self, pending: Arc<Pending>) -> Result<Local> {
+        Local::open(&*self.sessions, self.cancel.clone(), pending)
+    }
+}
+
+/// Applies the events of transactions: those that come, or for a worker those that it is given.
+pub(crate) struct Applier {
+    crew: Arc<Crew>,
+    channel: Arc<Channel>,
+    home: Home,
     local: Local,
-    position: Position,
-    executed: GtidSet,
-    own_server_id: u32,
-    ignored_servers: Vec<u64>,
+    /// The worker's number; 0 for the thread of the channel.
+    slot: usize,
     filters: Filters,
     tables: HashMap<u64, Arc<TableMap>>,
     targets: HashMap<String, Arc<Target>>,
+    /// The state of definitions that these are of.
+    definitions: u64,
     set_up: SetUp,
     checks_foreign_keys: bool,
     /// Whether this server has a binary log; then transactions keep their identifiers in it.
     has_log: Option<bool>,
     stage: Stage,
-    /// No transaction was applied since the connection was made.
-    is_first: bool,
-    transaction: Option<GtidEvent>,
-    /// The server where the transaction began.
-    server_id: u32,
+    transaction: Option<Start>,
+    /// The last transaction that ended.
+    ended: Option<Start>,
+    /// The place of the transaction among those that workers were given.
+    order: Option<u64>,
+    session: u64,
+    /// How far the channel is with the transaction.
+    next: Option<Progress>,
 }
 
-fn broken(why: impl std::fmt::Display) -> Error {
+pub(crate) fn broken(why: impl std::fmt::Display) -> Error {
     Error::new(BROKEN, format!("The event makes no sense: {why}"))
 }
 
-impl<'c> Applier<'c> {
-    pub(crate) fn new(
-        channel: &'c Channel,
-        local: Local,
-        position: Position,
-        executed: GtidSet,
-        own_server_id: u32,
+impl Applier {
+    /// Opens a session that applies; `slot` is the worker's number, 0 for the thread of the channel.
+    pub(crate) fn open(
+        crew: &Arc<Crew>,
+        home: Home,
         settings: &Settings,
-    ) -> Applier<'c> {
-        Applier {
-            channel,
+        slot: usize,
+    ) -> Result<Applier> {
+        let local = home.open(crew.channel.pending.clone())?;
+        let mut applier = Applier {
+            crew: crew.clone(),
+            channel: crew.channel.clone(),
+            home,
             local,
-            position,
-            executed,
-            own_server_id,
-            ignored_servers: settings.ignored_servers.clone(),
+            slot,
             filters: settings.filters.clone(),
             tables: HashMap::new(),
             targets: HashMap::new(),
+            definitions: 0,
             set_up: SetUp::Nothing,
             checks_foreign_keys: true,
             has_log: None,
             stage: Stage::Between,
-            is_first: true,
             transaction: None,
-            server_id: 0,
+            ended: None,
+            order: None,
+            session: 0,
+            next: None,
+        };
+        applier.note_session()?;
+        Ok(applier)
+    }
+
+    /// A transaction begins, whose events come.
+    pub(crate) fn begin_transaction(&mut self, start: Start) {
+        debug_assert!(self.stage == Stage::Between, "one transaction after the other");
+        self.channel.update(|status| {
+            if let Some(worker) = status.workers.get_mut(self.slot) {
+                worker.begin(start.seen());
+            }
+        });
+        self.transaction = Some(start);
+        self.stage = Stage::Announced;
+    }
+
+    /// The transaction that the last event ended.
+    pub(crate) fn take_ended(&mut self) -> Option<Start> {
+        self.ended.take()
+    }
+
+    /// Applies a whole transaction.
+    ///
+    /// # Errors
+    /// Those of the statements; the transaction is to be rolled back.
+    pub(crate) fn repeat(
+        &mut self,
+        start: &Start,
+        events: &[(Header, Vec<u8>)],
+        order: u64,
+    ) -> Result<()> {
+        self.order = Some(order);
+        self.begin_transaction(start.clone());
+        events.iter().try_for_each(|(header, body)| self.apply(header, body))?;
+        match self.take_ended() {
+            Some(_) => Ok(()),
+            None => Err(broken("a transaction without an end")),
         }
+    }
+
+    /// Rolls back the transaction that failed: the next is applied in a new session, as nothing of the old one is sure.
+    ///
+    /// # Errors
+    /// No session can be opened.
+    pub(crate) fn begin_anew(&mut self) -> Result<()> {
+        self.local = self.home.open(self.crew.channel.pending.clone())?;
+        self.stage = Stage::Between;
+        self.set_up = SetUp::Nothing;
+        self.transaction = None;
+        self.next = None;
+        self.tables.clear();
+        self.targets.clear();
+        self.note_session()
+    }
+
+    /// Tells others the number of its session.
+    fn note_session(&mut self) -> Result<()> {
+        let answer = self.local.run(b"SELECT CONNECTION_ID()")?;
+        let number = text_of(answer.rows.first().and_then(|row| row.first())).parse();
+        self.session = number.map_err(Error::internal)?;
+        self.crew.note_session(self.slot, self.session);
+        Ok(())
+    }
+
+    /// Passes a transaction over that ends at this offset.
+    pub(crate) fn pass_over(&mut self, start: &Start, offset: u64) {
+        let progress = self.progress_after(start, offset);
+        self.crew.note_applied(progress, self.slot, start.event.sequence_number);
+    }
+
+    /// Stores the position after a transaction that changes nothing here.
+    ///
+    /// # Errors
+    /// Those of the statements.
+    pub(crate) fn leave_out(&mut self, start: Start, header: &Header) -> Result<()> {
+        self.begin_transaction(start);
+        self.begin()?;
+        self.commit(header)?;
+        self.ended = None;
+        Ok(())
+    }
+
+    fn progress_after(&self, start: &Start, offset: u64) -> Progress {
+        let mut progress = self.crew.progress();
+        progress.position.offset = offset;
+        if let Some(gtid) = &start.event.gtid {
+            progress.executed.add(gtid.uuid, &gtid.tag, gtid.number);
+        }
+        progress
     }
 
     /// Applies an event.
     ///
     /// # Errors
-    /// Those of the statements; the open transaction is rolled back with the session.
-    pub(crate) fn apply(&mut self, header: &Header, body: &[u8]) -> Result<Next> {
+    /// Those of the statements; the open transaction is to be rolled back.
+    pub(crate) fn apply(&mut self, header: &Header, body: &[u8]) -> Result<()> {
         match decode(header.kind, body).map_err(broken)? {
-            Event::Gtid(event) => return self.announce(header, event),
-            Event::Rotate(rotate) => {
-                self.position.file = String::from_utf8_lossy(rotate.name).into_owned();
-                self.position.offset = rotate.position;
-            }
+            Event::Gtid(_) | Event::Rotate(_) => return Err(broken("the start of a transaction")),
             Event::TransactionPayload(payload) if self.stage != Stage::Skipped => {
                 let events = payload.events(PAYLOAD_BYTES_MAX).map_err(broken)?;
                 let mut inner = Events::new(&events);
@@ -144,7 +242,7 @@ impl<'c> Applier<'c> {
                     return Err(broken("a compressed transaction"));
                 }
             }
-            _ if self.stage == Stage::Skipped => return self.skip(header, body),
+            event if self.stage == Stage::Skipped => self.skip(header, &event),
             Event::Query(query) => self.query(header, &query)?,
             Event::TableMap(mut map) => {
                 if !self.filters.is_empty() {
@@ -169,72 +267,18 @@ impl<'c> Applier<'c> {
                 return Err(Error::not_supported(what));
             }
         }
-        Ok(self.after_event())
+        Ok(())
     }
 
-    /// What UNTIL says of the present position.
-    fn after_event(&self) -> Next {
-        if self.stage == Stage::Between
-            && self.channel.is_until_reached(&self.position, &self.executed)
+    /// An event of a branch that is prepared already.
+    fn skip(&mut self, header: &Header, event: &Event<'_>) {
+        if matches!(event, Event::XaPrepare(_))
+            && let Some(start) = self.transaction.take()
         {
-            return Next::Stop;
-        }
-        Next::Event
-    }
-
-    /// A transaction begins.
-    fn announce(&mut self, header: &Header, event: GtidEvent) -> Result<Next> {
-        if matches!(self.stage, Stage::Open | Stage::Announced) {
-            return Err(broken("a transaction within another"));
-        }
-        let name = event.gtid.as_ref().map_or("ANONYMOUS".to_owned(), ToString::to_string);
-        if let Some(gtid) = &event.gtid
-            && self.channel.stops_before(gtid)
-        {
-            return Ok(Next::Stop);
-        }
-        let is_done = event
-            .gtid
-            .as_ref()
-            .is_some_and(|gtid| self.executed.contains(gtid.uuid, &gtid.tag, gtid.number));
-        let is_foreign = header.server_id == self.own_server_id
-            || self.ignored_servers.contains(&u64::from(header.server_id));
-        self.stage = if is_done || is_foreign { Stage::Skipped } else { Stage::Announced };
-        self.channel.update(|status| {
-            status.applying_since = (!is_done).then_some(header.timestamp);
-            status.current = Seen {
-                name,
-                original_micros: event.original_commit_timestamp as i64,
-                immediate_micros: event.immediate_commit_timestamp as i64,
-                started_micros: now_micros(),
-                ended_micros: 0,
-            };
-            if let Some(gtid) = &event.gtid {
-                status.retrieved.add(gtid.uuid, &gtid.tag, gtid.number);
-            }
-        });
-        if self.stage == Stage::Announced {
-            self.channel.delay(event.immediate_commit_timestamp as i64)?;
-        }
-        self.transaction = Some(event);
-        self.server_id = header.server_id;
-        Ok(Next::Event)
-    }
-
-    /// An event of a transaction that is passed over.
-    fn skip(&mut self, header: &Header, body: &[u8]) -> Result<Next> {
-        let event = decode(header.kind, body).map_err(broken)?;
-        let is_end =
-            matches!(event, Event::Xid(_) | Event::XaPrepare(_) | Event::TransactionPayload(_));
-        if is_end || matches!(event, Event::Query(query) if is_last(query.text)) {
-            self.position.offset = u64::from(header.position);
-            if let Some(gtid) = self.transaction.take().and_then(|event| event.gtid) {
-                self.executed.add(gtid.uuid, &gtid.tag, gtid.number);
-            }
             self.stage = Stage::Between;
-            self.note_applied();
+            self.pass_over(&start, u64::from(header.position));
+            self.ended = Some(start);
         }
-        Ok(self.after_event())
     }
 
     fn query(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
@@ -287,10 +331,10 @@ impl<'c> Applier<'c> {
             return Ok(());
         }
         let transaction = self.transaction.as_ref();
-        let gtid = transaction.and_then(|event| event.gtid.as_ref());
+        let gtid = transaction.and_then(|start| start.event.gtid.as_ref());
         let next = gtid.map_or_else(|| "AUTOMATIC".to_owned(), ToString::to_string);
-        let committed = transaction.map_or(0, |event| event.original_commit_timestamp);
-        let origin = self.server_id;
+        let committed = transaction.map_or(0, |start| start.event.original_commit_timestamp);
+        let origin = transaction.map_or(0, |start| start.server_id);
         let set = format!(
             "SET SESSION gtid_next = '{next}', original_server_id = {origin}, original_commit_timestamp = {committed}"
         );
@@ -308,7 +352,7 @@ impl<'c> Applier<'c> {
         if text.starts_with(b"XA START ") {
             self.stage = Stage::Open;
             // It was prepared before the server ended, but the position not stored.
-            if done.as_ref().is_err_and(|error| error.code() == XA_DUPLICATE) && self.is_first {
+            if done.as_ref().is_err_and(|error| error.code() == XA_DUPLICATE) && self.is_first() {
                 self.stage = Stage::Skipped;
                 return Ok(());
             }
@@ -316,7 +360,7 @@ impl<'c> Applier<'c> {
         }
         // XA COMMIT or XA ROLLBACK, which the server had done before it ended.
         let is_done_before =
-            done.as_ref().is_err_and(|error| error.code() == XA_UNKNOWN) && self.is_first;
+            done.as_ref().is_err_and(|error| error.code() == XA_UNKNOWN) && self.is_first();
         if !is_done_before {
             done?;
         }
@@ -388,7 +432,7 @@ impl<'c> Applier<'c> {
             self.local.run(b"ROLLBACK")?;
             return self.define_alone(header, query);
         }
-        self.targets.clear();
+        self.crew.note_definitions();
         if creates {
             self.stage = Stage::Open;
             return Ok(());
@@ -399,10 +443,13 @@ impl<'c> Applier<'c> {
     /// A statement that cannot be part of a transaction. That it begins is stored before, so that after a crash in the middle it is known why
     /// it fails: because it was done.
     fn define_alone(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
-        let gtid = self.transaction.as_ref().and_then(|event| event.gtid.as_ref());
-        let place = format!("{}:{}", self.position.file, header.position);
+        let start = self.transaction.as_ref();
+        let gtid = start.and_then(|start| start.event.gtid.as_ref());
+        let file = start.map_or("", |start| &*start.file);
+        let place = format!("{file}:{}", header.position);
         let name = gtid.map_or(place, ToString::to_string);
-        let may_be_done = self.is_first && self.position.started == name;
+        let progress = self.crew.progress();
+        let may_be_done = !progress.has_moved && progress.position.started == name;
         self.prepare_for_rows()?;
         store::start(&mut self.local, &self.channel.name, &name)?;
         self.set_context(header, query)?;
@@ -417,7 +464,7 @@ impl<'c> Applier<'c> {
             tracing::warn!(transaction = name, %error, "done before the server ended");
         }
         self.disable_event(query)?;
-        self.targets.clear();
+        self.crew.note_definitions();
         self.commit(header)
     }
 
@@ -524,6 +571,11 @@ impl<'c> Applier<'c> {
     }
 
     fn target(&mut self, map: &TableMap) -> Result<Arc<Target>> {
+        let definitions = self.crew.definitions();
+        if definitions != self.definitions {
+            self.targets.clear();
+            self.definitions = definitions;
+        }
         let name = format!("{}\0{}", map.schema, map.table);
         if let Some(target) = self.targets.get(&name) {
             return Ok(target.clone());
@@ -536,6 +588,11 @@ impl<'c> Applier<'c> {
         Ok(target)
     }
 
+    /// No transaction was applied since the connection was made.
+    fn is_first(&self) -> bool {
+        !self.crew.progress().has_moved
+    }
+
     /// Stores the position after the transaction and commits.
     fn commit(&mut self, header: &Header) -> Result<()> {
         self.advance(header)?;
@@ -544,36 +601,51 @@ impl<'c> Applier<'c> {
         Ok(())
     }
 
-    /// Stores the position after the transaction, as part of it.
+    /// Stores the position after the transaction, as part of it, when it is its turn.
     fn advance(&mut self, header: &Header) -> Result<()> {
-        self.position.offset = u64::from(header.position);
-        if let Some(gtid) = self.transaction.take().and_then(|event| event.gtid) {
-            self.executed.add(gtid.uuid, &gtid.tag, gtid.number);
-            self.position.gtids = self.executed.to_string();
+        if let Some(order) = self.order {
+            self.wait_for_turn(order)?;
         }
+        let Some(start) = &self.transaction else {
+            return Err(broken("the end of a transaction without its start"));
+        };
+        let mut next = self.progress_after(start, u64::from(header.position));
+        next.position.gtids = next.executed.to_string();
         if self.set_up == SetUp::Statements {
             // Names are in the character set of the statement's client otherwise.
             self.local.run(b"SET SESSION character_set_client = utf8mb4")?;
         }
-        store::advance(&mut self.local, &self.channel.name, &self.position)
+        store::advance(&mut self.local, &self.channel.name, &next.position)?;
+        self.next = Some(next);
+        Ok(())
+    }
+
+    fn wait_for_turn(&mut self, order: u64) -> Result<()> {
+        let (local, session) = (&mut self.local, self.session);
+        self.crew.wait_for_turn(order, |earlier| {
+            let earlier: Vec<_> = earlier.iter().map(u64::to_string).collect();
+            if earlier.is_empty() {
+                return Ok(false);
+            }
+            let text = format!(
+                "SELECT COUNT(*) FROM performance_schema.data_lock_waits WHERE BLOCKING_THREAD_ID = {session} \
+                 AND REQUESTING_THREAD_ID IN ({})",
+                earlier.join(", ")
+            );
+            let answer = local.run(text.as_bytes())?;
+            Ok(text_of(answer.rows.first().and_then(|row| row.first())) != "0")
+        })
     }
 
     fn note_committed(&mut self) {
         self.stage = Stage::Between;
-        self.is_first = false;
         self.tables.clear();
-        self.note_applied();
-    }
-
-    fn note_applied(&self) {
-        self.channel.update(|status| {
-            status.applied_file.clone_from(&self.position.file);
-            status.applied_offset = self.position.offset;
-            status.executed.clone_from(&self.executed);
-            status.applying_since = None;
-            status.last = std::mem::take(&mut status.current);
-            status.last.ended_micros = now_micros();
-        });
+        self.ended = self.transaction.take();
+        let number = self.ended.as_ref().map_or(0, |start| start.event.sequence_number);
+        if let Some(next) = self.next.take() {
+            let next = Progress { has_moved: true, ..next };
+            self.crew.note_applied(next, self.slot, number);
+        }
     }
 }
 
@@ -581,7 +653,7 @@ impl<'c> Applier<'c> {
 const START_TRANSACTION: &[u8] = b" START TRANSACTION";
 
 /// Whether a transaction ends with this statement: it is a COMMIT, or one of its own.
-fn is_last(text: &[u8]) -> bool {
+pub(crate) fn is_last(text: &[u8]) -> bool {
     const PARTS: [&[u8]; 4] = [b"SAVEPOINT ", b"ROLLBACK TO ", b"XA START ", b"XA END "];
     let is_part = PARTS.iter().any(|part| text.starts_with(part));
     !(text == b"BEGIN" || is_part || is_create_in_transaction(text))

@@ -1,11 +1,11 @@
-//! A channel: its settings, its state, and the thread that reads and applies the events of its source.
+//! A channel: its settings, its state, and the thread that reads the events of its source.
 //!
-//! There is no relay log: what was read is applied at once, so one thread is enough and nothing is kept twice.
+//! There is no relay log: what was read waits in memory for the workers (`crew`), and what was not applied is read again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use binlog::{Event, Gtid, GtidSet, decode};
+use binlog::{Event, EventKind, Gtid, GtidSet, Header, decode};
 use engine_api::CancelToken;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::SessionFactory;
@@ -13,7 +13,9 @@ use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, Ordering};
 use sys::threads::Thread;
 
-use crate::apply::{Applier, Next};
+use crate::apply::{Applier, Home};
+use crate::coordinator::{Coordinator, Limits, Next};
+use crate::crew::{Crew, Workers};
 use crate::local::{Local, Pending};
 use crate::settings::Settings;
 use crate::source::{Itself, Loss, Source};
@@ -23,14 +25,16 @@ use crate::store::{self, Position};
 /// How often a wait looks whether the channel stops.
 const STEP: Duration = Duration::from_millis(100);
 /// How long other sessions do not see a transaction when the next ones come without a pause.
-const PENDING_MAX: Duration = Duration::from_millis(20);
+pub(crate) const PENDING_MAX: Duration = Duration::from_millis(20);
 /// How often a transaction is tried again that lost against another.
-const RETRIES_MAX: u64 = 10;
+pub(crate) const RETRIES_MAX: u64 = 10;
 
 /// Asks a channel to stop.
 #[derive(Debug, Default)]
 pub(crate) struct Stop {
     asked: AtomicBool,
+    /// Of the sessions that apply.
+    tokens: Mutex<Vec<CancelToken>>,
 }
 
 impl Stop {
@@ -42,6 +46,19 @@ impl Stop {
     fn ask(&self) {
         // Pairs with the load in `is_asked`.
         self.asked.store(true, Ordering::Release);
+        self.interrupt();
+    }
+
+    /// Ends the statements that run.
+    pub(crate) fn interrupt(&self) {
+        self.tokens.lock().iter().for_each(CancelToken::kill_query);
+    }
+
+    /// For a session whose statements end when the channel stops.
+    pub(crate) fn token(&self) -> CancelToken {
+        let token = CancelToken::new();
+        self.tokens.lock().push(token.clone());
+        token
     }
 }
 
@@ -57,6 +74,8 @@ pub(crate) enum Until {
     AfterGtids(GtidSet),
     /// At or after a position of the source.
     Source(String, u64),
+    /// When nothing is missing before what is applied: at once, as transactions commit in order.
+    AfterGaps,
 }
 
 impl Until {
@@ -67,6 +86,7 @@ impl Until {
             Until::BeforeGtids(_) => "SQL_BEFORE_GTIDS",
             Until::AfterGtids(_) => "SQL_AFTER_GTIDS",
             Until::Source(..) => "Source",
+            Until::AfterGaps => "SQL_AFTER_MTS_GAPS",
         }
     }
 }
@@ -74,7 +94,6 @@ impl Until {
 /// The thread of a channel that runs.
 struct Running {
     stop: Arc<Stop>,
-    cancel: CancelToken,
     thread: Thread,
 }
 
@@ -139,7 +158,7 @@ impl Channel {
         self.status.lock().is_applying
     }
 
-    /// Starts its thread; nothing when it runs.
+    /// Starts its thread, which passes over transactions of `skip` events first; nothing when it runs.
     ///
     /// # Errors
     /// 1202.
@@ -147,30 +166,30 @@ impl Channel {
         self: &Arc<Channel>,
         sessions: &Arc<dyn SessionFactory>,
         until: Until,
+        skip: u64,
     ) -> Result<()> {
         let mut running = self.running.lock();
         if self.is_running() {
             return Ok(());
+        }
+        if skip > 0 {
+            self.update(|status| status.skip = skip);
         }
         // A thread that ended by itself.
         if let Some(ended) = running.take() {
             ended.thread.join();
         }
         *self.until.lock() = until;
-        let (stop, cancel) = (Arc::new(Stop::default()), CancelToken::new());
+        let stop = Arc::new(Stop::default());
         *self.stop.lock() = stop.clone();
         self.update(|status| {
             status.is_applying = true;
             status.connection = Connection::Connecting;
             (status.connection_error, status.apply_error) = Default::default();
         });
-        let worker = Worker {
-            channel: self.clone(),
-            sessions: sessions.clone(),
-            stop: stop.clone(),
-            cancel: cancel.clone(),
-        };
-        let spawned = sys::threads::spawn("replica", move || worker.run());
+        let follower =
+            Follower { channel: self.clone(), sessions: sessions.clone(), stop: stop.clone() };
+        let spawned = sys::threads::spawn("replica", move || follower.run());
         let thread = spawned.map_err(|_| {
             self.update(|status| {
                 status.is_applying = false;
@@ -178,7 +197,7 @@ impl Channel {
             });
             errors::err!(REPLICA_THREAD)
         })?;
-        *running = Some(Running { stop, cancel, thread });
+        *running = Some(Running { stop, thread });
         Ok(())
     }
 
@@ -186,7 +205,6 @@ impl Channel {
     pub(crate) fn stop(&self) {
         let Some(running) = self.running.lock().take() else { return };
         running.stop.ask();
-        running.cancel.kill_query();
         running.thread.join();
     }
 
@@ -221,11 +239,20 @@ impl Channel {
         outcome
     }
 
+    /// Counts an event of a transaction that is to be passed over by `sql_replica_skip_counter`; false when none is. The last one of the
+    /// count stands for the rest of its transaction.
+    pub(crate) fn count_skipped(&self, is_end: bool) -> bool {
+        let mut status = self.status.lock();
+        let is_skipped = status.skip > 0;
+        status.skip -= u64::from(status.skip > 1 || is_skipped && is_end);
+        is_skipped
+    }
+
     /// Whether UNTIL ends before this transaction.
     pub(crate) fn stops_before(&self, gtid: &Gtid) -> bool {
         match &*self.until.lock() {
             Until::BeforeGtids(set) => set.contains(gtid.uuid, &gtid.tag, gtid.number),
-            Until::None | Until::AfterGtids(_) | Until::Source(..) => false,
+            Until::None | Until::AfterGtids(_) | Until::Source(..) | Until::AfterGaps => false,
         }
     }
 
@@ -234,6 +261,7 @@ impl Channel {
         match &*self.until.lock() {
             Until::None | Until::BeforeGtids(_) => false,
             Until::AfterGtids(set) => set.is_subset(executed),
+            Until::AfterGaps => true,
             Until::Source(file, offset) => {
                 (&position.file, position.offset) >= (file, *offset) && position.file == *file
                     || position.file > *file
@@ -257,14 +285,13 @@ enum End {
 }
 
 /// What runs in the thread.
-struct Worker {
+struct Follower {
     channel: Arc<Channel>,
     sessions: Arc<dyn SessionFactory>,
     stop: Arc<Stop>,
-    cancel: CancelToken,
 }
 
-impl Worker {
+impl Follower {
     fn run(&self) {
         let (mut attempts, mut retries) = (0, 0);
         loop {
@@ -332,29 +359,58 @@ impl Worker {
 
     /// Connects and applies what comes, from where the table of channels says that this server is.
     fn follow(&self) -> End {
-        let pending = self.channel.pending.clone();
-        let opened = Local::open(&*self.sessions, self.cancel.clone(), pending.clone());
-        let prepared = opened.and_then(|mut local| {
-            let stored = store::load(&mut local)?;
-            let known = stored.into_iter().find(|known| known.channel == self.channel.name);
-            Ok((local, known.map(|known| known.position).unwrap_or_default()))
+        self.stop.tokens.lock().clear();
+        let settings = self.channel.settings.lock().clone();
+        let limits = Limits {
+            workers: self.sessions.global_integer("replica_parallel_workers") as usize,
+            bytes_max: self.sessions.global_integer("replica_pending_jobs_size_max"),
+            own_server_id: self.sessions.global_integer("server_id") as u32,
+        };
+        self.channel.update(|status| {
+            status.applying_since = None;
+            status.workers.resize_with(limits.workers + 1, Default::default);
+            status.workers.iter_mut().for_each(|worker| worker.error = LastError::default());
         });
-        let (local, position) = match prepared {
-            Ok(prepared) => prepared,
+        let (crew, alone) = match self.open(&settings) {
+            Ok(opened) => opened,
             Err(error) => return self.failed(error),
         };
-        let mut executed = GtidSet::parse(&position.gtids).unwrap_or_default();
-        let own = self.sessions.global_text("gtid_executed");
-        executed.add_all(&GtidSet::parse(&own).unwrap_or_default());
-        self.channel.place(position.clone());
-        let settings = self.channel.settings.lock().clone();
+        let workers = match Workers::start(&crew, &self.sessions, &settings, limits.workers) {
+            Ok(workers) => workers,
+            Err(error) => return self.failed(error),
+        };
+        let end = self.read(&crew, alone, limits, &settings);
+        // What came whole is applied, unless the channel is asked to stop.
+        drop(workers);
+        match crew.failure() {
+            Some(error) if !self.stop.is_asked() => match self.failed(error) {
+                End::Again(error) => End::Failed(error),
+                end => end,
+            },
+            _ => end,
+        }
+    }
+
+    fn open(&self, settings: &Settings) -> Result<(Arc<Crew>, Applier)> {
+        let pending = self.channel.pending.clone();
+        let mut local = Local::open(&*self.sessions, self.stop.token(), pending)?;
+        let stored = store::load(&mut local)?;
+        let known = stored.into_iter().find(|known| known.channel == self.channel.name);
+        let position = known.map(|known| known.position).unwrap_or_default();
+        let crew = Arc::new(Crew::new(self.channel.clone(), self.stop.clone(), position));
+        let home = Home { sessions: self.sessions.clone(), cancel: self.stop.token() };
+        let alone = Applier::open(&crew, home, settings, 0)?;
+        Ok((crew, alone))
+    }
+
+    /// Reads what comes, until there is no more.
+    fn read(&self, crew: &Arc<Crew>, alone: Applier, limits: Limits, settings: &Settings) -> End {
         let itself = Itself {
-            server_id: self.sessions.global_integer("server_id") as u32,
+            server_id: limits.own_server_id,
             uuid: self.sessions.global_text("server_uuid"),
             port: self.sessions.global_integer("port") as u16,
         };
-        let opened = Source::open(&settings, &position, &executed, &itself, &self.stop, &pending);
-        let mut source = match opened {
+        let mut source = match Source::open(settings, &itself, crew) {
             Ok(source) => source,
             Err(loss) => return ended(loss),
         };
@@ -366,38 +422,44 @@ impl Worker {
             status.clock_ahead_micros = source.about.clock_ahead_micros;
         });
         tracing::info!(channel = self.channel.name, source = ?settings, "connected to the source");
-        let (own_id, channel) = (itself.server_id, &*self.channel);
-        let mut applier = Applier::new(channel, local, position, executed, own_id, &settings);
+        let mut coordinator = Coordinator::new(crew, alone, limits, settings);
         loop {
             let (header, body) = match source.next() {
                 Ok(event) => event,
                 Err(loss) => return ended(loss),
             };
-            if let Ok(Event::Heartbeat(_)) = decode(header.kind, &body) {
+            if let EventKind::HEARTBEAT | EventKind::HEARTBEAT_V2 = header.kind {
                 self.channel.update(|status| {
                     status.heartbeats += 1;
                     status.last_heartbeat_micros = now_micros();
                 });
                 continue;
             }
-            self.channel.update(|status| {
-                if let Ok(Event::Rotate(rotate)) = decode(header.kind, &body) {
-                    status.read_file = String::from_utf8_lossy(rotate.name).into_owned();
-                    status.read_offset = rotate.position;
-                } else if header.position > 0 {
-                    status.read_offset = u64::from(header.position);
-                }
-            });
-            match applier.apply(&header, &body) {
+            self.note_read(&header, &body);
+            match coordinator.take(&header, body) {
                 Ok(Next::Event) => {}
+                // What was given out goes on to its end.
                 Ok(Next::Stop) => return End::Stopped,
                 Err(error) => return self.failed(error),
             }
-            pending.settle_after(PENDING_MAX);
+            self.channel.pending.settle_after(PENDING_MAX);
             if self.stop.is_asked() {
                 return End::Stopped;
             }
         }
+    }
+
+    fn note_read(&self, header: &Header, body: &[u8]) {
+        self.channel.update(|status| {
+            if header.kind == EventKind::ROTATE
+                && let Ok(Event::Rotate(rotate)) = decode(header.kind, body)
+            {
+                status.read_file = String::from_utf8_lossy(rotate.name).into_owned();
+                status.read_offset = rotate.position;
+            } else if header.position > 0 {
+                status.read_offset = u64::from(header.position);
+            }
+        });
     }
 
     fn failed(&self, error: Error) -> End {

@@ -12,6 +12,7 @@ use syntax::ast::{Ident, Replication, ReplicationValue, ResetItem, Statement};
 use sys::sync::Mutex;
 use types::SqlMode;
 
+use crate::SKIP_COUNTER;
 use crate::channel::{Channel, Until};
 use crate::filter::Filters;
 use crate::local::Local;
@@ -58,7 +59,7 @@ impl Channels {
                 Arc::new(Channel::new(stored.channel.clone(), stored.settings, stored.position));
             self.all.lock().insert(stored.channel, channel.clone());
             if starts {
-                channel.start(&self.sessions()?, Until::None)?;
+                channel.start(&self.sessions()?, Until::None, 0)?;
             }
         }
         Ok(())
@@ -69,7 +70,8 @@ impl Channels {
         self.list().iter().for_each(|channel| channel.stop());
     }
 
-    fn find(&self, name: &str) -> Option<Arc<Channel>> {
+    /// The channel of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Channel>> {
         self.all.lock().get(&name.to_ascii_lowercase()).cloned()
     }
 
@@ -128,12 +130,7 @@ impl Channels {
     fn change_filter(&self, rules: &[(Ident, Vec<Box<str>>)], name: Option<&str>) -> Result<()> {
         let channels = self.chosen(name)?;
         if let Some(running) = channels.iter().find(|channel| channel.is_running()) {
-            let text = format!(
-                "This operation cannot be performed with a running replica sql thread; run STOP REPLICA \
-                 SQL_THREAD FOR CHANNEL '{}' first.",
-                running.name
-            );
-            return Err(Error::new(ErrorCode(3017), text));
+            return Err(runs(&running.name));
         }
         if name.is_none() {
             self.filters.lock().change(rules, false)?;
@@ -149,13 +146,30 @@ impl Channels {
         Ok(())
     }
 
+    /// `sql_replica_skip_counter` may be set while nothing is applied, and for one channel at a time.
+    ///
+    /// # Errors
+    /// 3017 while a channel runs.
+    pub(crate) fn check_skip(&self, value: u64) -> Result<()> {
+        match self.list().iter().find(|channel| value > 0 && channel.is_running()) {
+            Some(running) => Err(runs(&running.name)),
+            None => Ok(()),
+        }
+    }
+
     fn start(&self, until: &Until, name: Option<&str>) -> Result<()> {
         let channels = self.chosen(name)?;
         if channels.is_empty() {
             return Err(err!(BAD_REPLICA));
         }
         let sessions = self.sessions()?;
-        channels.iter().try_for_each(|channel| channel.start(&sessions, until.clone()))
+        let skip = sessions.global_integer(SKIP_COUNTER.name);
+        if skip > 0 {
+            // It is the channel's from now on.
+            let text = format!("SET GLOBAL {} = 0", SKIP_COUNTER.name);
+            self.local()?.run(text.as_bytes())?;
+        }
+        channels.iter().try_for_each(|channel| channel.start(&sessions, until.clone(), skip))
     }
 
     fn reset(&self, all: bool, name: Option<&str>) -> Result<()> {
@@ -227,7 +241,15 @@ impl Channels {
     }
 }
 
-/// There is one thread: what it reads it applies.
+fn runs(channel: &str) -> Error {
+    let text = format!(
+        "This operation cannot be performed with a running replica sql thread; run STOP REPLICA SQL_THREAD \
+         FOR CHANNEL '{channel}' first."
+    );
+    Error::new(ErrorCode(3017), text)
+}
+
+/// There is no relay log: what is read is applied.
 fn check_threads(threads: &[Ident], statement: &str) -> Result<()> {
     let is_given = |name: &str| threads.iter().any(|thread| thread.is(name));
     let is_both = (is_given("IO_THREAD") || is_given("RELAY_THREAD")) && is_given("SQL_THREAD");
@@ -251,6 +273,7 @@ fn until_of(until: &[(Ident, ReplicationValue)]) -> Result<Until> {
                 let after = name == "SQL_AFTER_GTIDS";
                 return Ok(if after { Until::AfterGtids(set) } else { Until::BeforeGtids(set) });
             }
+            "SQL_AFTER_MTS_GAPS" => return Ok(Until::AfterGaps),
             "SOURCE_LOG_FILE" => file = Some(text.ok_or_else(wrong)?.to_string()),
             "SOURCE_LOG_POS" => {
                 let ReplicationValue::Number(number) = value else { return Err(wrong()) };

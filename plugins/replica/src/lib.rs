@@ -5,6 +5,8 @@
 mod apply;
 mod channel;
 mod control;
+mod coordinator;
+mod crew;
 mod filter;
 mod local;
 mod settings;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use errors::{Error, ErrorCode, Result};
-use plugin_api::variable::{Definition, Kind};
+use plugin_api::variable::{Definition, Kind, as_u64, blocks, uint};
 use plugin_api::{
     BackgroundJob, GlobalValue, Plugin, PluginInfo, Registrar, RunningJob, SessionFactory,
 };
@@ -35,11 +37,41 @@ static SKIP_START: Definition = Definition::fixed(
     "Whether replicas wait for START REPLICA when the server starts",
 );
 
+static PARALLEL_WORKERS: Definition = Definition::global(
+    "replica_parallel_workers",
+    uint(0, 1024),
+    "4",
+    "Threads of a channel that apply transactions side by side, from its next start; 0: its own thread applies them",
+);
+static PRESERVE_COMMIT_ORDER: Definition = Definition::global(
+    "replica_preserve_commit_order",
+    Kind::Bool,
+    "ON",
+    "Transactions of a channel commit in the order of the source; OFF is not supported",
+);
+static PENDING_BYTES_MAX: Definition = Definition::global(
+    "replica_pending_jobs_size_max",
+    blocks(1024, i64::MAX as u64, 1024),
+    "134217728",
+    "Bytes of the transactions that wait for the threads of a channel; larger ones are applied alone, as they come",
+);
+
+static SKIP_COUNTER: Definition = Definition::global(
+    "sql_replica_skip_counter",
+    uint(0, u32::MAX as u64),
+    "0",
+    "Events that the next START REPLICA passes over, with the rest of the transaction that the last one is in",
+);
+
 /// The plugin.
 #[derive(Default)]
 pub struct Replica {
     channels: Arc<Channels>,
     skip_start: GlobalValue,
+    workers: GlobalValue,
+    commit_order: GlobalValue,
+    bytes_max: GlobalValue,
+    skip: GlobalValue,
 }
 
 impl Plugin for Replica {
@@ -49,10 +81,24 @@ impl Plugin for Replica {
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         registrar.variable(&SKIP_START, &self.skip_start);
+        registrar.variable(&PARALLEL_WORKERS, &self.workers);
+        registrar.variable(&PENDING_BYTES_MAX, &self.bytes_max);
+        registrar.checked_variable(
+            &PRESERVE_COMMIT_ORDER,
+            &self.commit_order,
+            |value| match as_u64(value) {
+                0 => Err(Error::not_supported("replica_preserve_commit_order = OFF")),
+                _ => Ok(()),
+            },
+        );
+        let channels = self.channels.clone();
+        registrar.checked_variable(&SKIP_COUNTER, &self.skip, move |value| {
+            channels.check_skip(as_u64(value))
+        });
         registrar.replication(Arc::new(Control(self.channels.clone())));
         tables::register(&self.channels, registrar);
         registrar.shared_state(wait::STATE, self.channels.clone());
-        registrar.function(wait::function());
+        wait::functions().into_iter().for_each(|function| registrar.function(function));
         let (channels, skip_start) = (self.channels.clone(), self.skip_start.clone());
         registrar.job(Arc::new(Job { channels, skip_start }));
     }

@@ -24,6 +24,10 @@ pub(crate) struct Settings {
     pub(crate) heartbeat: f64,
     /// Whether the connection must be encrypted.
     pub(crate) ssl: bool,
+    /// The file of the authorities that sign certificates of sources; empty: they are not looked at.
+    pub(crate) ssl_ca: String,
+    /// Whether the certificate must be for the host.
+    pub(crate) ssl_verify: bool,
     /// Servers whose transactions are left out.
     pub(crate) ignored_servers: Vec<u64>,
     /// Which changes are repeated.
@@ -43,6 +47,8 @@ impl Default for Settings {
             delay: 0,
             heartbeat: 30.0,
             ssl: false,
+            ssl_ca: String::new(),
+            ssl_verify: false,
             ignored_servers: Vec::new(),
             filters: Filters::default(),
         }
@@ -74,6 +80,8 @@ impl Settings {
             delay: number("delay", 0),
             heartbeat: json["heartbeat"].as_f64().unwrap_or(defaults.heartbeat),
             ssl: json["ssl"].as_bool().unwrap_or(false),
+            ssl_ca: text("ssl_ca"),
+            ssl_verify: json["ssl_verify"].as_bool().unwrap_or(false),
             ignored_servers: json["ignored_servers"]
                 .as_array()
                 .map(|ids| ids.iter().filter_map(Json::as_u64).collect())
@@ -96,6 +104,8 @@ impl Settings {
         put("delay", json!(self.delay));
         put("heartbeat", json!(self.heartbeat));
         put("ssl", json!(self.ssl));
+        put("ssl_ca", json!(self.ssl_ca));
+        put("ssl_verify", json!(self.ssl_verify));
         put("ignored_servers", json!(self.ignored_servers));
         put("filters", self.filters.written());
         Json::Object(map).to_string()
@@ -157,6 +167,8 @@ impl Settings {
                 }
                 self.heartbeat = seconds;
             }
+            "SOURCE_SSL_CA" => self.ssl_ca = text(&name, value)?,
+            "SOURCE_SSL_VERIFY_SERVER_CERT" => self.ssl_verify = number(&name, value)? != 0,
             "SOURCE_SSL" => self.ssl = number(&name, value)? != 0,
             // The key comes with the log-in, whether it was asked for or not.
             "GET_SOURCE_PUBLIC_KEY" => _ = number(&name, value)?,
@@ -201,7 +213,7 @@ mod tests {
     fn settings_survive_and_hide_the_password() {
         let (mut settings, mut position) = (Settings::default(), Position::default());
         let options = "SOURCE_HOST = 'h', SOURCE_PORT = 3307, SOURCE_USER = 'u', SOURCE_PASSWORD = 'pw \"1', \
-                       SOURCE_DELAY = 3, SOURCE_SSL = 1, IGNORE_SERVER_IDS = (4, 5), SOURCE_HEARTBEAT_PERIOD = 1.5";
+                       SOURCE_DELAY = 3, SOURCE_SSL = 1, SOURCE_SSL_CA = 'ca', SOURCE_SSL_VERIFY_SERVER_CERT = 1, IGNORE_SERVER_IDS = (4, 5), SOURCE_HEARTBEAT_PERIOD = 1.5";
         changed(&mut settings, &mut position, options).expect("known options");
         let read = Settings::read(&settings.written()).expect("what was written");
         assert!(read == settings && read.password == "pw \"1" && read.ignored_servers == [4, 5]);
@@ -217,7 +229,7 @@ mod tests {
         assert_eq!((position.file.as_str(), position.offset), ("f", 99));
         changed(&mut settings, &mut position, "SOURCE_HOST = 'other'").expect("");
         assert_eq!((position.file.as_str(), position.offset), ("", 4));
-        for refused in ["SOURCE_PORT = 70000", "SOURCE_SSL_CA = 'f'", "SOURCE_HOST = 1"] {
+        for refused in ["SOURCE_PORT = 70000", "SOURCE_SSL_CERT = 'f'", "SOURCE_HOST = 1"] {
             changed(&mut settings, &mut position, refused).expect_err(refused);
         }
     }

@@ -1,23 +1,25 @@
 //! The connection to a source: log-in, what it is asked and told, the stream of events.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use binlog::{EventKind, GtidSet, Header, event};
-use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target};
+use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target, Trust};
 use errors::{Error, ErrorCode};
 use sys::net::Stream;
 use wire::CommandCode;
 
-use crate::channel::Stop;
-use crate::local::Pending;
+use crate::crew::Crew;
 use crate::settings::Settings;
 use crate::status::now_micros;
 use crate::store::Position;
 
 /// The connection is lost, could not be made, or the source refuses. Another attempt may succeed.
 const CONNECT_FAILED: ErrorCode = ErrorCode(2003);
+/// The connection cannot be encrypted as it must be.
+const SSL_FAILED: ErrorCode = ErrorCode(2026);
 /// What comes is no binary log.
 const STREAM_BROKEN: ErrorCode = ErrorCode(1595);
 /// The source is not one that can be followed.
@@ -55,16 +57,15 @@ impl From<Failure> for Loss {
 /// The socket, which gives up when the channel stops or nothing comes for too long.
 struct Wire {
     stream: Stream,
-    stop: Arc<Stop>,
+    crew: Arc<Crew>,
     limit: Duration,
-    pending: Arc<Pending>,
 }
 
 impl Carrier for Wire {}
 
 impl Wire {
     fn check(&self, since: Duration) -> io::Result<()> {
-        if self.stop.is_asked() {
+        if self.crew.is_halted() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         if sys::clock::monotonic() - since > self.limit {
@@ -84,7 +85,7 @@ impl Read for Wire {
             }
             self.check(since)?;
             // There is time now.
-            self.pending.settle();
+            self.crew.channel.pending.settle();
             self.stream.wait_readable(STEP)?;
         }
     }
@@ -127,7 +128,7 @@ pub(crate) struct About {
 /// A source that sends its events.
 pub(crate) struct Source {
     connection: Connection,
-    stop: Arc<Stop>,
+    crew: Arc<Crew>,
     has_checksums: bool,
     pub(crate) about: About,
 }
@@ -144,41 +145,39 @@ impl Answer for Cells {
 }
 
 impl Source {
-    /// Connects, logs in and asks for the events after `position`. When nothing has come, what is `pending` is made durable.
+    /// Connects, logs in and asks for the events after where the crew is. While nothing comes, what is pending is made durable.
     pub(crate) fn open(
         settings: &Settings,
-        position: &Position,
-        executed: &GtidSet,
         itself: &Itself,
-        stop: &Arc<Stop>,
-        pending: &Arc<Pending>,
+        crew: &Arc<Crew>,
     ) -> Result<Source, Loss> {
         let stream = connect(settings)?;
         // A source that says nothing for twice as long as it promised is gone.
         let limit = Duration::from_secs_f64((settings.heartbeat * 2.0).max(60.0));
-        let wire = Wire { stream, stop: stop.clone(), limit, pending: pending.clone() };
+        let wire = Wire { stream, crew: crew.clone(), limit };
         let options = Options {
             target: Target::Tcp(settings.host.clone(), settings.port),
             user: settings.user.clone(),
             password: settings.password.clone(),
             database: None,
-            tls: if settings.ssl { Encryption::Required } else { Encryption::Preferred },
+            tls: encryption(settings)?,
             framings: Vec::new(),
             expired_passwords: false,
         };
         let opened = Connection::over(Box::new(wire), Reach::Network, &options);
-        let connection = opened.map_err(|failure| loss(failure, stop))?;
+        let connection = opened.map_err(|failure| loss(failure, crew))?;
         let about = About::default();
-        let mut source = Source { connection, stop: stop.clone(), has_checksums: true, about };
+        let mut source = Source { connection, crew: crew.clone(), has_checksums: true, about };
         source.introduce(settings, itself)?;
-        source.ask(settings, position, executed, itself)?;
+        let progress = crew.progress();
+        source.ask(settings, &progress.position, &progress.executed, itself)?;
         Ok(source)
     }
 
     fn cells(&mut self, sql: &str) -> Result<Vec<String>, Loss> {
         let mut cells = Cells::default();
         let outcome = self.connection.query(sql.as_bytes(), &mut cells);
-        outcome.map_err(|failure| loss(failure, &self.stop))?;
+        outcome.map_err(|failure| loss(failure, &self.crew))?;
         Ok(cells.0)
     }
 
@@ -227,10 +226,10 @@ impl Source {
         payload.extend_from_slice(&[0, 0, 0]);
         payload.extend_from_slice(&itself.port.to_le_bytes());
         payload.extend_from_slice(&[0; 8]);
-        let stop = self.stop.clone();
+        let crew = self.crew.clone();
         let sent = self.connection.send_command(CommandCode::RegisterReplica, &payload);
-        sent.map_err(|failure| loss(failure, &stop))?;
-        self.connection.next_packet().map_err(|failure| loss(failure, &stop))?;
+        sent.map_err(|failure| loss(failure, &crew))?;
+        self.connection.next_packet().map_err(|failure| loss(failure, &crew))?;
         payload.clear();
         let code = if settings.auto_position {
             let is_tagged = executed.iter().any(|(_, tag, _)| !tag.is_empty());
@@ -246,13 +245,13 @@ impl Source {
             CommandCode::BinlogDump
         };
         let sent = self.connection.send_command(code, &payload);
-        sent.map_err(|failure| loss(failure, &stop))
+        sent.map_err(|failure| loss(failure, &crew))
     }
 
     /// The next event: its header, and its body without the checksum, which was compared.
     pub(crate) fn next(&mut self) -> Result<(Header, Vec<u8>), Loss> {
-        let stop = self.stop.clone();
-        let packet = self.connection.next_packet().map_err(|failure| loss(failure, &stop))?;
+        let crew = self.crew.clone();
+        let packet = self.connection.next_packet().map_err(|failure| loss(failure, &crew))?;
         let ended = || Loss::Connection(Error::new(CONNECT_FAILED, "the source ended the stream"));
         // A zero byte precedes each event.
         let event = packet.and_then(|packet| packet.split_first()).ok_or_else(ended)?.1;
@@ -279,8 +278,28 @@ impl Source {
     }
 }
 
-fn loss(failure: Failure, stop: &Stop) -> Loss {
-    if stop.is_asked() { Loss::Stopped } else { failure.into() }
+/// As for the reference, certificates count only where the connection must be encrypted.
+fn encryption(settings: &Settings) -> Result<Encryption, Loss> {
+    if !settings.ssl {
+        return Ok(Encryption::Preferred);
+    }
+    if settings.ssl_ca.is_empty() {
+        if settings.ssl_verify {
+            let text = "SOURCE_SSL_VERIFY_SERVER_CERT needs the authorities of SOURCE_SSL_CA";
+            return Err(Loss::Fatal(Error::new(SSL_FAILED, text)));
+        }
+        return Ok(Encryption::Required);
+    }
+    let authorities = sys::files::read(Path::new(&settings.ssl_ca)).map_err(|error| {
+        let text = format!("SSL connection error: {}: {error}", settings.ssl_ca);
+        Loss::Connection(Error::new(SSL_FAILED, text))
+    })?;
+    let name = settings.ssl_verify.then(|| settings.host.clone());
+    Ok(Encryption::Verified(Trust { authorities, name }))
+}
+
+fn loss(failure: Failure, crew: &Crew) -> Loss {
+    if crew.is_halted() { Loss::Stopped } else { failure.into() }
 }
 
 fn connect(settings: &Settings) -> Result<Stream, Loss> {

@@ -54,6 +54,35 @@ pub(crate) struct Seen {
     /// When its apply started and ended here.
     pub(crate) started_micros: i64,
     pub(crate) ended_micros: i64,
+    /// How often it was rolled back and applied again, and why the last time.
+    pub(crate) retries: u64,
+    pub(crate) transient: LastError,
+}
+
+/// What one of the threads that apply does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkerStatus {
+    pub(crate) is_running: bool,
+    /// The number of its session; 0 for none.
+    pub(crate) session: u64,
+    pub(crate) current: Seen,
+    pub(crate) last: Seen,
+    pub(crate) error: LastError,
+}
+
+impl WorkerStatus {
+    /// It begins a transaction, perhaps anew.
+    pub(crate) fn begin(&mut self, seen: Seen) {
+        let (retries, transient) =
+            (self.current.retries, std::mem::take(&mut self.current.transient));
+        self.current = Seen { retries, transient, ..seen };
+    }
+
+    /// Its transaction has ended.
+    pub(crate) fn note_applied(&mut self) {
+        self.last = std::mem::take(&mut self.current);
+        self.last.ended_micros = now_micros();
+    }
 }
 
 /// The state of a channel.
@@ -81,9 +110,16 @@ pub(crate) struct Status {
     pub(crate) clock_ahead_micros: i64,
     /// Until when a transaction waits.
     pub(crate) waits_until_micros: Option<i64>,
-    pub(crate) current: Seen,
-    pub(crate) last: Seen,
+    /// The transaction that is read, and the last that was.
+    pub(crate) reading: Seen,
+    pub(crate) read: Seen,
+    /// The thread of the channel, then the workers.
+    pub(crate) workers: Vec<WorkerStatus>,
     pub(crate) retries: u64,
+    /// Events that `sql_replica_skip_counter` still passes over.
+    pub(crate) skip: u64,
+    /// Transactions that were applied or passed over since the server started.
+    pub(crate) ended: u64,
     /// Events that filters left out.
     pub(crate) filtered: u64,
 }

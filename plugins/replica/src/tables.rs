@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use errors::Result;
+use errors::{Result, err};
 use plugin_api::{
     InfoColumn, InfoFilter, InformationContext, InformationTable, Registrar, TableDefinition,
     table_definitions,
@@ -35,13 +35,13 @@ impl Moment {
     }
 }
 
-/// Makes the row of a channel.
-type Row = fn(&Moment) -> Vec<Value>;
+/// Makes the rows of a channel.
+type Rows = fn(&Moment) -> Vec<Vec<Value>>;
 
 struct ChannelTable {
     definition: TableDefinition,
     channels: Arc<Channels>,
-    row: Row,
+    of_channel: Rows,
 }
 
 /// Registers the tables.
@@ -57,16 +57,19 @@ pub(crate) fn register(channels: &Arc<Channels>, registrar: &mut Registrar<'_>) 
             registrar.information_table(Arc::new(table));
             continue;
         }
-        let row: Row = match definition.name {
-            "replication_applier_configuration" => applier_configuration,
-            "replication_applier_status" => applier_status,
+        let of_channel: Rows = match definition.name {
+            "replication_applier_configuration" => |moment| vec![applier_configuration(moment)],
+            "replication_applier_status" => |moment| vec![applier_status(moment)],
+            "replication_applier_status_by_coordinator" => applier_status_by_coordinator,
             "replication_applier_status_by_worker" => applier_status_by_worker,
-            "replication_connection_configuration" => connection_configuration,
-            "replication_connection_status" => connection_status,
-            _ => replica_status,
+            "replication_connection_configuration" => {
+                |moment| vec![connection_configuration(moment)]
+            }
+            "replication_connection_status" => |moment| vec![connection_status(moment)],
+            _ => |moment| vec![replica_status(moment)],
         };
         let channels = channels.clone();
-        registrar.information_table(Arc::new(ChannelTable { definition, channels, row }));
+        registrar.information_table(Arc::new(ChannelTable { definition, channels, of_channel }));
     }
 }
 
@@ -91,10 +94,13 @@ impl InformationTable for ChannelTable {
     ) -> Result<()> {
         let is_status = self.definition.schema == "data_dictionary";
         if is_status && !ctx.has_privilege("REPLICATION CLIENT") && !ctx.has_privilege("SUPER") {
-            return Ok(());
+            return Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, "SUPER, REPLICATION CLIENT"));
         }
         let channels = self.channels.list();
-        channels.iter().try_for_each(|channel| emit(&(self.row)(&Moment::of(channel))))
+        channels.iter().try_for_each(|channel| {
+            let rows = (self.of_channel)(&Moment::of(channel));
+            rows.iter().try_for_each(|row| emit(row))
+        })
     }
 }
 
@@ -204,7 +210,7 @@ fn replica_status(moment: &Moment) -> Vec<Value> {
     };
     let (until_file, until_offset) = match until {
         Until::Source(file, offset) => (file.as_str(), *offset),
-        Until::None | Until::BeforeGtids(_) | Until::AfterGtids(_) => ("", 0),
+        Until::None | Until::BeforeGtids(_) | Until::AfterGtids(_) | Until::AfterGaps => ("", 0),
     };
     let ignored: Vec<_> = settings.ignored_servers.iter().map(u64::to_string).collect();
     let (connecting, applying) = (&status.connection_error, &status.apply_error);
@@ -228,18 +234,19 @@ fn replica_status(moment: &Moment) -> Vec<Value> {
     row.extend([
         number(applying.number),
         text(&applying.message),
-        number(0u64),
+        number(status.skip),
         number(status.applied_offset),
         number(0u64),
         text(until.name()),
         text(until_file),
         number(until_offset),
         yes(settings.ssl),
+        text(&settings.ssl_ca),
     ]);
-    row.extend((0..5).map(|_| nothing()));
+    row.extend((0..4).map(|_| nothing()));
     row.extend([
         status.seconds_behind().map_or(Value::Null, number),
-        text("No"),
+        yes(settings.ssl_verify),
         number(connecting.number),
         text(&connecting.message),
         number(applying.number),
@@ -300,18 +307,47 @@ fn commits(seen: &Seen) -> [Value; 3] {
     [text(&seen.name), time(seen.original_micros), time(seen.immediate_micros)]
 }
 
-fn applier_status_by_worker(moment: &Moment) -> Vec<Value> {
+fn session(number: u64) -> Value {
+    if number == 0 { Value::Null } else { Value::UInt(number) }
+}
+
+/// The thread that reads; without workers there is no such row, as for the reference.
+fn applier_status_by_coordinator(moment: &Moment) -> Vec<Vec<Value>> {
     let status = &moment.status;
-    let mut row = vec![text(&moment.name), number(0u64), Value::Null, on(status.is_applying)];
+    let Some(own) = status.workers.first().filter(|_| status.workers.len() > 1) else {
+        return Vec::new();
+    };
+    let mut row = vec![text(&moment.name), session(own.session), on(status.is_applying)];
     row.extend(error(&status.apply_error));
-    row.extend(commits(&status.last));
-    row.extend([time(status.last.started_micros), time(status.last.ended_micros)]);
-    row.extend(commits(&status.current));
-    row.push(time(status.current.started_micros));
-    for _ in 0..2 {
-        row.extend([number(0u64), Value::Int(0), text(""), time(0)]);
-    }
-    row
+    row.extend(commits(&status.read));
+    row.extend([time(status.read.started_micros), time(status.read.ended_micros)]);
+    row.extend(commits(&status.reading));
+    row.push(time(status.reading.started_micros));
+    vec![row]
+}
+
+/// The thread of the channel, which applies what no worker may have, as number 0, then the workers.
+fn applier_status_by_worker(moment: &Moment) -> Vec<Vec<Value>> {
+    let status = &moment.status;
+    let rows = status.workers.iter().enumerate().map(|(slot, worker)| {
+        let (is_running, failed) = match slot {
+            0 => (status.is_applying, &status.apply_error),
+            _ => (worker.is_running, &worker.error),
+        };
+        let number = Value::UInt(slot as u64);
+        let mut row = vec![text(&moment.name), number, session(worker.session), on(is_running)];
+        row.extend(error(failed));
+        row.extend(commits(&worker.last));
+        row.extend([time(worker.last.started_micros), time(worker.last.ended_micros)]);
+        row.extend(commits(&worker.current));
+        row.push(time(worker.current.started_micros));
+        for seen in [&worker.last, &worker.current] {
+            row.push(Value::UInt(seen.retries));
+            row.extend(error(&seen.transient));
+        }
+        row
+    });
+    rows.collect()
 }
 
 fn connection_configuration(moment: &Moment) -> Vec<Value> {
@@ -325,10 +361,11 @@ fn connection_configuration(moment: &Moment) -> Vec<Value> {
         nothing(),
         flag(settings.auto_position),
         text(if settings.ssl { "YES" } else { "NO" }),
+        text(&settings.ssl_ca),
     ];
-    row.extend((0..5).map(|_| nothing()));
+    row.extend((0..4).map(|_| nothing()));
     row.extend([
-        text("NO"),
+        text(if settings.ssl_verify { "YES" } else { "NO" }),
         nothing(),
         nothing(),
         Value::Int(settings.connect_retry as i64),
@@ -365,10 +402,9 @@ fn connection_status(moment: &Moment) -> Vec<Value> {
         text(status.retrieved.to_string()),
     ];
     row.extend(error(&status.connection_error));
-    // What is read is applied at once.
-    row.extend(commits(&status.last));
-    row.extend([time(status.last.started_micros), time(status.last.started_micros)]);
-    row.extend(commits(&status.current));
-    row.push(time(status.current.started_micros));
+    row.extend(commits(&status.read));
+    row.extend([time(status.read.started_micros), time(status.read.ended_micros)]);
+    row.extend(commits(&status.reading));
+    row.push(time(status.reading.started_micros));
     row
 }

@@ -71,7 +71,7 @@ impl Framing {
 }
 
 /// Whether to encrypt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Encryption {
     /// Never.
     Off,
@@ -79,6 +79,17 @@ pub enum Encryption {
     Preferred,
     /// Or else fail.
     Required,
+    /// Or else fail, and only with a server that proves who it is.
+    Verified(Trust),
+}
+
+/// Which servers to trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Certificates of authorities, in PEM.
+    pub authorities: Vec<u8>,
+    /// The name or address that the server's certificate must be for; `None`: any.
+    pub name: Option<String>,
 }
 
 /// The best framing that the server supports.
@@ -232,7 +243,8 @@ impl Connection {
         self.capabilities = Capabilities(wanted.0 & greeting.capabilities.0);
         let can_encrypt = greeting.capabilities.contains(Capabilities::SSL);
         let is_network = matches!(self.stream, Stream::Tcp(_) | Stream::Carried(_, Reach::Network));
-        if options.tls == Encryption::Required && !(can_encrypt && is_network) {
+        let is_required = matches!(options.tls, Encryption::Required | Encryption::Verified(_));
+        if is_required && !(can_encrypt && is_network) {
             return Err(Failure::Lost("SSL connection error: the server cannot encrypt".into()));
         }
         if options.tls != Encryption::Off && can_encrypt && is_network {
@@ -245,7 +257,11 @@ impl Connection {
             let mut payload = Vec::new();
             request.encode(&mut payload);
             self.send(&payload)?;
-            self.stream = self.replace_stream()?.encrypt()?;
+            let trust = match &options.tls {
+                Encryption::Verified(trust) => Some(trust),
+                Encryption::Off | Encryption::Preferred | Encryption::Required => None,
+            };
+            self.stream = self.replace_stream()?.encrypt(trust)?;
         }
         let plugin = greeting.auth_plugin.clone();
         let may_answer = self.stream.is_safe() || !auth::sends_password(&plugin);

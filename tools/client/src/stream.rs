@@ -5,10 +5,17 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
+
+use crate::connection::Trust;
 use wire::{Compression, CompressionKind, compressed_frame_len};
 
 /// Most plain bytes of a compressed frame.
@@ -99,26 +106,37 @@ impl Compressed {
 }
 
 impl Stream {
-    /// Switches to encryption. The certificate is not verified: like `--ssl-mode=PREFERRED`, this protects against eavesdroppers only.
-    pub fn encrypt(self) -> Result<Stream> {
+    /// Switches to encryption. Without `trust` the certificate is not verified: like `--ssl-mode=PREFERRED`, this protects against
+    /// eavesdroppers only.
+    pub fn encrypt(self, trust: Option<&Trust>) -> Result<Stream> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier: Arc<dyn ServerCertVerifier> = match trust {
+            Some(trust) => Arc::new(KnownCertificate::new(trust, &provider)?),
+            None => Arc::new(AnyCertificate(provider.clone())),
+        };
+        let wanted = trust.and_then(|trust| trust.name.as_deref());
+        let name = wanted.map(|name| ServerName::try_from(name.to_owned())).transpose();
+        let name = name.map_err(std::io::Error::other)?;
         let config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(std::io::Error::other)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
         let config = Arc::new(config);
         let begin = |name| ClientConnection::new(config, name).map_err(std::io::Error::other);
         Ok(match self {
             Stream::Tcp(tcp) => {
-                let session = begin(ServerName::IpAddress(tcp.peer_addr()?.ip().into()))?;
+                let session = begin(match name {
+                    Some(name) => name,
+                    None => ServerName::IpAddress(tcp.peer_addr()?.ip().into()),
+                })?;
                 Stream::Tls(Box::new(StreamOwned::new(session, tcp)))
             }
             Stream::Carried(carrier, Reach::Network) => {
-                // The certificate is not verified, so that no name is needed: an address is not sent.
+                // Where no name is verified none is needed: an address is not sent.
                 let nobody = std::net::IpAddr::from([0, 0, 0, 0]);
-                let session = begin(ServerName::IpAddress(nobody.into()))?;
+                let session = begin(name.unwrap_or(ServerName::IpAddress(nobody.into())))?;
                 Stream::CarriedTls(Box::new(StreamOwned::new(session, carrier)))
             }
             other => other,
@@ -189,6 +207,70 @@ impl Write for Stream {
             Stream::CarriedTls(stream) => stream.flush(),
             Stream::Compressed(stream) => stream.inner.flush(),
         }
+    }
+}
+
+/// Accepts what an authority signed, for one name or for any.
+#[derive(Debug)]
+struct KnownCertificate {
+    inner: Arc<WebPkiServerVerifier>,
+    any_name: bool,
+}
+
+impl KnownCertificate {
+    fn new(trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<KnownCertificate> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&trust.authorities) {
+            roots
+                .add(certificate.map_err(std::io::Error::other)?)
+                .map_err(std::io::Error::other)?;
+        }
+        let made = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let inner = made.build().map_err(std::io::Error::other)?;
+        Ok(KnownCertificate { inner, any_name: trust.name.is_none() })
+    }
+}
+
+impl ServerCertVerifier for KnownCertificate {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        revocation: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
+        let verified = self.inner.verify_server_cert(certificate, between, name, revocation, now);
+        match verified {
+            // The name is compared last.
+            Err(rustls::Error::InvalidCertificate(
+                NotValidForName | NotValidForNameContext { .. },
+            )) if self.any_name => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
     }
 }
 

@@ -210,7 +210,7 @@ impl<'b> SharedMemory<'b> {
 
 impl Drop for SharedMemory<'_> {
     fn drop(&mut self) {
-        self.budget.give(*self.used.get_mut());
+        self.budget.give(self.used.load(Ordering::Relaxed));
         self.budget.leave();
     }
 }

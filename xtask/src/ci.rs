@@ -83,6 +83,7 @@ const STEPS: &[Step] = &[
             "parallel.py",
             "positions.py",
             "encrypted.py",
+            "semi_sync.py",
         ];
         for script in scripts {
             let script = format!("tests/replication/{script}");

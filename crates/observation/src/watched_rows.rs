@@ -122,6 +122,18 @@ impl RowWatcher {
         self.detach_to.take()
     }
 
+    /// Waits until replicas have what was recorded and committed since this was asked last, if they are to be waited for; `commit`
+    /// is the last of it.
+    ///
+    /// # Errors
+    /// The engine's log cannot be written.
+    pub fn wait_for_replicas(&mut self, commit: Option<&CommitHandle>) -> Result<()> {
+        if !self.recorder.as_mut().is_some_and(|recorder| recorder.take_logged()) {
+            return Ok(());
+        }
+        self.registry.binary_log().map_or(Ok(()), |log| log.wait_for_replicas(commit))
+    }
+
     /// The identifiers of the transactions that were recorded since this was asked last, or all that have committed, as a set; waits for
     /// `commit`, the last of them. `None` when there was no transaction.
     ///

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine_api::CancelToken;
+use engine_api::{CancelToken, CommitHandle};
 use errors::Result;
 use types::{DataType, Value};
 
@@ -145,6 +145,8 @@ pub trait Recorder: Send {
     fn finish(&mut self);
     /// The transaction has ended.
     fn reset(&mut self);
+    /// Whether a transaction was handed over since this was asked last, perhaps one that was then rolled back.
+    fn take_logged(&mut self) -> bool;
     /// Numbers of the transactions that were finished and whose identifiers are to be told, since this was asked last.
     fn take_tracked(&mut self) -> Vec<u64>;
 }
@@ -184,6 +186,8 @@ pub struct DumpRequest {
     pub position: u64,
     /// Transactions that it has, as COM_BINLOG_DUMP_GTID carries them.
     pub gtids: Option<Vec<u8>>,
+    /// Whether it acknowledges what it has.
+    pub acknowledges: bool,
     /// Whether it understands checksums.
     pub takes_checksums: bool,
     /// Time between heartbeats; none wanted when zero.
@@ -199,6 +203,16 @@ pub trait DumpSink {
     /// # Errors
     /// The reader is gone.
     fn event(&mut self, event: &[u8]) -> Result<()>;
+    /// Sends an event that asks for an answer; packets after it are numbered from 1.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    fn asking_event(&mut self, event: &[u8]) -> Result<()>;
+    /// What the reader has answered, waiting for it at most so long.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    fn answer(&mut self, limit: Duration) -> Result<Option<Vec<u8>>>;
     /// Sends what was buffered: more events come later.
     ///
     /// # Errors
@@ -254,6 +268,11 @@ pub trait BinaryLog: Send + Sync {
     /// # Errors
     /// The log cannot be written.
     fn tracked(&self, numbers: &[u64]) -> Result<String>;
+    /// Waits until replicas have what was committed, if they are to be waited for; `commit`, the last of it, may not be durable.
+    ///
+    /// # Errors
+    /// The engine's log cannot be written.
+    fn wait_for_replicas(&self, commit: Option<&CommitHandle>) -> Result<()>;
     /// Whether `gtid_purged` takes a value: a set, or with `+` before it what is added.
     ///
     /// # Errors

@@ -120,6 +120,7 @@ pub(crate) fn dump(
     let checksum = said(session, &["source_binlog_checksum", "master_binlog_checksum"]);
     let heartbeat = said(session, &["source_heartbeat_period", "master_heartbeat_period"]);
     let request = DumpRequest {
+        acknowledges: said(session, &["rpl_semi_sync_replica", "rpl_semi_sync_slave"]) == "1",
         takes_checksums: checksum.eq_ignore_ascii_case("CRC32"),
         heartbeat: Duration::from_nanos(heartbeat.parse().unwrap_or(0)),
         ..request

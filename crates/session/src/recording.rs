@@ -125,11 +125,14 @@ pub(crate) fn note_text(
     session.statement.text.push(with_definer(statement, text, &quoted.join("@")));
 }
 
-/// Tells in the reply the identifiers that `session_track_gtids` asks for.
+/// Before the reply to a commit: waits for replicas, if they are to be waited for, and tells the identifiers that `session_track_gtids` asks for.
 ///
 /// # Errors
 /// The log cannot be written.
 pub(crate) fn track(session: &mut Session, state: &mut OkInfo) -> Result<()> {
+    if let Some(watcher) = session.transactions.watcher.as_mut() {
+        watcher.wait_for_replicas(state.commit.as_ref())?;
+    }
     let tracking = session.settings.binary_log.wishes.tracking;
     let Some(watcher) = session.transactions.watcher.as_mut().filter(|_| tracking != Tracking::Off)
     else {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine_api::{CancelToken, Engine};
+use engine_api::{CancelToken, CommitHandle, Engine};
 use errors::{Error, Result, bail, err};
 use plugin_api::{
     BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, PurgeLimit, Recorder, RegisteredReplica,
@@ -16,6 +16,7 @@ use types::{Gtid, GtidSet, Uuid};
 
 use crate::dump;
 use crate::recorder::SessionRecorder;
+use crate::semi_sync::SemiSync;
 
 /// Settings that recorders read for each statement.
 #[derive(Debug, Default)]
@@ -112,6 +113,7 @@ pub(crate) struct Core {
     pub changed: Condvar,
     pub home: Mutex<Option<Arc<Home>>>,
     pub waker: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+    pub semi_sync: SemiSync,
     pub is_stopping: AtomicBool,
 }
 
@@ -140,6 +142,7 @@ impl Core {
             changed: Condvar::new(),
             home: Mutex::new(None),
             waker: Mutex::new(None),
+            semi_sync: SemiSync::default(),
             is_stopping: AtomicBool::new(false),
         }
     }
@@ -186,6 +189,12 @@ impl Core {
             state = self.wait(state, Duration::from_millis(100));
         }
         Ok(())
+    }
+
+    /// Where the log ends: number of the file and offset.
+    pub fn end(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        state.last().map_or((0, 0), |last| (last.number, last.size))
     }
 
     /// Has the thread that writes do something.
@@ -260,6 +269,10 @@ impl BinaryLog for Core {
         }
         state.numbered.retain(|(number, _)| !numbers.contains(number));
         Ok(set.to_string())
+    }
+
+    fn wait_for_replicas(&self, commit: Option<&CommitHandle>) -> Result<()> {
+        self.semi_sync.wait(self, commit)
     }
 
     fn check_purged(&self, value: &str) -> Result<()> {

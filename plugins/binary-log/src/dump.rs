@@ -12,9 +12,13 @@ use types::GtidSet;
 
 use crate::core::{Core, Home, file_name, file_number};
 use crate::files::{FileEvents, plain};
+use crate::semi_sync;
 
 /// The longest wait before the connection is looked at again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long an answer is waited for before more is sent, and how often the connection is looked at meanwhile.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+const ANSWER_STEP: Duration = Duration::from_millis(200);
 
 fn fatal(text: &str) -> Error {
     err!(SOURCE_FATAL_ERROR_READING_BINLOG, 1236, text)
@@ -36,6 +40,10 @@ struct Reader<'a> {
     has_checksums: bool,
     /// Those that are sent have them.
     sends_checksums: bool,
+    /// The last event, for a reader that acknowledges: whether it asks for an answer is known when no other follows.
+    kept: Vec<u8>,
+    /// Until when an answer is waited for.
+    answer_until: Option<Duration>,
 }
 
 /// Takes the reader off the list.
@@ -44,6 +52,15 @@ struct Listed<'a>(&'a Core, u64);
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
         self.0.state.lock().readers.retain(|(connection, _)| *connection != self.1);
+    }
+}
+
+/// Takes the reader off the list of those that acknowledge.
+struct Acknowledging<'a>(&'a Core, u64);
+
+impl Drop for Acknowledging<'_> {
+    fn drop(&mut self) {
+        self.0.semi_sync.remove(self.1);
     }
 }
 
@@ -77,7 +94,13 @@ pub(crate) fn dump(
         skips: false,
         has_checksums: true,
         sends_checksums: request.takes_checksums,
+        kept: Vec::new(),
+        answer_until: None,
     };
+    let _acknowledging = request.acknowledges.then(|| {
+        core.semi_sync.add(request.connection_id);
+        Acknowledging(core, request.connection_id)
+    });
     reader.run()
 }
 
@@ -126,7 +149,10 @@ impl Reader<'_> {
             self.send_up_to(end)?;
             match next {
                 Some(next) => self.go_to(next)?,
-                None if self.request.is_short => return self.sink.flush(),
+                None if self.request.is_short => {
+                    self.send_kept(false)?;
+                    return self.sink.flush();
+                }
                 None => self.wait_beyond(number, end)?,
             }
         }
@@ -177,7 +203,7 @@ impl Reader<'_> {
             format[at] = 0;
             reseal(&mut format);
         }
-        self.sink.event(&format)
+        self.send_own(&format)
     }
 
     fn send_up_to(&mut self, end: u64) -> Result<()> {
@@ -212,12 +238,19 @@ impl Reader<'_> {
                 continue;
             }
             match self.sends_checksums || !self.has_checksums {
+                true if self.request.acknowledges => {
+                    let event = event.to_vec();
+                    self.keep(&event)?;
+                }
                 true => self.sink.event(event)?,
                 false => {
                     let mut plain = event[..event_length(header)].to_vec();
                     let size = plain.len() as u32;
                     plain[9..13].copy_from_slice(&size.to_le_bytes());
-                    self.sink.event(&plain)?;
+                    match self.request.acknowledges {
+                        true => self.keep(&plain)?,
+                        false => self.sink.event(&plain)?,
+                    }
                 }
             }
         }
@@ -225,10 +258,13 @@ impl Reader<'_> {
 
     /// Waits until there are events after `end`; tells the reader now and then that the connection lives.
     fn wait_beyond(&mut self, number: u64, end: u64) -> Result<()> {
+        self.send_kept(self.core.semi_sync.is_enabled())?;
         self.sink.flush()?;
+        self.take_answers()?;
         let heartbeat = Some(self.request.heartbeat).filter(|beat| !beat.is_zero());
         let mut quiet_since = sys::clock::monotonic();
         loop {
+            self.take_answers()?;
             self.cancel.check()?;
             let is_changed = sys::blocking::blocking(|| {
                 let state = self.core.state.lock();
@@ -270,11 +306,70 @@ impl Reader<'_> {
         write_event(&mut event, kind, 0, server_id, flags, body);
         if !self.sends_checksums {
             event[13..17].copy_from_slice(&position.to_le_bytes());
-            return self.sink.event(&event);
+            return self.send_own(&event);
         }
         let mut sealed = Vec::new();
         seal(&event, position, &mut sealed);
-        self.sink.event(&sealed)
+        self.send_own(&sealed)
+    }
+
+    /// Sends an event of the log once it is known that another follows.
+    fn keep(&mut self, event: &[u8]) -> Result<()> {
+        self.send_kept(false)?;
+        self.kept.extend_from_slice(&[semi_sync::MAGIC, 0]);
+        self.kept.extend_from_slice(event);
+        Ok(())
+    }
+
+    fn send_kept(&mut self, asks: bool) -> Result<()> {
+        if self.kept.is_empty() {
+            return Ok(());
+        }
+        if asks {
+            self.kept[1] = 1;
+            self.sink.asking_event(&self.kept)?;
+            self.answer_until = Some(sys::clock::monotonic() + ANSWER_LIMIT);
+        } else {
+            self.sink.event(&self.kept)?;
+        }
+        self.kept.clear();
+        Ok(())
+    }
+
+    /// Sends an event that is not as it is in the log.
+    fn send_own(&mut self, event: &[u8]) -> Result<()> {
+        if !self.request.acknowledges {
+            return self.sink.event(event);
+        }
+        self.send_kept(false)?;
+        let mut framed = vec![semi_sync::MAGIC, 0];
+        framed.extend_from_slice(event);
+        self.sink.event(&framed)
+    }
+
+    /// Takes the reader's answers; until the one comes that was asked for, no more is sent.
+    fn take_answers(&mut self) -> Result<()> {
+        if !self.request.acknowledges {
+            return Ok(());
+        }
+        loop {
+            self.cancel.check()?;
+            let limit = if self.answer_until.is_some() { ANSWER_STEP } else { Duration::ZERO };
+            match self.sink.answer(limit)? {
+                Some(packet) => {
+                    self.answer_until = None;
+                    let (core, connection) = (self.core, self.request.connection_id);
+                    core.semi_sync.acknowledge(connection, &packet, core.end())?;
+                }
+                None => match self.answer_until {
+                    Some(until) if sys::clock::monotonic() < until => {}
+                    Some(_) | None => {
+                        self.answer_until = None;
+                        return Ok(());
+                    }
+                },
+            }
+        }
     }
 }
 

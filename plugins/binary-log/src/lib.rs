@@ -10,6 +10,7 @@ mod dump;
 mod files;
 mod follower;
 mod recorder;
+mod semi_sync;
 mod state_file;
 mod tables;
 
@@ -55,6 +56,8 @@ impl Plugin for BinaryLogPlugin {
         for table in tables::all(&self.core) {
             registrar.information_table(Arc::new(table));
         }
+        semi_sync::register(&self.core, registrar);
+        semi_sync::register_numbers(&self.core, registrar);
         if self.core.is_on() {
             let (core, io_times) = (self.core.clone(), self.io_times.clone());
             registrar.job(Arc::new(Job { core, io_times }));

@@ -218,6 +218,8 @@ pub(crate) struct SessionRecorder {
     mapped: Vec<u64>,
     tables: HashMap<u64, Shaped>,
     dependencies: Dependencies,
+    /// A transaction was handed over whole to be committed.
+    is_logged: bool,
     /// Numbers of transactions whose identifiers are to be told.
     tracked: Vec<u64>,
     row: (Vec<Value>, Vec<Value>),
@@ -240,6 +242,7 @@ impl SessionRecorder {
             mapped: Vec::new(),
             tables: HashMap::new(),
             dependencies: Dependencies::default(),
+            is_logged: false,
             tracked: Vec::new(),
             row: Default::default(),
         }
@@ -483,6 +486,7 @@ impl Recorder for SessionRecorder {
 
     fn finish(&mut self) {
         self.end_statement();
+        self.is_logged |= self.place() > 0;
         if self.has_begun {
             self.put_wishes();
             let dependencies = &mut self.dependencies;
@@ -499,6 +503,10 @@ impl Recorder for SessionRecorder {
         self.statement_at = 0;
         self.waiting.clear();
         self.mapped.clear();
+    }
+
+    fn take_logged(&mut self) -> bool {
+        std::mem::take(&mut self.is_logged)
     }
 
     fn take_tracked(&mut self) -> Vec<u64> {

@@ -253,6 +253,28 @@ impl DumpSink for Sink<'_> {
         self.flush_if_large()
     }
 
+    fn asking_event(&mut self, event: &[u8]) -> Result<()> {
+        DumpSink::event(self, event)?;
+        *self.sequence = 1;
+        Ok(())
+    }
+
+    fn answer(&mut self, limit: Duration) -> Result<Option<Vec<u8>>> {
+        // Answers are numbered from 0, each by itself.
+        let mut number = 0;
+        let mut reading = ClientFile {
+            transport: self.transport,
+            input: self.input,
+            sequence: &mut number,
+            limit,
+            max_packet: self.max_packet,
+            lost: &mut self.lost,
+            // Nothing is read that is not waited for.
+            ended: true,
+        };
+        reading.answer()
+    }
+
     fn flush(&mut self) -> Result<()> {
         Sink::flush(self)
     }
@@ -397,6 +419,32 @@ impl ClientFile<'_> {
         *self.lost = true;
         self.ended = true;
         Error::with(code, &[])
+    }
+
+    /// A packet, if one comes within the limit.
+    fn answer(&mut self) -> Result<Option<Vec<u8>>> {
+        loop {
+            let has_more = match scan_packet(self.input.bytes(), *self.sequence, self.max_packet) {
+                Ok(packet) => {
+                    let answer = wire::join_parts(self.input.bytes_mut(), packet).to_vec();
+                    self.input.consume(packet.frame_bytes);
+                    return Ok(Some(answer));
+                }
+                Err(ScanError::Incomplete { .. }) => self.transport.wait_readable(self.limit),
+                Err(ScanError::TooLarge { .. } | ScanError::OutOfOrder) => {
+                    return Err(self.fail(ErrorCode::NET_PACKETS_OUT_OF_ORDER));
+                }
+            };
+            match has_more {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(_) => return Err(self.fail(ErrorCode::NET_READ_ERROR)),
+            }
+            match self.transport.fill(self.input) {
+                Ok(Fill::Progress | Fill::Drained) => {}
+                Ok(Fill::Closed) | Err(_) => return Err(self.fail(ErrorCode::NET_READ_ERROR)),
+            }
+        }
     }
 
     /// The next packet of the file; empty at its end.

@@ -18,7 +18,7 @@ use crate::coordinator::{Coordinator, Limits, Next};
 use crate::crew::{Crew, Workers};
 use crate::local::{Local, Pending};
 use crate::settings::Settings;
-use crate::source::{Itself, Loss, Source};
+use crate::source::{Itself, Loss, Received, Source};
 use crate::status::{Connection, LastError, Status, now_micros};
 use crate::store::{self, Position};
 
@@ -380,6 +380,7 @@ impl Follower {
             Err(error) => return self.failed(error),
         };
         let end = self.read(&crew, alone, limits, &settings);
+        self.channel.update(|status| status.is_semi_sync = false);
         // What came whole is applied, unless the channel is asked to stop.
         drop(workers);
         match crew.failure() {
@@ -409,6 +410,7 @@ impl Follower {
             server_id: limits.own_server_id,
             uuid: self.sessions.global_text("server_uuid"),
             port: self.sessions.global_integer("port") as u16,
+            is_semi_sync: self.sessions.global_integer("rpl_semi_sync_replica_enabled") != 0,
         };
         let mut source = match Source::open(settings, &itself, crew) {
             Ok(source) => source,
@@ -420,14 +422,18 @@ impl Follower {
             status.source_uuid.clone_from(&source.about.uuid);
             status.source_server_id = source.about.server_id;
             status.clock_ahead_micros = source.about.clock_ahead_micros;
+            status.is_semi_sync = source.is_semi_sync();
         });
         tracing::info!(channel = self.channel.name, source = ?settings, "connected to the source");
         let mut coordinator = Coordinator::new(crew, alone, limits, settings);
+        let mut asks = false;
         loop {
-            let (header, body) = match source.next() {
+            let received = match source.next() {
                 Ok(event) => event,
                 Err(loss) => return ended(loss),
             };
+            let Received { header, body, asks: asks_now } = received;
+            asks |= asks_now;
             if let EventKind::HEARTBEAT | EventKind::HEARTBEAT_V2 = header.kind {
                 self.channel.update(|status| {
                     status.heartbeats += 1;
@@ -442,11 +448,33 @@ impl Follower {
                 Ok(Next::Stop) => return End::Stopped,
                 Err(error) => return self.failed(error),
             }
+            if asks && let Some((file, offset)) = coordinator.place() {
+                asks = false;
+                if let Err(loss) = self.acknowledge(crew, &mut source, file, offset) {
+                    return ended(loss);
+                }
+            }
             self.channel.pending.settle_after(PENDING_MAX);
             if self.stop.is_asked() {
                 return End::Stopped;
             }
         }
+    }
+
+    /// Acknowledges what came up to a position: there is no relay log that keeps it, so it is applied, durably, first.
+    fn acknowledge(
+        &self,
+        crew: &Crew,
+        source: &mut Source,
+        file: &str,
+        offset: u64,
+    ) -> Result<(), Loss> {
+        // A worker that failed says why itself.
+        crew.drain().map_err(|_| Loss::Stopped)?;
+        if !self.channel.pending.settle() {
+            return Err(Loss::Fatal(Error::internal("the log cannot be written")));
+        }
+        source.acknowledge(file, offset)
     }
 
     fn note_read(&self, header: &Header, body: &[u8]) {

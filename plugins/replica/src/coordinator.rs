@@ -114,6 +114,12 @@ impl Coordinator {
         Ok(self.after_event())
     }
 
+    /// Where the source's log was read up to, between transactions.
+    pub(crate) fn place(&self) -> Option<(&str, u64)> {
+        let is_between = matches!(self.stage, Stage::Between);
+        is_between.then_some((&*self.position.file, self.position.offset))
+    }
+
     /// What UNTIL says of the present position.
     fn after_event(&self) -> Next {
         let is_between = matches!(self.stage, Stage::Between);

@@ -369,9 +369,10 @@ impl Crew {
             return;
         }
         // Others see a transaction when it is durable. While more come, the disk is not waited for.
-        match is_idle {
-            true => self.channel.pending.settle(),
-            false => self.channel.pending.settle_after(PENDING_MAX),
+        if is_idle {
+            self.channel.pending.settle();
+        } else {
+            self.channel.pending.settle_after(PENDING_MAX);
         }
     }
 

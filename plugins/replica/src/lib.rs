@@ -63,6 +63,13 @@ static SKIP_COUNTER: Definition = Definition::global(
     "Events that the next START REPLICA passes over, with the rest of the transaction that the last one is in",
 );
 
+static SEMI_SYNC: Definition = Definition::global(
+    "rpl_semi_sync_replica_enabled",
+    Kind::Bool,
+    "OFF",
+    "Replicas acknowledge transactions to sources that wait for it, from their next start",
+);
+
 /// The plugin.
 #[derive(Default)]
 pub struct Replica {
@@ -72,6 +79,7 @@ pub struct Replica {
     commit_order: GlobalValue,
     bytes_max: GlobalValue,
     skip: GlobalValue,
+    semi_sync: GlobalValue,
 }
 
 impl Plugin for Replica {
@@ -91,6 +99,12 @@ impl Plugin for Replica {
                 _ => Ok(()),
             },
         );
+        registrar.variable(&SEMI_SYNC, &self.semi_sync);
+        let channels = self.channels.clone();
+        registrar.status("Rpl_semi_sync_replica_status", move || {
+            let is_on = channels.list().iter().any(|channel| channel.status().is_semi_sync);
+            if is_on { "ON".to_owned() } else { "OFF".to_owned() }
+        });
         let channels = self.channels.clone();
         registrar.checked_variable(&SKIP_COUNTER, &self.skip, move |value| {
             channels.check_skip(as_u64(value))

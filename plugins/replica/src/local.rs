@@ -95,12 +95,19 @@ impl Pending {
         *pending = Some((commit.clone(), since.unwrap_or_else(sys::clock::monotonic)));
     }
 
-    /// Makes all of it durable.
-    pub(crate) fn settle(&self) {
-        let Some((commit, _)) = self.commit.lock().take() else { return };
-        if commit.wait().is_err() {
+    /// Makes all of it durable, also what another thread is making durable now. False when the log cannot be written.
+    pub(crate) fn settle(&self) -> bool {
+        let commit = self.commit.lock().as_ref().map(|(commit, _)| commit.clone());
+        let Some(commit) = commit else { return true };
+        let is_durable = commit.wait().is_ok();
+        if !is_durable {
             tracing::error!("the log cannot be written: transactions of the source may be missing");
         }
+        let mut pending = self.commit.lock();
+        if pending.as_ref().is_some_and(|(last, _)| last.is_durable()) {
+            *pending = None;
+        }
+        is_durable
     }
 
     /// Makes it durable if it waits for so long.

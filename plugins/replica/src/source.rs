@@ -115,6 +115,8 @@ pub(crate) struct Itself {
     pub(crate) server_id: u32,
     pub(crate) uuid: String,
     pub(crate) port: u16,
+    /// It acknowledges what it has, if the source wants it.
+    pub(crate) is_semi_sync: bool,
 }
 
 /// What a source says about itself.
@@ -130,7 +132,25 @@ pub(crate) struct Source {
     connection: Connection,
     crew: Arc<Crew>,
     has_checksums: bool,
+    /// The source may ask for acknowledgements: each event has two bytes before it.
+    is_semi_sync: bool,
     pub(crate) about: About,
+}
+
+/// Begins the two bytes before an event, and an acknowledgement.
+const SEMI_SYNC_MAGIC: u8 = 0xef;
+/// The second byte, where the source waits for an acknowledgement.
+const SEMI_SYNC_ASKS: u8 = 1;
+/// There is no such variable.
+const UNKNOWN_VARIABLE: ErrorCode = ErrorCode(1193);
+
+/// An event of the source.
+pub(crate) struct Received {
+    pub(crate) header: Header,
+    /// Without the checksum, which was compared.
+    pub(crate) body: Vec<u8>,
+    /// Whether the source waits until it is acknowledged.
+    pub(crate) asks: bool,
 }
 
 /// The cells of the last row.
@@ -167,7 +187,13 @@ impl Source {
         let opened = Connection::over(Box::new(wire), Reach::Network, &options);
         let connection = opened.map_err(|failure| loss(failure, crew))?;
         let about = About::default();
-        let mut source = Source { connection, crew: crew.clone(), has_checksums: true, about };
+        let mut source = Source {
+            connection,
+            crew: crew.clone(),
+            has_checksums: true,
+            is_semi_sync: false,
+            about,
+        };
         source.introduce(settings, itself)?;
         let progress = crew.progress();
         source.ask(settings, &progress.position, &progress.executed, itself)?;
@@ -210,7 +236,39 @@ impl Source {
              @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'",
             uuid = itself.uuid,
         ))?;
+        if itself.is_semi_sync {
+            // A source that does not know them is followed without acknowledgements.
+            match self.cells("SELECT @@GLOBAL.rpl_semi_sync_source_enabled") {
+                Ok(_) => {
+                    self.cells("SET @rpl_semi_sync_replica = 1")?;
+                    self.is_semi_sync = true;
+                }
+                Err(Loss::Connection(error)) if error.code() == UNKNOWN_VARIABLE => {
+                    tracing::warn!(
+                        "the source does not wait for replicas: acknowledgements are off"
+                    );
+                }
+                Err(loss) => return Err(loss),
+            }
+        }
         Ok(())
+    }
+
+    /// Whether it may ask for acknowledgements.
+    pub(crate) fn is_semi_sync(&self) -> bool {
+        self.is_semi_sync
+    }
+
+    /// Tells the source that all up to a position is here to stay.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub(crate) fn acknowledge(&mut self, file: &str, offset: u64) -> Result<(), Loss> {
+        let mut payload = vec![SEMI_SYNC_MAGIC];
+        payload.extend_from_slice(&offset.to_le_bytes());
+        payload.extend_from_slice(file.as_bytes());
+        let sent = self.connection.send_beside(&payload);
+        sent.map_err(|failure| loss(failure, &self.crew))
     }
 
     /// COM_REGISTER_REPLICA and COM_BINLOG_DUMP(_GTID).
@@ -248,16 +306,31 @@ impl Source {
         sent.map_err(|failure| loss(failure, &crew))
     }
 
-    /// The next event: its header, and its body without the checksum, which was compared.
-    pub(crate) fn next(&mut self) -> Result<(Header, Vec<u8>), Loss> {
+    /// The next event.
+    pub(crate) fn next(&mut self) -> Result<Received, Loss> {
+        let received = self.read()?;
+        if received.asks {
+            self.connection.number_anew();
+        }
+        Ok(received)
+    }
+
+    fn read(&mut self) -> Result<Received, Loss> {
         let crew = self.crew.clone();
         let packet = self.connection.next_packet().map_err(|failure| loss(failure, &crew))?;
         let ended = || Loss::Connection(Error::new(CONNECT_FAILED, "the source ended the stream"));
         // A zero byte precedes each event.
-        let event = packet.and_then(|packet| packet.split_first()).ok_or_else(ended)?.1;
+        let mut event = packet.and_then(|packet| packet.split_first()).ok_or_else(ended)?.1;
         let broken = |malformed: binlog::Malformed| {
             Loss::Fatal(Error::new(STREAM_BROKEN, malformed.to_string()))
         };
+        let mut asks = false;
+        if self.is_semi_sync {
+            let [SEMI_SYNC_MAGIC, flag, rest @ ..] = event else {
+                return Err(broken(binlog::Malformed("semi-synchronous header")));
+            };
+            (asks, event) = (*flag == SEMI_SYNC_ASKS, rest);
+        }
         let header = Header::read(event).map_err(broken)?;
         if header.kind == EventKind::FORMAT_DESCRIPTION {
             // It says itself whether it has one; the byte is before it.
@@ -266,7 +339,7 @@ impl Source {
         }
         if self.has_checksums {
             let (header, body) = event::open(event).map_err(broken)?;
-            return Ok((header, body.to_vec()));
+            return Ok(Received { header, body: body.to_vec(), asks });
         }
         if header.size as usize != event.len() {
             return Err(broken(binlog::Malformed("size")));
@@ -274,7 +347,8 @@ impl Source {
         // The format has room for a checksum in any case.
         let is_format = header.kind == EventKind::FORMAT_DESCRIPTION;
         let end = event.len() - if is_format { event::CHECKSUM_BYTES } else { 0 };
-        Ok((header, event.get(event::HEADER_BYTES..end).unwrap_or_default().to_vec()))
+        let body = event.get(event::HEADER_BYTES..end).unwrap_or_default().to_vec();
+        Ok(Received { header, body, asks })
     }
 }
 

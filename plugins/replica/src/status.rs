@@ -90,6 +90,8 @@ impl WorkerStatus {
 pub(crate) struct Status {
     pub(crate) connection: Connection,
     pub(crate) is_applying: bool,
+    /// It acknowledges what the source asks about.
+    pub(crate) is_semi_sync: bool,
     pub(crate) source_uuid: String,
     pub(crate) source_server_id: u32,
     /// How far events were read.

@@ -395,6 +395,22 @@ impl Connection {
         self.command(&packet)
     }
 
+    /// Sends a packet beside an answer that is a stream: its number is 0, and the stream's numbers go on.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn send_beside(&mut self, payload: &[u8]) -> Result<()> {
+        let of_stream = std::mem::take(&mut self.sequence);
+        let sent = self.send(payload);
+        self.sequence = of_stream;
+        sent
+    }
+
+    /// Numbers the packets of a stream anew: the next one is 1, as if a packet had been sent by `send_beside`.
+    pub fn number_anew(&mut self) {
+        self.sequence = 1;
+    }
+
     /// The next packet of an answer that is a stream; `None` at its end.
     ///
     /// # Errors

@@ -43,5 +43,6 @@ pub mod storage;
 pub mod sync;
 pub mod temporary;
 pub mod threads;
+pub mod turns;
 pub mod usage;
 pub mod waits;

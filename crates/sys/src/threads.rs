@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::simulation::{self, VirtualThread};
+use crate::turns::Turns;
 use crate::usage::Reporting;
 use crate::waits::{self, Wait};
 
@@ -155,6 +156,8 @@ pub fn processors() -> usize {
 /// The most helper threads that all users together may have at one time.
 pub struct HelperLimit {
     free: AtomicUsize,
+    /// As many large scans run at a time as there are processors, each helper counted as one.
+    pub turns: Turns,
 }
 
 /// Helpers that were granted, until this is dropped.
@@ -166,7 +169,7 @@ pub struct Helpers<'l> {
 impl HelperLimit {
     /// A limit of `count` threads.
     pub fn new(count: usize) -> HelperLimit {
-        HelperLimit { free: AtomicUsize::new(count) }
+        HelperLimit { free: AtomicUsize::new(count), turns: Turns::new(processors()) }
     }
 
     /// Grants up to `wanted` helpers, as many as are free. Does not wait.

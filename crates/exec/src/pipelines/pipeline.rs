@@ -9,6 +9,7 @@ use engine_api::{
 use plan::{Access, BinaryOp, ExecutionMode, Expr, Physical, Register, RowLocking, TableAccess};
 use rows::layout::Layout;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use sys::turns::{Turn, Turns};
 
 use crate::context::Host;
 use crate::expr::Code;
@@ -331,6 +332,8 @@ struct Work<'w> {
     rows: AtomicU64,
     stop: AtomicBool,
     cancel: &'w CancelToken,
+    /// Of large scans.
+    turns: Option<&'w Turns>,
     constants: &'w [Column],
     facts: Facts<'w>,
 }
@@ -361,7 +364,10 @@ impl Pipeline {
             true => 1,
             false => run.env.settings.parallel_degree.clamp(1, morsels.len().max(1)),
         };
-        let helpers = run.env.helpers.take(threads - 1);
+        let turns = (!is_small).then_some(&run.env.helpers.turns);
+        // Its own thread takes one of the turns that are free.
+        let free = turns.map_or(0, |turns| turns.free().saturating_sub(1));
+        let helpers = run.env.helpers.take((threads - 1).min(free));
         let work = Work {
             pipeline: self,
             reader: &*reader,
@@ -370,12 +376,13 @@ impl Pipeline {
             rows: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             cancel: run.env.cancel,
+            turns,
             constants: &constants,
             facts,
         };
-        let results = sys::threads::together("squall-scan", 1 + helpers.count(), |_| {
+        let results = sys::threads::together("squall-scan", 1 + helpers.count(), |number| {
             let mut sink = new_sink();
-            let done = work.run(&mut sink);
+            let done = work.run(&mut sink, number > 0);
             if done.is_err() {
                 work.stop.store(true, Ordering::Relaxed);
             }
@@ -442,10 +449,27 @@ impl Pipeline {
 }
 
 impl Work<'_> {
-    fn run<S: Sink>(&self, sink: &mut S) -> Fit<()> {
+    /// A turn for the scan's own thread, which waits for one; a helper goes without.
+    fn turn(&self, is_helper: bool) -> Fit<Option<Turn<'_>>> {
+        let Some(turns) = self.turns else { return Ok(None) };
+        match is_helper {
+            true => Ok(turns.try_take()),
+            false => turns.take(|| self.cancel.check().is_err()).map(Some).ok_or(Unfit),
+        }
+    }
+
+    fn run<S: Sink>(&self, sink: &mut S, is_helper: bool) -> Fit<()> {
+        let mut turn = self.turn(is_helper)?;
+        if is_helper && turn.is_none() {
+            return Ok(());
+        }
         let env = Env::new(self.constants, self.facts);
         let mut blocks: Vec<RecordBlock> = Vec::new();
         loop {
+            if is_helper && turn.as_ref().is_some_and(Turn::is_due) {
+                // The others go on with what is left.
+                return Ok(());
+            }
             let morsel = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(range) = self.morsels.get(morsel) else { return Ok(()) };
             let (mut range, mut more) = (range.clone(), true);
@@ -453,6 +477,10 @@ impl Work<'_> {
             while more {
                 if self.stop.load(Ordering::Relaxed) {
                     return Err(Unfit);
+                }
+                if !is_helper && turn.as_ref().is_some_and(Turn::is_due) {
+                    drop(turn.take());
+                    turn = self.turn(is_helper)?;
                 }
                 let (mut used, mut rows) = (0, 0);
                 while more && rows < BATCH_ROWS && used < BLOCKS_MAX {

@@ -293,6 +293,7 @@ impl Options {
             pid_file: inside("pid_file", "squalld.pid"),
             log_error: last("log_error")
                 .filter(|path| !path.is_empty() && *path != "stderr")
+                .filter(|_| !is_on(last("console")))
                 .map(|_| inside("log_error", "")),
             verbosity,
             insecure_root: is_on(last("insecure_root")),
@@ -314,6 +315,14 @@ impl Options {
             bind_addresses,
             datadir,
         };
+        if is_on(last("daemonize")) {
+            return Err(
+                "--daemonize is not built: let a service manager or setsid start the server \
+                in the background"
+                    .into(),
+            );
+        }
+        check_user(last("user"), &sys::process::user_name())?;
         let is_release = !cfg!(debug_assertions);
         if options.unsafe_no_sync && is_release && !is_on(last("i_know")) {
             return Err("--unsafe-no-sync destroys data when the machine stops; \
@@ -333,6 +342,17 @@ impl Options {
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let given = self.variables.iter().rev().find(|(known, _)| known == name);
         given.and_then(|(_, value)| value.parse().ok())
+    }
+}
+
+/// The server does not change its user: one who can start it as another user is told to do so. For others the option has no meaning, as in the reference.
+pub(crate) fn check_user(wanted: Option<&str>, own: &str) -> Result<(), String> {
+    match wanted {
+        Some(wanted) if own == "root" && !matches!(wanted, "root" | "0") => Err(format!(
+            "--user={wanted}: the server does not change its user; start it as '{wanted}', \
+            with setpriv, su or the User of a service"
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -369,7 +389,7 @@ fn plugin_choices(given: &[(String, String)]) -> Vec<PluginChoice> {
 }
 
 /// Options that are not system variables.
-const OWN: [&str; 21] = [
+const OWN: [&str; 20] = [
     CHECK,
     "log_bin",
     "skip_log_bin",
@@ -388,7 +408,6 @@ const OWN: [&str; 21] = [
     "user",
     "console",
     "daemonize",
-    "basedir",
     "datadir",
     "pid_file",
 ];

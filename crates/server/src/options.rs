@@ -292,8 +292,7 @@ impl Options {
             socket: inside("socket", "squall.sock"),
             pid_file: inside("pid_file", "squalld.pid"),
             log_error: last("log_error")
-                .filter(|path| !path.is_empty() && *path != "stderr")
-                .filter(|_| !is_on(last("console")))
+                .filter(|path| !matches!(*path, "" | "stderr") && !is_on(last("console")))
                 .map(|_| inside("log_error", "")),
             verbosity,
             insecure_root: is_on(last("insecure_root")),
@@ -315,14 +314,7 @@ impl Options {
             bind_addresses,
             datadir,
         };
-        if is_on(last("daemonize")) {
-            return Err(
-                "--daemonize is not built: let a service manager or setsid start the server \
-                in the background"
-                    .into(),
-            );
-        }
-        check_user(last("user"), &sys::process::user_name())?;
+        check_process(last)?;
         let is_release = !cfg!(debug_assertions);
         if options.unsafe_no_sync && is_release && !is_on(last("i_know")) {
             return Err("--unsafe-no-sync destroys data when the machine stops; \
@@ -343,6 +335,15 @@ impl Options {
         let given = self.variables.iter().rev().find(|(known, _)| known == name);
         given.and_then(|(_, value)| value.parse().ok())
     }
+}
+
+/// What the process would have to do to itself before it serves.
+fn check_process<'g>(last: impl Fn(&str) -> Option<&'g str>) -> Result<(), String> {
+    if is_on(last("daemonize")) {
+        let instead = "let a service manager or setsid start the server in the background";
+        return Err(format!("--daemonize is not built: {instead}"));
+    }
+    check_user(last("user"), &sys::process::user_name())
 }
 
 /// The server does not change its user: one who can start it as another user is told to do so. For others the option has no meaning, as in the reference.

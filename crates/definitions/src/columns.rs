@@ -7,7 +7,6 @@ use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{self, ColumnAttribute, ExprKind};
 use types::convert::{CastContext, StoreMode, store};
 use types::{DataType, TypeKind, Value, geometry};
-use variables::Settings;
 
 use crate::charsets::note_type_charset;
 use crate::column_type::{TypeContext, column_type};
@@ -299,27 +298,32 @@ pub(crate) fn column_default(
         ctx.conditions().warn(errors::ErrorCode::BLOB_CANT_HAVE_DEFAULT, &[&name]);
         return Ok(ColumnDefault::None);
     }
-    let value = convert_default(ctx.settings(), name, ty, &value, &from)?;
+    let value = convert_default(ctx, name, ty, &value, &from)?;
     Ok(ColumnDefault::Constant(value))
 }
 
 /// A constant in the column's type; 1067 when it does not fit.
 fn convert_default(
-    settings: &Settings,
+    ctx: &mut dyn Context,
     name: &str,
     ty: &DataType,
     value: &Value,
     from: &DataType,
 ) -> Result<Value> {
     let mut conditions = Diagnostics::default();
+    let settings = ctx.settings();
     let mut cast = CastContext::new(settings.sql_mode, &mut conditions);
     cast.column = name;
     cast.time_zone = &*settings.time_zone;
     let converted = store(value, from, ty, &mut cast, StoreMode::Strict)
         .map_err(|_| err!(INVALID_DEFAULT, name))?;
-    if conditions.count(Level::Warning) + conditions.count(Level::Error) > 0 {
+    // An old way to write a time is still the same time.
+    let is_style = |code: errors::ErrorCode| matches!(code.0, 4095 | 4096);
+    let changed = |found: &errors::Condition| found.level != Level::Note && !is_style(found.code);
+    if conditions.conditions().iter().any(changed) {
         bail!(INVALID_DEFAULT, name);
     }
+    conditions.conditions().iter().for_each(|found| ctx.conditions().push(found.clone()));
     Ok(converted)
 }
 

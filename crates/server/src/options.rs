@@ -289,7 +289,7 @@ impl Options {
             socket: inside("socket", "squall.sock"),
             pid_file: inside("pid_file", "squalld.pid"),
             log_error: last("log_error")
-                .filter(|path| !path.is_empty() && *path != "stderr")
+                .filter(|path| !matches!(*path, "" | "stderr") && !is_on(last("console")))
                 .map(|_| inside("log_error", "")),
             verbosity,
             insecure_root: is_on(last("insecure_root")),
@@ -311,6 +311,7 @@ impl Options {
             bind_addresses,
             datadir,
         };
+        check_process(last)?;
         let is_release = !cfg!(debug_assertions);
         if options.unsafe_no_sync && is_release && !is_on(last("i_know")) {
             return Err("--unsafe-no-sync destroys data when the machine stops; \
@@ -330,6 +331,26 @@ impl Options {
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let given = self.variables.iter().rev().find(|(known, _)| known == name);
         given.and_then(|(_, value)| value.parse().ok())
+    }
+}
+
+/// What the process would have to do to itself before it serves.
+fn check_process<'g>(last: impl Fn(&str) -> Option<&'g str>) -> Result<(), String> {
+    if is_on(last("daemonize")) {
+        let instead = "let a service manager or setsid start the server in the background";
+        return Err(format!("--daemonize is not built: {instead}"));
+    }
+    check_user(last("user"), &sys::process::user_name())
+}
+
+/// The server does not change its user: one who can start it as another user is told to do so. For others the option has no meaning, as in the reference.
+pub(crate) fn check_user(wanted: Option<&str>, own: &str) -> Result<(), String> {
+    match wanted {
+        Some(wanted) if own == "root" && !matches!(wanted, "root" | "0") => Err(format!(
+            "--user={wanted}: the server does not change its user; start it as '{wanted}', \
+            with setpriv, su or the User of a service"
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -366,7 +387,7 @@ fn plugin_choices(given: &[(String, String)]) -> Vec<PluginChoice> {
 }
 
 /// Options that are not system variables.
-const OWN: [&str; 21] = [
+const OWN: [&str; 20] = [
     CHECK,
     "log_bin",
     "skip_log_bin",
@@ -385,7 +406,6 @@ const OWN: [&str; 21] = [
     "user",
     "console",
     "daemonize",
-    "basedir",
     "datadir",
     "pid_file",
 ];

@@ -54,6 +54,18 @@ fn root_without_a_password_stays_on_loopback() {
 }
 
 #[test]
+fn what_the_server_cannot_do_at_start_is_refused() {
+    assert!(run(&["--daemonize"]).unwrap_err().starts_with("--daemonize is not built"));
+    assert!(run(&["--daemonize=OFF"]).is_ok());
+    assert!(options::check_user(Some("mysql"), "root").unwrap_err().contains("'mysql'"));
+    let fine = [(Some("root"), "root"), (Some("0"), "root"), (None, "root"), (Some("a"), "b")];
+    assert!(fine.iter().all(|(wanted, own)| options::check_user(*wanted, own).is_ok()));
+    let logged = |arguments: &[&str]| run(arguments).unwrap().log_error;
+    assert!(logged(&["--log-error=e.log"]).is_some());
+    assert_eq!(logged(&["--log-error=e.log", "--console"]), None);
+}
+
+#[test]
 fn option_files_have_sections() {
     let text = "[client]\nport=1\n[mysqld]\n# comment\nsql-mode = \"ANSI\"\nskip-networking\n";
     let expected = [("sql_mode", "ANSI"), ("skip_networking", "")];

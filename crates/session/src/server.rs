@@ -128,7 +128,8 @@ impl Server {
         let given = Provenance::of(Origin::CommandLine);
         options.iter().try_for_each(|(name, value)| {
             let option = name.replace('_', "-");
-            globals.set_option(name, value, &given).map_err(|error| match error.code() {
+            let set = globals.set_option(name, value, &given).map(|_| ());
+            set.map_err(|error| match error.code() {
                 ErrorCode::UNKNOWN_SYSTEM_VARIABLE => format!("unknown option '--{option}'"),
                 _ => format!("option '--{option}={value}': {}", error.message()),
             })
@@ -361,7 +362,7 @@ impl Server {
     pub fn set_fact(&self, name: &str, value: &str) -> Result<()> {
         let known = self.globals.definitions.find_known(name);
         let id = known.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
-        self.globals.set_option(name, value, &self.globals.provenance(id))
+        self.globals.set_option(name, value, &self.globals.provenance(id)).map(|_| ())
     }
 
     /// SHUTDOWN.
@@ -414,7 +415,9 @@ fn set_at_start(
         let id = globals.definitions.find_known(name);
         let kept = id.filter(|id| globals.provenance(*id).origin == Origin::Persisted);
         let kept = kept.map(|id| (id, globals.get(id)));
-        globals.set_option(name, value, &given)?;
+        if let Some(reason) = globals.set_option(name, value, &given)? {
+            tracing::warn!("the option {name}={value} has no effect: {}", reason.message());
+        }
         if let Some((id, kept)) = kept
             && globals.get(id) != kept
         {

@@ -67,6 +67,9 @@ const NEVER_PERSISTED: &[&str] = &[
 /// How the description of a variable begins whose other values are refused.
 const ONLY_DEFAULT: &str = "Only the default is built";
 
+/// How the description of a variable begins that keeps its default: other values warn, so that option files and scripts of the reference still work.
+const CONSTANT: &str = "Constant";
+
 /// Units, as descriptions begin.
 const UNITS: &[&str] = &[
     "bytes",
@@ -100,7 +103,7 @@ pub enum Effect {
     Option,
     /// It is a fact, and no setting.
     Fact,
-    /// It has none: clients may set it, unless only its default is built, and nothing reads it.
+    /// It has none: clients may set it, unless only its default is built, and nothing reads it. A constant keeps its default and warns.
     Nothing,
 }
 
@@ -136,17 +139,40 @@ fn is_only_default(definition: &Definition) -> bool {
     definition.description.starts_with(ONLY_DEFAULT)
 }
 
+/// Whether it keeps its default, and any other value warns.
+fn is_constant(definition: &Definition) -> bool {
+    definition.description.starts_with(CONSTANT)
+}
+
 /// Refuses a value whose meaning is not built.
 ///
 /// # Errors
 /// 1235.
 pub(crate) fn check_built(definition: &Definition, value: &Value) -> Result<()> {
-    let default = convert::default_value(definition);
-    if !is_only_default(definition) || as_text(value) == as_text(&default) {
-        return Ok(());
+    match is_only_default(definition) {
+        true => unless_default(definition, value).map_or(Ok(()), Err),
+        false => Ok(()),
     }
-    let shown = convert::display_text(definition, value);
-    Err(Error::not_supported(format!("{} = {shown}", definition.name)))
+}
+
+/// What takes the place of a value: of a constant the default, with the reason when that is another value. A reader of the variable is told what holds.
+pub(crate) fn kept(definition: &Definition, value: Value) -> (Value, Option<Error>) {
+    if !is_constant(definition) {
+        return (value, None);
+    }
+    match unless_default(definition, &value) {
+        Some(reason) => (convert::default_value(definition), Some(reason)),
+        None => (value, None),
+    }
+}
+
+/// Error 1235 about a value that is not the default.
+fn unless_default(definition: &Definition, value: &Value) -> Option<Error> {
+    let default = convert::default_value(definition);
+    (as_text(value) != as_text(&default)).then(|| {
+        let shown = convert::display_text(definition, value);
+        Error::not_supported(format!("{} = {shown}", definition.name))
+    })
 }
 
 /// When a new global value takes effect.
@@ -158,7 +184,8 @@ pub fn effect(definition: &Definition) -> Effect {
     if is_fact(definition) {
         return Effect::Fact;
     }
-    if definition.description.starts_with("Accepted") || is_only_default(definition) {
+    let is_accepted = definition.description.starts_with("Accepted");
+    if is_accepted || is_constant(definition) || is_only_default(definition) {
         return Effect::Nothing;
     }
     if OPTIONS.contains(&name) {
@@ -192,7 +219,7 @@ pub fn is_persistable(definition: &Definition) -> bool {
 pub fn unit(definition: &Definition) -> Option<&'static str> {
     range(definition)?;
     let text = definition.description;
-    let text = ["Accepted; ", ONLY_DEFAULT]
+    let text = ["Accepted; ", CONSTANT, ONLY_DEFAULT]
         .iter()
         .find_map(|prefix| text.strip_prefix(prefix))
         .unwrap_or(text);

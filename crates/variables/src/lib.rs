@@ -17,7 +17,7 @@ mod tests;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use errors::{Result, err};
+use errors::{Error, Result, err};
 use hashbrown::{HashMap, HashSet};
 use plugin_api::variable::{GlobalValue, VariableCheck};
 use sys::sync::Mutex;
@@ -410,6 +410,11 @@ impl Globals {
         self.checks.get(&id).map_or(Ok(()), |check| check.check(value))
     }
 
+    /// The value that a variable takes when it is to be set to `value`: a constant keeps its default. The error is for a warning, when that is another value.
+    pub fn kept(&self, id: VariableId, value: Value) -> (Value, Option<Error>) {
+        effect::kept(self.definitions.get(id), value)
+    }
+
     /// Changes several values in one new version: no reader sees some of them without the others.
     pub fn set(&self, changes: &[(VariableId, Value)], provenance: &Provenance) {
         let _writer = self.writer.lock();
@@ -460,18 +465,25 @@ impl Globals {
     }
 
     /// Sets a variable from a start-up option, `-` and `_` being equal in its name; also one of a plugin that is not loaded.
+    /// Returns why a constant did not take the value.
     ///
     /// # Errors
     /// 1193, 1231, 1232.
-    pub fn set_option(&self, name: &str, text: &str, provenance: &Provenance) -> Result<()> {
+    pub fn set_option(
+        &self,
+        name: &str,
+        text: &str,
+        provenance: &Provenance,
+    ) -> Result<Option<Error>> {
         let name = name.replace('-', "_").to_ascii_lowercase();
         let known = self.definitions.find_known(&name);
         let id = known.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
         let definition = self.definitions.get(id);
         let value = convert::from_option(definition, text)?;
         self.check(id, &value)?;
+        let (value, reason) = self.kept(id, value);
         self.set(&[(id, value)], provenance);
-        Ok(())
+        Ok(reason)
     }
 }
 

@@ -124,7 +124,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("session_track_transaction_info", Kind::Enum(&["OFF", "STATE", "CHARACTERISTICS"]), "OFF", "Only the default is built; what replies tell of the transaction"),
     Definition::both("set_operations_buffer_size", blocks(16_384, U64, 1024), "262144", "Accepted; bytes of INTERSECT and EXCEPT in memory, which tmp_table_size bounds"),
     Definition::both("show_create_table_skip_secondary_engine", Kind::Bool, "OFF", "Accepted"),
-    Definition::both("show_create_table_verbosity", Kind::Bool, "OFF", "Accepted; SHOW CREATE TABLE shows ROW_FORMAT"),
+    Definition::both("show_create_table_verbosity", Kind::Bool, "OFF", "Constant; SHOW CREATE TABLE shows ROW_FORMAT where none is declared"),
     Definition::both("show_gipk_in_create_table_and_information_schema", Kind::Bool, "ON", "Accepted"),
     Definition::both("sort_buffer_size", uint(32_768, U64), "262144", "Bytes of a sort before it spills"),
     Definition::both("sql_auto_is_null", Kind::Bool, "OFF", "col IS NULL finds the last generated row"),

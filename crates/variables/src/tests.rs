@@ -219,3 +219,19 @@ fn variables_of_plugins_hide_until_their_plugin_is_loaded() {
     let id = definitions.find("autocommit").unwrap();
     assert_eq!(definitions.get(id).kind, Kind::Bool);
 }
+
+#[test]
+fn a_constant_keeps_its_default_and_says_why() {
+    let globals = Globals::new();
+    let given = Provenance::of(Origin::CommandLine);
+    let name = "innodb_flush_log_at_trx_commit";
+    let set = |text: &str| globals.set_option(name, text, &given);
+    let reason = set("2").expect("accepted").expect("a reason");
+    assert_eq!(reason.code().0, 1235);
+    assert!(reason.message().contains("innodb_flush_log_at_trx_commit = 2"));
+    assert_eq!(globals.integer(name), 1);
+    assert!(set("1").expect("accepted").is_none());
+    assert!(set("3").is_err() || globals.integer(name) == 1);
+    let refused = globals.set_option("disabled_storage_engines", "MyISAM", &given);
+    assert_eq!(refused.expect_err("only the default").code().0, 1235);
+}

@@ -104,7 +104,12 @@ impl<'a> Checker<'a> {
         }
         check_value(&self.session.server, definition, &converted.value)?;
         let value = spelled(&self.session.server, definition, converted.value)?;
-        self.session.server.globals.check(id, &value)?;
+        let globals = &self.session.server.globals;
+        globals.check(id, &value)?;
+        let (value, reason) = globals.kept(id, value);
+        if let Some(reason) = reason {
+            self.session.working.push_error(Level::Warning, &reason);
+        }
         self.note_value(definition, &value);
         Ok(value)
     }

@@ -23,7 +23,6 @@ mod inner_statement;
 mod lent_services;
 mod lent_session;
 mod load_data;
-mod locales;
 mod lock_tables;
 mod maintenance;
 mod measured;

@@ -8,6 +8,7 @@ mod convert;
 mod deprecated;
 mod effect;
 mod gtid;
+mod locales;
 mod settings;
 mod table_global;
 mod table_session;
@@ -31,6 +32,7 @@ pub use effect::{
     unit,
 };
 pub use gtid::is_gtid_purged;
+pub use locales::check_locale;
 pub use plugin_api::PluginVariable;
 pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};
 pub use settings::{CompletionType, LogSettings, Settings, isolation};

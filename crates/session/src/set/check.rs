@@ -327,7 +327,7 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
             let log = registry.binary_log().filter(|log| log.is_active());
             log.map_or(Ok(()), |log| log.check_purged(&text))?;
         }
-        "lc_time_names" => crate::locales::check_locale(&text)?,
+        "lc_time_names" => variables::check_locale(&text)?,
         _ => {}
     }
     Ok(())

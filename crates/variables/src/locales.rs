@@ -22,8 +22,11 @@ const UNSPOKEN: &[&str] = &[
     "sl_SI", "sq_AL", "sr_RS", "ta_IN", "te_IN", "th_TH", "ur_PK", "vi_VN",
 ];
 
+/// Checks the name of a locale.
+///
+/// # Errors
 /// 1649 for an unknown locale, 1235 for one whose language is not supported.
-pub(crate) fn check_locale(name: &str) -> Result<()> {
+pub fn check_locale(name: &str) -> Result<()> {
     let is_among = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     if is_among(UNSPOKEN) {
         return Err(Error::not_supported(format!("lc_time_names = {name}")));

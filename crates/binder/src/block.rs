@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::Table;
 use errors::{Result, bail};
-use plan::{ColumnSource, Expr, InstanceId};
+use plan::{ColumnSource, Expr, InstanceId, LogicalSubquery, Register};
 use syntax::ast;
 
 use crate::binder::Binder;
@@ -14,12 +14,36 @@ use crate::scope::{
     names_equal, written,
 };
 
-/// Whether an expression reads the result of an aggregate of the block.
-pub(crate) fn reads_aggregate(block: &Block, expr: &Expr) -> bool {
+/// The first register for which `is_one` that an expression reads, by itself or in a subquery.
+pub(crate) fn first_read(
+    expr: &Expr,
+    subqueries: &[LogicalSubquery],
+    is_one: impl Fn(Register) -> bool,
+) -> Option<Register> {
+    let mut found = None;
     expr.any(&mut |node| {
-        node.as_column()
-            .is_some_and(|register| block.aggregates.iter().any(|call| call.output == register))
-    })
+        let inside = match node {
+            Expr::Subquery { id, .. } => subqueries.get(id.0 as usize),
+            _ => None,
+        };
+        let inside = inside.and_then(|subquery| subquery.outer.iter().find(|one| is_one(**one)));
+        found = inside.copied().or_else(|| node.as_column().filter(|one| is_one(*one)));
+        found.is_some()
+    });
+    found
+}
+
+/// Whether an expression reads the result of an aggregate of the block.
+pub(crate) fn reads_aggregate(block: &Block, expr: &Expr, subqueries: &[LogicalSubquery]) -> bool {
+    let is_result = |register| block.aggregates.iter().any(|call| call.output == register);
+    first_read(expr, subqueries, is_result).is_some()
+}
+
+/// Whether an expression reads the result of a window function of the block.
+pub(crate) fn reads_window(block: &Block, expr: &Expr, subqueries: &[LogicalSubquery]) -> bool {
+    let mut calls = block.window_groups.iter().flat_map(|group| &group.calls);
+    let outputs: Vec<Register> = calls.by_ref().map(|call| call.output).collect();
+    first_read(expr, subqueries, |register| outputs.contains(&register)).is_some()
 }
 
 impl Binder<'_> {
@@ -69,11 +93,18 @@ impl Binder<'_> {
             bail!(TABLENAME_NOT_ALLOWED_HERE, table.text, "global ORDER clause")
         }
         if let Some(table) = &name.table
-            && self.blocks.iter().all(|block| block.tables.is_empty())
+            && self.sees_no_table()
         {
             bail!(UNKNOWN_TABLE, table.text, clause)
         }
         bail!(BAD_FIELD_ERROR, written(name), clause)
+    }
+
+    /// Whether no table is in sight: none of this block, and there are none around it.
+    fn sees_no_table(&self) -> bool {
+        let Some((inner, around)) = self.blocks.split_last() else { return true };
+        !(0..inner.tables.len()).any(|at| inner.shows(at))
+            && around.iter().all(|block| block.tables.is_empty())
     }
 
     fn resolve_in(&mut self, level: usize, name: &ast::ColumnName) -> Result<Option<Resolved>> {
@@ -83,6 +114,11 @@ impl Binder<'_> {
         let from_inside = level + 1 < self.blocks.len();
         if block.clause == Clause::Having && block.in_aggregate == 0 && !from_inside {
             let listed = self.resolve_listed(level, name)?;
+            if let Some(expr) = &listed
+                && reads_window(block, expr, &self.subqueries)
+            {
+                bail!(WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE, name.name.text);
+            }
             let place = match self.find_in_tables(level, name) {
                 Err(_) if listed.is_some() => None,
                 found => found?,
@@ -149,7 +185,7 @@ impl Binder<'_> {
         let readable = in_having && self.blocks[level].clause != Clause::Group;
         if let Some(expr) = &listed
             && !readable
-            && self.blocks.iter().any(|block| reads_aggregate(block, expr))
+            && self.blocks.iter().any(|block| reads_aggregate(block, expr, &self.subqueries))
         {
             bail!(ILLEGAL_REFERENCE, written(name), "reference to group function");
         }
@@ -193,7 +229,7 @@ impl Binder<'_> {
         let Some(visible) = &block.visible else { return Ok(None) };
         let mut found = visible
             .iter()
-            .filter(|column| block.range.contains(&column.table))
+            .filter(|column| block.shows(column.table))
             .filter(|column| names_equal(&column.name, name));
         let Some(first) = found.next() else { return Ok(None) };
         if found.next().is_some() {
@@ -209,10 +245,8 @@ impl Binder<'_> {
         name: &ast::ColumnName,
     ) -> Result<Option<(usize, usize)>> {
         let block = &self.blocks[level];
-        let range = block.range.start..block.range.end.min(block.tables.len());
         let mut found = None;
-        for index in range {
-            let table = &block.tables[index];
+        for (index, table) in block.tables.iter().enumerate().filter(|(at, _)| block.shows(*at)) {
             if let Some(wanted) = &name.table
                 && !table.matches(name.schema.as_ref().map(|schema| &*schema.text), &wanted.text)
             {

@@ -469,7 +469,14 @@ impl Binder<'_> {
         let start = self.block().tables.len();
         let left = self.bind_factor(&ast.left)?;
         let middle = self.block().tables.len();
+        let bars = ast.kind == ast::JoinKind::Right;
+        if bars {
+            self.block().barred.push(start..middle);
+        }
         let right = self.bind_factor(&ast.right)?;
+        if bars {
+            self.block().barred.pop();
+        }
         let end = self.block().tables.len();
         let on = match &ast.condition {
             ast::JoinCondition::None => None,

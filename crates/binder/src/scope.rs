@@ -129,6 +129,8 @@ pub(crate) struct Block {
     pub tables: Vec<ScopeTable>,
     /// Tables that names may refer to: all, or those of the join whose ON is bound.
     pub range: std::ops::Range<usize>,
+    /// Tables that names may not refer to: the left sides of the RIGHT JOINs whose right sides are being bound.
+    pub barred: Vec<std::ops::Range<usize>>,
     /// When a join has USING or NATURAL: the columns that unqualified names mean.
     pub visible: Option<Vec<VisibleColumn>>,
     pub items: Vec<ListedItem>,
@@ -173,6 +175,7 @@ impl Block {
             clause: Clause::FieldList,
             tables: Vec::new(),
             range: 0..usize::MAX,
+            barred: Vec::new(),
             visible: None,
             items: Vec::new(),
             aliases: Vec::new(),
@@ -190,6 +193,11 @@ impl Block {
             same_grouping: Vec::new(),
             rollup: false,
         }
+    }
+
+    /// Whether names may refer to the table at a place.
+    pub(crate) fn shows(&self, table: usize) -> bool {
+        self.range.contains(&table) && !self.barred.iter().any(|range| range.contains(&table))
     }
 
     pub(crate) fn accepts_aggregates(&self) -> bool {

@@ -8,7 +8,7 @@ use syntax::ast;
 use types::{DataType, FunctionRole, OperatorCall};
 
 use crate::binder::Binder;
-use crate::block::reads_aggregate;
+use crate::block::{first_read, reads_aggregate, reads_window};
 use crate::scope::{
     Block, BoundQuery, Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all,
 };
@@ -354,23 +354,14 @@ impl Binder<'_> {
             None => self.bind_expr(expr)?,
         };
         let block = self.blocks.last().expect("inside a block");
-        let aggregated = bound.any(&mut |node| {
-            node.as_column().is_some_and(|register| {
-                block.aggregates.iter().any(|call| call.output == register)
-                    || block
-                        .window_groups
-                        .iter()
-                        .flat_map(|group| &group.calls)
-                        .any(|call| call.output == register)
-            })
-        });
-        if aggregated {
+        let subqueries = &self.subqueries;
+        if reads_aggregate(block, &bound, subqueries) || reads_window(block, &bound, subqueries) {
             let name = String::from_utf8_lossy(expr.span.of(&self.source)).into_owned();
             bail!(WRONG_GROUP_FIELD, name);
         }
         // One of a block around this one, written here, has no name.
         let around = &self.blocks[..self.blocks.len() - 1];
-        if around.iter().any(|block| reads_aggregate(block, &bound)) {
+        if around.iter().any(|block| reads_aggregate(block, &bound, &self.subqueries)) {
             bail!(WRONG_GROUP_FIELD, "???");
         }
         Ok(bound)
@@ -420,6 +411,8 @@ impl Binder<'_> {
         }
         self.resolve_grouping()?;
         let grouped = self.block().grouped || !self.block().aggregates.is_empty();
+        let results: Vec<Register> =
+            self.block().aggregates.iter().map(|call| call.output).collect();
         if grouped {
             plan = self.assemble_groups(plan, &mut parts);
         }
@@ -449,7 +442,7 @@ impl Binder<'_> {
             && parts.order.is_empty()
             && limit.is_none();
         if select.options.distinct {
-            plan = self.assemble_distinct(plan, &mut parts)?;
+            plan = self.assemble_distinct(plan, &mut parts, &results)?;
         } else if !parts.order.is_empty() {
             plan = self.assemble_computed(plan, &mut parts);
         }
@@ -488,8 +481,13 @@ impl Binder<'_> {
         Logical::Aggregate { input: Box::new(plan), keys, aggregates, scalar, rollup, grouping }
     }
 
-    /// DISTINCT over the outputs; expressions that ORDER BY shares with them come from the same registers.
-    fn assemble_distinct(&mut self, plan: Logical, parts: &mut Parts) -> Result<Logical> {
+    /// DISTINCT over the outputs; expressions that ORDER BY shares with them come from the same registers. `results`: of aggregates.
+    fn assemble_distinct(
+        &mut self,
+        plan: Logical,
+        parts: &mut Parts,
+        results: &[Register],
+    ) -> Result<Logical> {
         let mut computed: Vec<(Register, Expr)> = Vec::new();
         let mut columns: Vec<(Register, DataType)> = Vec::new();
         for output in &mut parts.outputs {
@@ -511,7 +509,7 @@ impl Binder<'_> {
         }
         let strict = self.input.bind.sql_mode.contains(types::SqlMode::ONLY_FULL_GROUP_BY);
         if strict {
-            self.check_distinct_order(&parts.order, &columns)?;
+            self.check_distinct_order(&parts.order, &columns, results)?;
         }
         let mut plan = plan;
         if !computed.is_empty() {
@@ -519,7 +517,7 @@ impl Binder<'_> {
         }
         let listed = |register| columns.iter().any(|(column, _)| *column == register);
         let sorts_by_others = parts.order.iter().any(|key| {
-            key.expr.any(&mut |node| node.as_column().is_some_and(|register| !listed(register)))
+            first_read(&key.expr, &self.subqueries, |register| !listed(register)).is_some()
         });
         if !sorts_by_others {
             return Ok(Logical::Distinct { input: Box::new(plan), columns });
@@ -555,18 +553,19 @@ impl Binder<'_> {
         &self,
         order: &[SortKey],
         columns: &[(Register, DataType)],
+        results: &[Register],
     ) -> Result<()> {
+        // Rows of groups whose keys are all listed are distinct already.
+        let keys = self.blocks.last().map_or(&[][..], |block| &block.keys);
+        let are_distinct = keys.iter().all(|(key, _)| columns.iter().any(|(one, _)| one == key));
         for (index, key) in order.iter().enumerate() {
-            let mut missing = None;
-            key.expr.visit(&mut |node| {
-                if let Some(register) = node.as_column()
-                    && !columns.iter().any(|(column, _)| *column == register)
-                {
-                    missing.get_or_insert(register);
-                }
-            });
+            let is_missing = |register| !columns.iter().any(|(column, _)| *column == register);
+            let missing = first_read(&key.expr, &self.subqueries, is_missing);
             if let Some(name) = missing.and_then(|register| self.block_column_name(register)) {
                 bail!(FIELD_IN_ORDER_NOT_SELECT, index + 1, name, "DISTINCT");
+            }
+            if !are_distinct && missing.is_some_and(|register| results.contains(&register)) {
+                bail!(AGGREGATE_IN_ORDER_NOT_SELECT, index + 1, "DISTINCT");
             }
         }
         Ok(())

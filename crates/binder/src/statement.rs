@@ -48,19 +48,38 @@ impl Binder<'_> {
     }
 
     fn bind_do(&mut self, items: &[ast::SelectItem]) -> Result<LogicalStatement> {
-        self.push_block();
-        self.block().clause = Clause::FieldList;
         let mut exprs: Vec<Expr> = Vec::with_capacity(items.len());
         for item in items {
             match &item.kind {
-                ast::SelectItemKind::Expr { expr, .. } => exprs.push(self.bind_expr(expr)?),
+                ast::SelectItemKind::Expr { expr, .. } => exprs.push(self.bind_done(expr, item)?),
                 ast::SelectItemKind::Wildcard | ast::SelectItemKind::QualifiedWildcard(_) => {
                     bail!(NO_TABLES_USED)
                 }
             }
         }
-        self.blocks.pop();
         Ok(LogicalStatement::Do(exprs))
+    }
+
+    /// An expression of DO: with aggregates or windows it is a query of one row.
+    fn bind_done(&mut self, expr: &ast::Expr, item: &ast::SelectItem) -> Result<Expr> {
+        self.push_block();
+        self.block().clause = Clause::FieldList;
+        self.block().allow_windows = true;
+        let bound = self.bind_expr(expr);
+        let Some(block) = self.blocks.pop() else { return bound };
+        if bound.is_err() || block.aggregates.is_empty() && block.window_groups.is_empty() {
+            return bound;
+        }
+        let select = ast::Select { items: vec![item.clone()], ..ast::Select::default() };
+        self.bind_scalar_subquery(&ast::Query {
+            with: None,
+            body: ast::SetExpr::Select(Box::new(select)),
+            order_by: Vec::new(),
+            limit: None,
+            locking: Vec::new(),
+            into: None,
+            span: item.span,
+        })
     }
 
     fn bind_explain(&mut self, explain: &ast::Explain) -> Result<LogicalStatement> {

@@ -207,6 +207,10 @@ impl Check<'_> {
                 let visible = around.clone();
                 around.union(outside);
                 let found = self.operator(inner, &around);
+                if **inner == Physical::Nothing {
+                    // Nobody ever sets its registers: an outer row finds the NULLs that they begin with.
+                    return found;
+                }
                 self.joined(*kind, [visible, found], condition.as_ref(), inner_columns, outside)
             }
             Physical::HashJoin { kind, outer, inner, keys, condition, inner_columns } => {

@@ -46,8 +46,9 @@ impl Binder<'_> {
         self.query_depth -= 1;
         self.cte_scope.truncate(outer);
         let bound = bound?;
+        let mut locked = Vec::new();
         for locking in &query.locking {
-            self.apply_locking(locking, first_instance)?;
+            self.apply_locking(locking, first_instance, &mut locked)?;
         }
         Ok(bound)
     }
@@ -571,7 +572,13 @@ impl Binder<'_> {
 
     // --- locking
 
-    fn apply_locking(&mut self, locking: &ast::Locking, first: usize) -> Result<()> {
+    /// `locked`: places of the references that a clause before this one names.
+    fn apply_locking(
+        &mut self,
+        locking: &ast::Locking,
+        first: usize,
+        locked: &mut Vec<usize>,
+    ) -> Result<()> {
         let exclusive = locking.strength == ast::LockStrength::Update;
         let mode = match (exclusive, locking.wait) {
             (true, ast::LockWait::Wait) => RowLocking::Exclusive,
@@ -588,9 +595,13 @@ impl Binder<'_> {
             }
         };
         if locking.of.is_empty() {
+            if let Some(again) = locked.first() {
+                bail!(DUPLICATE_TABLE_LOCK, self.instances[*again].alias);
+            }
             for instance in &mut self.instances[first..] {
                 instance.locking = mode;
             }
+            locked.extend(first..self.instances.len());
             return Ok(());
         }
         for name in &locking.of {
@@ -601,6 +612,10 @@ impl Binder<'_> {
                     && name.schema.as_ref().is_none_or(|wanted| **schema == *wanted.text)
             });
             let Some(index) = found else { bail!(UNRESOLVED_TABLE_LOCK, name.name.text) };
+            if locked.contains(&index) {
+                bail!(DUPLICATE_TABLE_LOCK, format!("`{}`", name.name.text));
+            }
+            locked.push(index);
             self.lock_instance(InstanceId(index as u32), mode);
         }
         Ok(())

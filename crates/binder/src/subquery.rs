@@ -68,9 +68,14 @@ impl Binder<'_> {
         query: &ast::Query,
     ) -> Result<Expr> {
         let operand = self.bind_expr(left)?;
+        let op = comparison_op(op);
+        // Rows are only looked for, not ordered.
+        let is_search = matches!((op, all), (BinaryOp::Equal, false) | (BinaryOp::NotEqual, true));
+        if !is_search && columns_of(&operand) > 1 {
+            bail!(OPERAND_COLUMNS, 1);
+        }
         self.asks_membership = true;
         let (id, outputs) = self.bind_subquery(query)?;
-        let op = comparison_op(op);
         let (left, ty) = self.match_columns(operand, id, &outputs, op)?;
         // `= ANY` is IN and `<> ALL` is NOT IN.
         let (kind, negated) = match (op, all) {

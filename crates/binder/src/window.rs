@@ -218,6 +218,9 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let [key] = order_by else { bail!(WINDOW_RANGE_FRAME_ORDER_TYPE, name) };
         let ty = key.expr.ty();
+        if is_no_amount(&amount) {
+            bail!(WINDOW_FRAME_ILLEGAL, name);
+        }
         let back = preceding != key.descending;
         match interval {
             Some(unit) => {
@@ -234,11 +237,6 @@ impl Binder<'_> {
                 }
                 if !ty.is_numeric() && ty.kind != TypeKind::Null {
                     bail!(WINDOW_RANGE_FRAME_ORDER_TYPE, name);
-                }
-                if let Expr::Literal { value: Value::Int(number), .. } = &amount
-                    && *number < 0
-                {
-                    bail!(WINDOW_FRAME_ILLEGAL, name);
                 }
                 let op = if back { BinaryOp::Subtract } else { BinaryOp::Add };
                 // Wide enough for every key: an end beyond the key's own range is not an error.
@@ -380,4 +378,17 @@ fn kept_type(mut ty: DataType) -> DataType {
         _ => {}
     }
     ty
+}
+
+/// Whether a bound of a RANGE frame is written as NULL or as less than nothing.
+fn is_no_amount(amount: &Expr) -> bool {
+    let Expr::Literal { value, .. } = amount else { return false };
+    match value {
+        Value::Null => true,
+        Value::Int(number) => *number < 0,
+        Value::Double(number) => *number < 0.0,
+        Value::Decimal(number) => number.is_negative(),
+        Value::Bytes(text) => text.trim_ascii_start().starts_with(b"-"),
+        _ => false,
+    }
 }

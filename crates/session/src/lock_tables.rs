@@ -206,10 +206,7 @@ impl LockedTables {
             Statement::DropTable(drop) if !drop.temporary => {
                 drop.names.iter().try_for_each(|name| names.check_redefinable(name, locked))
             }
-            Statement::RenameTable(rename) => rename
-                .renames
-                .iter()
-                .try_for_each(|(from, _)| names.check_redefinable(from, locked)),
+            Statement::RenameTable(rename) => names.check_renames(&rename.renames, locked),
             Statement::CreateDatabase(_)
             | Statement::AlterDatabase(_)
             | Statement::DropDatabase(_)
@@ -296,6 +293,25 @@ impl Names<'_> {
             None if table.temporary => Ok(()),
             None => Err(err!(TABLE_NOT_LOCKED, name)),
         }
+    }
+
+    /// Renamed tables must be locked for writing, but those that have their names from an earlier part of the statement: their own names
+    /// were checked there.
+    fn check_renames(
+        self,
+        renames: &[(ObjectName, ObjectName)],
+        locked: &[LockedTable],
+    ) -> Result<()> {
+        let mut given = Vec::new();
+        for (from, to) in renames {
+            let name = self.qualify(from)?;
+            match given.iter().position(|known| *known == name) {
+                Some(at) => _ = given.swap_remove(at),
+                None => self.check_redefinable(from, locked)?,
+            }
+            given.push(self.qualify(to)?);
+        }
+        Ok(())
     }
 
     /// A created table must be one that is locked.

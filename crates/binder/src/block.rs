@@ -22,12 +22,13 @@ pub(crate) fn first_read(
 ) -> Option<Register> {
     let mut found = None;
     expr.any(&mut |node| {
-        let inside = match node {
-            Expr::Subquery { id, .. } => subqueries.get(id.0 as usize),
-            _ => None,
-        };
-        let inside = inside.and_then(|subquery| subquery.outer.iter().find(|one| is_one(**one)));
-        found = inside.copied().or_else(|| node.as_column().filter(|one| is_one(*one)));
+        if let Expr::Subquery { id, .. } = node {
+            let subquery = subqueries.get(id.0 as usize);
+            let outer = subquery.map_or(&[][..], |subquery| &subquery.outer);
+            found = outer.iter().copied().find(|one| is_one(*one));
+        } else {
+            found = node.as_column().filter(|one| is_one(*one));
+        }
         found.is_some()
     });
     found

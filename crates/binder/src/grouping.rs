@@ -2,7 +2,8 @@
 
 use errors::{Result, bail};
 use plan::{
-    BinaryOp, Expr, Logical, LogicalJoinKind, OutputColumn, Register, RegisterSet, SortKey, UnaryOp,
+    BinaryOp, Expr, InstanceId, Logical, LogicalJoinKind, OutputColumn, Register, RegisterSet,
+    SortKey, SubqueryKind, UnaryOp,
 };
 use types::{FunctionRole, SqlMode};
 
@@ -12,7 +13,7 @@ use crate::scope::ScopeSource;
 impl Binder<'_> {
     /// Checks the current block.
     pub(crate) fn check_grouping(
-        &self,
+        &mut self,
         filter: Option<&Expr>,
         from: &Logical,
         outputs: &[OutputColumn],
@@ -26,9 +27,11 @@ impl Binder<'_> {
         if !self.input.bind.sql_mode.contains(SqlMode::ONLY_FULL_GROUP_BY) {
             return Ok(());
         }
+        let generated = self.generated_reads(from)?;
+        let block = self.blocks.last().expect("inside a block");
         let mut own = RegisterSet::new();
         from.add_definitions(&self.instances, &mut own);
-        let known = self.determined(from, filter, &own);
+        let known = self.determined(from, filter, &own, &generated);
         for (index, output) in outputs.iter().enumerate() {
             self.check_determined(&output.expr, &own, &known, index + 1, "SELECT list")?;
         }
@@ -49,7 +52,13 @@ impl Binder<'_> {
     }
 
     /// Registers that have one value in a group.
-    fn determined(&self, from: &Logical, filter: Option<&Expr>, own: &RegisterSet) -> RegisterSet {
+    fn determined(
+        &self,
+        from: &Logical,
+        filter: Option<&Expr>,
+        own: &RegisterSet,
+        generated: &[(Register, RegisterSet)],
+    ) -> RegisterSet {
         let block = self.blocks.last().expect("inside a block");
         let mut known = RegisterSet::new();
         for (_, key) in &block.keys {
@@ -62,13 +71,18 @@ impl Binder<'_> {
         if let Some(filter) = filter {
             conjunct_equalities(filter, &mut equalities);
         }
+        let mut filters: Vec<&Expr> = filter.into_iter().collect();
+        collect_filters(from, &mut filters);
         loop {
             let mut grown = false;
+            for (column, reads) in generated {
+                grown |= reads.is_subset(&known) && known.insert(*column);
+            }
             for (left, right) in &equalities {
                 grown |= extend_by_equality(left, right, own, &mut known);
             }
             grown |= self.extend_by_outer_joins(from, own, &mut known);
-            grown |= self.extend_by_keys(from, &mut known);
+            grown |= self.extend_by_keys(from, &filters, &mut known);
             if !grown {
                 return known;
             }
@@ -129,9 +143,33 @@ impl Binder<'_> {
         grown
     }
 
+    /// Generated columns of the tables, and what each is computed from.
+    fn generated_reads(&mut self, from: &Logical) -> Result<Vec<(Register, RegisterSet)>> {
+        let mut tables = Vec::new();
+        collect_tables(from, &mut tables);
+        let mut found = Vec::new();
+        for id in tables {
+            let instance = self.instance(id);
+            let (table, base) = (self.tables[instance.table].clone(), instance.base);
+            for (column, at) in table.columns.iter().zip(base.0..) {
+                let Some(generated) = &column.generated else { continue };
+                // Over the columns that it names, generated ones too.
+                let value = self.bind_text_before(&generated.expression, &table, base, &mut [])?;
+                let mut reads = RegisterSet::new();
+                value.add_registers(&|_| &[], &mut reads);
+                found.push((Register(at), reads));
+            }
+        }
+        Ok(found)
+    }
+
     /// A whole unique key without NULLs determines its table; the keys of an inner grouping determine its aggregates.
-    fn extend_by_keys(&self, node: &Logical, known: &mut RegisterSet) -> bool {
+    fn extend_by_keys(&self, node: &Logical, filters: &[&Expr], known: &mut RegisterSet) -> bool {
         let mut grown = false;
+        let is_null_free = |register: Register| {
+            let column: RegisterSet = std::iter::once(register).collect();
+            filters.iter().any(|filter| rejects_nulls(filter, &column))
+        };
         match node {
             Logical::Get(id) => {
                 let instance = self.instance(*id);
@@ -139,9 +177,11 @@ impl Binder<'_> {
                 let determines = table.indexes.iter().any(|index| {
                     index.unique
                         && index.parts.iter().all(|part| {
+                            let register = instance.register(part.column);
                             part.prefix_length.is_none()
-                                && !table.columns[part.column].ty.nullable
-                                && known.contains(instance.register(part.column))
+                                && known.contains(register)
+                                && (!table.columns[part.column].ty.nullable
+                                    || is_null_free(register))
                         })
                 });
                 if determines {
@@ -168,7 +208,7 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        node.for_each_input(&mut |input| grown |= self.extend_by_keys(input, known));
+        node.for_each_input(&mut |input| grown |= self.extend_by_keys(input, filters, known));
         grown
     }
 
@@ -247,6 +287,21 @@ impl Binder<'_> {
 }
 
 /// The register of a column, read unchanged or converted to local time.
+fn collect_tables(node: &Logical, into: &mut Vec<InstanceId>) {
+    if let Logical::Get(id) = node {
+        into.push(*id);
+    }
+    node.for_each_input(&mut |input| collect_tables(input, into));
+}
+
+/// The conditions that all rows of tables in a tree satisfy, where they are not NULL-extended.
+fn collect_filters<'f>(node: &'f Logical, into: &mut Vec<&'f Expr>) {
+    if let Logical::Filter { predicate, .. } = node {
+        into.push(predicate);
+    }
+    node.for_each_input(&mut |input| collect_filters(input, into));
+}
+
 pub(crate) fn plain_register(expr: &Expr) -> Option<Register> {
     match expr {
         Expr::Column { register, .. } => Some(*register),
@@ -313,6 +368,11 @@ fn equalities_of(predicate: &Expr, negated: bool, equalities: &mut Vec<(Expr, Ex
 
 /// Whether the predicate is never true where all of `columns` are NULL.
 fn rejects_nulls(predicate: &Expr, columns: &RegisterSet) -> bool {
+    if let Expr::Unary { op: UnaryOp::Not, operand, .. } = predicate
+        && let Expr::Unary { op: UnaryOp::IsNull, operand, .. } = &**operand
+    {
+        return is_strict(operand, columns);
+    }
     match predicate {
         Expr::Binary { op: BinaryOp::And, left, right, .. } => {
             rejects_nulls(left, columns) || rejects_nulls(right, columns)
@@ -325,6 +385,9 @@ fn rejects_nulls(predicate: &Expr, columns: &RegisterSet) -> bool {
             operand,
             ..
         } => is_strict(operand, columns),
+        Expr::Subquery { kind: SubqueryKind::In(left), negated: false, .. } => {
+            left.iter().any(|item| is_strict(item, columns))
+        }
         _ => is_strict(predicate, columns),
     }
 }

@@ -94,7 +94,7 @@ impl<'a> Binder<'a> {
 
     /// As `bind_text_over` for a text that may name the first `shown.len()` columns. `shown`: the expressions of the virtual ones among
     /// them, filled as they are needed; each is built only on earlier ones.
-    fn bind_text_before(
+    pub(crate) fn bind_text_before(
         &mut self,
         text: &str,
         table: &Table,

@@ -383,12 +383,9 @@ fn kept_type(mut ty: DataType) -> DataType {
 /// Whether a bound of a RANGE frame is written as NULL or as less than nothing.
 fn is_no_amount(amount: &Expr) -> bool {
     let Expr::Literal { value, .. } = amount else { return false };
-    match value {
-        Value::Null => true,
-        Value::Int(number) => *number < 0,
-        Value::Double(number) => *number < 0.0,
-        Value::Decimal(number) => number.is_negative(),
-        Value::Bytes(text) => text.trim_ascii_start().starts_with(b"-"),
-        _ => false,
-    }
+    value.is_null()
+        || matches!(value, Value::Int(number) if *number < 0)
+        || matches!(value, Value::Double(number) if *number < 0.0)
+        || matches!(value, Value::Decimal(number) if number.is_negative())
+        || matches!(value, Value::Bytes(text) if text.trim_ascii_start().starts_with(b"-"))
 }

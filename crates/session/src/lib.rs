@@ -9,7 +9,6 @@ mod analyze;
 mod backup;
 mod binary_log;
 mod cached;
-mod data_files;
 mod ddl;
 mod event_session;
 mod factory;

@@ -18,10 +18,10 @@ use syntax::ast::{
 };
 use types::{CollationId, DataType, SqlMode, Value};
 
-use crate::data_files::allowed_path;
 use crate::planned::Planned;
 use crate::session::Session;
 use programs::{Origin, Running};
+use variables::allowed_path;
 
 pub(crate) use statements::file_records::Format;
 use statements::file_records::{Field, Reader, Record};

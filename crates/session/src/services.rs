@@ -11,10 +11,10 @@ use hashbrown::HashMap;
 use plugin_api::SessionServices;
 use types::{CollationId, DataType, TypeKind, Value, ZoneRules};
 
-use crate::data_files::allowed_path;
 use crate::planned::PlannedKind;
 use crate::server::Server;
 use observation::process::SessionShared;
+use variables::allowed_path;
 use variables::{SessionValues, Source};
 
 /// How often a sleeping statement checks whether it was cancelled.

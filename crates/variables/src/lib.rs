@@ -5,6 +5,7 @@
 //! Must not know statements, sessions or privileges: SET, in `session`, checks the right to change a variable.
 
 mod convert;
+mod data_files;
 mod deprecated;
 mod effect;
 mod gtid;
@@ -26,6 +27,7 @@ use sys::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use types::{DataType, TypeKind, Value};
 
 pub use convert::{convert, display_text, from_option, shown};
+pub use data_files::allowed_path;
 pub use deprecated::{removal_of, warning_of_set};
 pub use effect::{
     Effect, Memory, effect, is_persistable, memory, operator_bytes, range, statement_memory_bytes,

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use crate::Globals;
 use sys::files::canonical;
 use types::Value;
-use variables::Globals;
 
 /// The path of a file named by a statement, if `secure_file_priv` allows it.
-pub(crate) fn allowed_path(globals: &Globals, name: &str) -> Option<PathBuf> {
+pub fn allowed_path(globals: &Globals, name: &str) -> Option<PathBuf> {
     let allowed = globals.definitions.find("secure_file_priv")?;
     let Value::Bytes(allowed) = globals.get(allowed) else { return None };
     let path = PathBuf::from(name);

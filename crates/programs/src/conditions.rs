@@ -101,10 +101,14 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         frame.handled.push(conditions);
         let result = self.run_list(std::slice::from_ref(&handler.body));
         let frame = self.host.state_mut().frame_mut()?;
-        frame.handled.pop();
+        let handled = frame.handled.pop().unwrap_or_default();
         frame.handlers.extend(suspended);
         let flow = result?;
-        self.host.conditions().last.clear();
+        // What it handled is over; what its last statement said, or RESIGNAL, stays.
+        let last = self.host.conditions().last;
+        if last.conditions() == handled {
+            last.clear();
+        }
         Ok(match (flow, handler.action) {
             (Flow::Next, HandlerKind::Continue) => Flow::Next,
             (Flow::Next, HandlerKind::Exit | HandlerKind::Undo) => Flow::Exit(handler.block),

@@ -103,12 +103,13 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let handled = host.state().frame().and_then(|frame| frame.handled.last());
-    let handled = match (signal.resignal, handled.and_then(|handled| handled.last())) {
-        (true, None) => bail!(RESIGNAL_WITHOUT_ACTIVE_HANDLER),
-        (true, Some(condition)) => Some(condition.clone()),
-        (false, _) => None,
-    };
+    let stacked = host.state().frame().and_then(|frame| frame.handled.last());
+    let mut stacked = stacked.filter(|_| signal.resignal).cloned().unwrap_or_default();
+    if signal.resignal && stacked.is_empty() {
+        bail!(RESIGNAL_WITHOUT_ACTIVE_HANDLER);
+    }
+    // RESIGNAL alone changes the condition that is handled; one with a condition adds that to it.
+    let handled = if signal.condition.is_none() { stacked.pop() } else { None };
     let state = match &signal.condition {
         None if handled.is_some() => handled.as_ref().map_or([0; 5], |known| known.sqlstate),
         Some(ConditionValue::SqlState(state)) => sqlstate(state)?,
@@ -121,6 +122,9 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
         _ => (Level::Error, ErrorCode::SIGNAL_EXCEPTION),
     };
     let mut message = errors::fill_template(code, &[]);
+    for condition in stacked {
+        host.conditions().working.push(condition);
+    }
     if let Some(handled) = handled {
         // Items that are not set again keep their values.
         (code, message) = (handled.code, handled.message);

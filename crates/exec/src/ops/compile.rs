@@ -15,7 +15,7 @@ use super::aggregate::{AggregateNode, CallNode};
 use super::information::InformationNode;
 use super::join::{HashJoinNode, HashKey, NestedLoopNode};
 use super::json_rows::JsonRowsNode;
-use super::lookup_join::{LookupJoinNode, may_run_ahead};
+use super::lookup_join::{LookupJoinNode, is_one_row, may_run_ahead};
 use super::materialize::RecursiveNode;
 use super::node::Node;
 use super::scan::{AccessNode, ScanNode};
@@ -361,6 +361,7 @@ impl<'a> NodeCompiler<'a> {
                 if all_read
                     && matches!(inner.access, AccessNode::Unique { .. })
                     && inner.table.lock == RowLock::None
+                    && !is_one_row(outer)
                     && may_run_ahead(outer) =>
             {
                 Ok(Node::LookupJoin(Box::new(LookupJoinNode {

@@ -2,7 +2,7 @@
 
 use engine_api::{FoundRows, IndexId, KeyList, RowLock};
 use errors::Result;
-use plan::{Expr, JoinKind, Physical, RowLocking};
+use plan::{Access, Expr, JoinKind, Physical, RowLocking};
 use types::Value;
 
 use super::join::OuterRow;
@@ -47,6 +47,23 @@ pub(crate) fn may_run_ahead(plan: &Physical) -> bool {
     });
     plan.for_each_input(&mut |input| is_quiet = is_quiet && may_run_ahead(input));
     is_quiet
+}
+
+/// Whether an input has one row at most: nothing would be gathered.
+pub(crate) fn is_one_row(plan: &Physical) -> bool {
+    if let Physical::Scan { access, .. } = plan {
+        return matches!(access, Access::Unique { .. });
+    }
+    let is_kept = matches!(
+        plan,
+        Physical::OneRow
+            | Physical::Filter { .. }
+            | Physical::Project { .. }
+            | Physical::NestedLoop { .. }
+    );
+    let mut is_one = is_kept;
+    plan.for_each_input(&mut |input| is_one = is_one && is_one_row(input));
+    is_one
 }
 
 /// Such a join that runs.

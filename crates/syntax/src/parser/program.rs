@@ -678,6 +678,14 @@ impl<'a> Parser<'a> {
                 Ok((name, p.expr()?))
             })?;
         }
+        let is_again = |(at, (name, _)): &(usize, &(Ident, Expr))| {
+            items[..*at].iter().any(|(known, _)| known.text.eq_ignore_ascii_case(&name.text))
+        };
+        if let Some((_, (name, _))) = items.iter().enumerate().find(is_again) {
+            let item = name.text.to_ascii_uppercase();
+            let message = format!("Duplicate condition information item '{item}'");
+            return self.fail_other(1641, message);
+        }
         Ok(Statement::Signal(Box::new(Signal { resignal, condition, items })))
     }
 

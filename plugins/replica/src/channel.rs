@@ -398,7 +398,12 @@ impl Follower {
         let stored = store::load(&mut local)?;
         let known = stored.into_iter().find(|known| known.channel == self.channel.name);
         let position = known.map(|known| known.position).unwrap_or_default();
-        let crew = Arc::new(Crew::new(self.channel.clone(), self.stop.clone(), position));
+        // What the server has from elsewhere, a copy of the source or another channel, does not come again.
+        let mut executed = GtidSet::parse(&position.gtids).unwrap_or_default();
+        let own = self.sessions.global_text("gtid_executed");
+        executed.add_all(&GtidSet::parse(&own).unwrap_or_default());
+        let (channel, stop) = (self.channel.clone(), self.stop.clone());
+        let crew = Arc::new(Crew::new(channel, stop, position, executed));
         let home = Home { sessions: self.sessions.clone(), cancel: self.stop.token() };
         let alone = Applier::open(&crew, home, settings, 0)?;
         Ok((crew, alone))

@@ -132,8 +132,13 @@ fn interrupted() -> Error {
 }
 
 impl Crew {
-    pub(crate) fn new(channel: Arc<Channel>, stop: Arc<Stop>, position: Position) -> Crew {
-        let executed = GtidSet::parse(&position.gtids).unwrap_or_default();
+    /// `executed`: the transactions that are here.
+    pub(crate) fn new(
+        channel: Arc<Channel>,
+        stop: Arc<Stop>,
+        position: Position,
+        executed: GtidSet,
+    ) -> Crew {
         let state = State {
             progress: Progress { position, executed, has_moved: false },
             queue: VecDeque::new(),

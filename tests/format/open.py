@@ -151,22 +151,23 @@ def check(program, archive):
     shutil.rmtree(folder)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def command(about, folder, make, check, passed):
+    """Makes a set in `folder`, or checks all that are there, as the command line says."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
     parser.add_argument("--make", metavar="NAME")
     options = parser.parse_args()
     if options.make:
-        if (HERE / f"{options.make}.tar.gz").exists():
+        if (folder / f"{options.make}.tar.gz").exists():
             raise SystemExit(f"{options.make} is there")
         return make(options.squalld, options.make)
-    archives = sorted(HERE.glob("*.tar.gz"))
+    archives = sorted(folder.glob("*.tar.gz"))
     if not archives:
-        raise SystemExit("no file sets")
+        raise SystemExit("no sets")
     for archive in archives:
         check(options.squalld, archive)
-    print(f"{len(archives)} passed, 0 failed")
+    print(f"{len(archives)} {passed}")
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, HERE, make, check, "passed, 0 failed")

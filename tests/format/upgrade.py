@@ -9,7 +9,6 @@
 `open.py` looks at pages, log and recovery; this script at what is built on them.
 """
 
-import argparse
 import pathlib
 import shutil
 import subprocess
@@ -22,7 +21,7 @@ WHOLE = HERE / "whole"
 sys.path.insert(0, str(HERE.parent / "crash"))
 
 from kill_loop import Server, free_port  # noqa: E402
-from open import anonymous, run  # noqa: E402
+from open import anonymous, command, run  # noqa: E402
 
 SCRIPTS = [HERE.parent / "import" / name for name in ("tables.sql", "programs.sql", "mysql.sql")]
 SCHEMAS = "'zoo', 'farm', 'odd-näme'"
@@ -138,22 +137,5 @@ def check(program, archive):
     shutil.rmtree(folder)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--squalld", default="target/debug/squalld")
-    parser.add_argument("--make", metavar="NAME")
-    options = parser.parse_args()
-    if options.make:
-        if (WHOLE / f"{options.make}.tar.gz").exists():
-            raise SystemExit(f"{options.make} is there")
-        return make(options.squalld, options.make)
-    archives = sorted(WHOLE.glob("*.tar.gz"))
-    if not archives:
-        raise SystemExit("no sets")
-    for archive in archives:
-        check(options.squalld, archive)
-    print(f"{len(archives)} installations: their data directories and backups open")
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, WHOLE, make, check, "installations: their data directories and backups open")

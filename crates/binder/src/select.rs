@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use errors::{Error, Result, bail};
+use errors::{Error, ErrorCode, Result, bail};
 use plan::{Expr, Logical, Making, OutputColumn, Register, SortKey};
 use syntax::ast;
-use types::{DataType, FunctionRole, OperatorCall};
+use types::{DataType, FunctionRole, OperatorCall, Value};
 
 use crate::binder::Binder;
 use crate::block::{first_read, reads_aggregate, reads_window};
@@ -351,7 +351,7 @@ impl Binder<'_> {
     fn bind_group_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         let bound = match self.ordinal(expr)? {
             Some(bound) => bound,
-            None => self.bind_expr(expr)?,
+            None => self.bind_group_name(expr)?,
         };
         let block = self.blocks.last().expect("inside a block");
         let subqueries = &self.subqueries;
@@ -365,6 +365,20 @@ impl Binder<'_> {
             bail!(WRONG_GROUP_FIELD, "???");
         }
         Ok(bound)
+    }
+
+    /// Binds an expression of GROUP BY. A name that several tables have means an item of the select list, if there is one.
+    fn bind_group_name(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let ast::ExprKind::Column(name) = &expr.kind else { return self.bind_expr(expr) };
+        match self.bind_expr(expr) {
+            Err(error) if error.code() == ErrorCode::NON_UNIQ_ERROR && name.table.is_none() => {
+                let listed = self.resolve_listed(self.blocks.len() - 1, name)?;
+                let Some(bound) = listed else { return Err(error) };
+                self.spell_listed(name, &bound);
+                Ok(bound)
+            }
+            bound => bound,
+        }
     }
 
     /// An integer literal in GROUP BY or ORDER BY counts the select list.
@@ -560,7 +574,17 @@ impl Binder<'_> {
         let are_distinct = keys.iter().all(|(key, _)| columns.iter().any(|(one, _)| one == key));
         for (index, key) in order.iter().enumerate() {
             let is_missing = |register| !columns.iter().any(|(column, _)| *column == register);
-            let missing = first_read(&key.expr, &self.subqueries, is_missing);
+            let mut expr = key.expr.clone();
+            // ANY_VALUE lifts the rule for its argument.
+            expr.rewrite(&mut |node| {
+                let lifted = matches!(node, Expr::Function { function, .. }
+                    if function.is(FunctionRole::AnyValue));
+                if lifted {
+                    *node = Expr::literal(Value::Null, DataType::null());
+                }
+                lifted
+            });
+            let missing = first_read(&expr, &self.subqueries, is_missing);
             if let Some(name) = missing.and_then(|register| self.block_column_name(register)) {
                 bail!(FIELD_IN_ORDER_NOT_SELECT, index + 1, name, "DISTINCT");
             }

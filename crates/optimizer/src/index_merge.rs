@@ -138,6 +138,7 @@ impl Planner<'_> {
             match arms.iter_mut().find(same) {
                 Some(known) => {
                     known.pinned.ranges.append(&mut arm.pinned.ranges);
+                    known.pinned.keys &= arm.pinned.keys;
                     known.pinned.rows = (known.pinned.rows + arm.pinned.rows).min(total);
                     known.conditions.append(&mut arm.conditions);
                 }

@@ -7,7 +7,7 @@ use errors::{Error, ErrorCode};
 use types::{
     AggregateRole, CollationId, DataType, DatetimeText, Decimal, FunctionRole, FunctionTraits,
     Growth, JsonValue, NOT_FIXED_DECIMALS, PartitionUse, RunsStatements, TextSource, Threads,
-    TypeKind, Value, Volatility, json,
+    TypeKind, Value, Volatility,
 };
 
 use crate::function::{
@@ -487,15 +487,6 @@ pub fn json_coercion(ty: &DataType) -> Coercion {
     match ty.kind {
         TypeKind::Enum | TypeKind::Set => Coercion::Text,
         _ => Coercion::AsIs,
-    }
-}
-
-/// An SQL value as a JSON value: truth values, binary strings and texts are distinguished by the type.
-pub fn json_value(value: &Value, ty: &DataType) -> JsonValue {
-    match value {
-        Value::Int(number) if ty.is_truth() => JsonValue::Bool(*number != 0),
-        Value::Bytes(bytes) if ty.kind == TypeKind::Geometry => json::of_geometry(bytes),
-        _ => JsonValue::from_sql(value, ty.is_binary()),
     }
 }
 

@@ -86,7 +86,7 @@ impl Accumulator for Array {
         check_size(ctx, self.bytes)?;
         let elements = self.elements.get_or_insert_with(|| JsonValue::Array(Vec::new()));
         if let JsonValue::Array(elements) = elements {
-            elements.push(kit::json_value(&args[0], &self.ty));
+            elements.push(types::json_of_value(&args[0], &self.ty));
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Accumulator for Object {
         }
         self.bytes += value_bytes(&args[0]) + value_bytes(&args[1]);
         check_size(ctx, self.bytes)?;
-        let member = (kit::bytes(&args[0]).to_vec(), kit::json_value(&args[1], &self.ty));
+        let member = (kit::bytes(&args[0]).to_vec(), types::json_of_value(&args[1], &self.ty));
         self.members.get_or_insert_default().push(member);
         Ok(())
     }

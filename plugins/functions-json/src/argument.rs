@@ -136,7 +136,7 @@ impl Call {
 
     /// The SQL value in argument `index` as JSON.
     pub(crate) fn value(&self, args: &[Value], index: usize) -> JsonValue {
-        kit::json_value(&args[index], &self.types[index])
+        types::json_of_value(&args[index], &self.types[index])
     }
 
     /// Whether argument `index` is `all`; `None` for NULL.

@@ -139,7 +139,7 @@ impl Target<'_, '_, '_> {
             Value::Json(_) => {
                 let mode = self.ctx.sql_mode.temporal();
                 let date = self.converted_json(|ctx| to_date(value, from, mode, ctx))?;
-                return Ok(date.map_or(Value::Null, Value::Date));
+                return Ok(Value::Date(date.unwrap_or(Date::ZERO)));
             }
             _ => self.parse_datetime(value, 6, "date")?,
         };
@@ -174,7 +174,7 @@ impl Target<'_, '_, '_> {
             Value::Date(_) => return Ok(Value::Time(Time::ZERO)),
             Value::Json(_) => {
                 let time = self.converted_json(|ctx| to_time(value, from, fsp, mode, ctx))?;
-                return Ok(time.map_or(Value::Null, Value::Time));
+                return Ok(Value::Time(time.unwrap_or(Time::ZERO)));
             }
             Value::Bytes(text) if trim(text).is_empty() => return Ok(Value::Time(Time::ZERO)),
             _ => {}
@@ -228,10 +228,7 @@ impl Target<'_, '_, '_> {
             Value::Json(_) => {
                 let converted =
                     self.converted_json(|ctx| to_datetime(value, from, fsp, mode, ctx))?;
-                match converted {
-                    Some(datetime) => datetime,
-                    None => return Ok(Value::Null),
-                }
+                converted.unwrap_or(DateTime::ZERO)
             }
             _ => self.parse_datetime(value, fsp, "datetime")?,
         };

@@ -236,13 +236,6 @@ fn cast_json(value: &Value, from: &DataType) -> Result<Value> {
             })?;
             Ok(tree.to_value())
         }
-        Value::UInt(_) if from.is_enum_or_set() => {
-            Ok(JsonValue::String(string_of(value, from).to_vec()).to_value())
-        }
-        Value::UInt(_) if from.kind == TypeKind::Bit => {
-            let bytes = string_of(value, from).to_vec();
-            Ok(JsonValue::Opaque(json::opaque::BIT, bytes).to_value())
-        }
         Value::Bytes(bytes) if from.kind == TypeKind::Geometry => {
             let tree = json::of_geometry(bytes);
             if tree.depth() > json::MAX_DEPTH {
@@ -250,18 +243,36 @@ fn cast_json(value: &Value, from: &DataType) -> Result<Value> {
             }
             Ok(tree.to_value())
         }
-        Value::Bytes(bytes) => {
-            let kind = match from.kind {
-                TypeKind::Binary => json::opaque::BINARY,
-                TypeKind::TinyBlob | TypeKind::Blob | TypeKind::MediumBlob | TypeKind::LongBlob => {
-                    json::opaque::BLOB
-                }
-                _ => json::opaque::VARBINARY,
-            };
-            Ok(JsonValue::Opaque(kind, bytes.to_vec()).to_value())
+        _ => Ok(json_of_value(value, from).to_value()),
+    }
+}
+
+/// A value of a type as a JSON value: texts become strings and are not parsed, truth values, BIT and binary strings are
+/// distinguished by the type.
+pub fn json_of_value(value: &Value, ty: &DataType) -> JsonValue {
+    match value {
+        Value::UInt(_) if ty.is_enum_or_set() => JsonValue::String(string_of(value, ty).to_vec()),
+        Value::UInt(_) if ty.kind == TypeKind::Bit => {
+            JsonValue::Opaque(json::opaque::BIT, string_of(value, ty).to_vec())
         }
-        Value::Int(number) if from.is_truth() => Ok(JsonValue::Bool(*number != 0).to_value()),
-        _ => Ok(JsonValue::from_sql(value, false).to_value()),
+        Value::Bytes(bytes) if ty.kind == TypeKind::Geometry => json::of_geometry(bytes),
+        Value::Bytes(bytes) if ty.is_binary() => {
+            JsonValue::Opaque(opaque_kind(ty.kind), bytes.to_vec())
+        }
+        Value::Int(number) if ty.is_truth() => JsonValue::Bool(*number != 0),
+        _ => JsonValue::from_sql(value, false),
+    }
+}
+
+/// The number of a binary string's type in an opaque JSON value.
+fn opaque_kind(kind: TypeKind) -> u8 {
+    match kind {
+        TypeKind::Binary => json::opaque::BINARY,
+        TypeKind::TinyBlob => json::opaque::TINY_BLOB,
+        TypeKind::Blob => json::opaque::BLOB,
+        TypeKind::MediumBlob => json::opaque::MEDIUM_BLOB,
+        TypeKind::LongBlob => json::opaque::LONG_BLOB,
+        _ => json::opaque::VARBINARY,
     }
 }
 

@@ -128,37 +128,53 @@ fn integer_of_text(text: &[u8], unsigned: bool, ctx: &mut CastContext<'_>) -> u6
     prefix.magnitude
 }
 
-/// A JSON scalar as an SQL value; `None` with a warning when it does not convert to the requested kind.
+/// A JSON scalar as an SQL number; `None`, with a warning, when it is none. A text counts as far as it begins with a number,
+/// with a warning when more follows. Dates and times are no numbers in JSON.
 pub(super) fn json_number(
     document: &[u8],
     target: &str,
     ctx: &mut CastContext<'_>,
 ) -> Option<Value> {
     let value = JsonRef::new(document);
-    let number = match value.kind() {
-        JsonType::Int => value.as_i64().map(Value::Int),
-        JsonType::UInt => value.as_u64().map(Value::UInt),
-        JsonType::Double => value.as_f64().map(Value::Double),
-        JsonType::Decimal => value.as_decimal().map(Value::Decimal),
-        JsonType::Bool => value.as_bool().map(Value::bool),
-        JsonType::String => match Decimal::parse(value.as_bytes().unwrap_or(b"")) {
-            Some(number) if number.scale() == 0 && target == "INTEGER" => {
-                Some(Value::Decimal(number))
-            }
-            Some(number) if target != "INTEGER" => Some(Value::Decimal(number)),
-            _ => None,
-        },
-        JsonType::Date => value.as_date().map(Value::Date),
-        JsonType::Time => value.as_time().map(Value::Time),
-        JsonType::DateTime => value.as_datetime().map(Value::DateTime),
-        JsonType::Null | JsonType::Opaque(_) | JsonType::Array | JsonType::Object => None,
+    let (number, whole) = match value.kind() {
+        JsonType::Int => (value.as_i64().map(Value::Int), true),
+        JsonType::UInt => (value.as_u64().map(Value::UInt), true),
+        JsonType::Double => (value.as_f64().map(Value::Double), true),
+        JsonType::Decimal => (value.as_decimal().map(Value::Decimal), true),
+        JsonType::Bool => (value.as_bool().map(Value::bool), true),
+        JsonType::String => {
+            let (number, whole) =
+                number_of_json_text(value.as_bytes().unwrap_or(b""), target == "INTEGER");
+            (Some(number), whole)
+        }
+        JsonType::Date
+        | JsonType::Time
+        | JsonType::DateTime
+        | JsonType::Null
+        | JsonType::Opaque(_)
+        | JsonType::Array
+        | JsonType::Object => (None, false),
     };
-    if number.is_none() {
+    if number.is_none() || !whole {
         let column = if ctx.column.is_empty() { "cast_as_json" } else { ctx.column };
         let args: [&dyn std::fmt::Display; 3] = [&target, &column, &ctx.row];
         ctx.diagnostics.warn(ErrorCode::INVALID_JSON_VALUE_FOR_CAST, &args);
     }
     number
+}
+
+/// The number that a text in JSON begins with, and whether it is the whole text.
+fn number_of_json_text(text: &[u8], integer: bool) -> (Value, bool) {
+    match Decimal::parse(text) {
+        Some(number) if !integer || number.scale() == 0 => (Value::Decimal(number), true),
+        _ if integer => {
+            let prefix = int_prefix(text);
+            let number = Decimal::from_u64(prefix.magnitude);
+            let number = if prefix.negative { number.neg() } else { number };
+            (Value::Decimal(number), false)
+        }
+        _ => (Value::Decimal(Decimal::parse_lenient(text).value), false),
+    }
 }
 
 /// As a double; 0 for NULL.

@@ -67,19 +67,24 @@ pub(super) fn time_on_today(time: Time, fsp: u8, ctx: &CastContext<'_>) -> Optio
     ctx.today.at_midnight().add_micros(time.micros())
 }
 
+/// A JSON scalar as a date or time; `None`, with a warning, when it is none of that kind: a time is no date, a date no time,
+/// and a text that names a time has a colon.
 fn json_temporal(document: &[u8], target: &str, ctx: &mut CastContext<'_>) -> Option<Value> {
     let value = JsonRef::new(document);
+    let is_time = target == "TIME";
     let found = match value.kind() {
-        JsonType::Date => value.as_date().map(Value::Date),
-        JsonType::Time => value.as_time().map(Value::Time),
-        JsonType::DateTime => value.as_datetime().map(Value::DateTime),
+        JsonType::Time if is_time => value.as_time().map(Value::Time),
+        JsonType::Date if !is_time => value.as_date().map(Value::Date),
+        JsonType::DateTime if !is_time => value.as_datetime().map(Value::DateTime),
         JsonType::String => {
             let text = value.as_bytes().unwrap_or(b"");
             let mode = ctx.sql_mode.temporal();
-            if target == "TIME" {
+            if !is_time {
+                parse_datetime(text, 6, mode).value.map(Value::DateTime)
+            } else if text.contains(&b':') {
                 parse_time(text, 6, mode).value.map(Value::Time)
             } else {
-                parse_datetime(text, 6, mode).value.map(Value::DateTime)
+                None
             }
         }
         _ => None,
@@ -172,7 +177,6 @@ pub fn to_datetime(
         Value::Json(document) => match json_temporal(document, "DATETIME/TIMESTAMP", ctx)? {
             Value::DateTime(datetime) => fit(datetime),
             Value::Date(date) => Some(date.at_midnight()),
-            Value::Time(time) => time_on_today(time, fsp, ctx),
             _ => None,
         },
         Value::Bytes(text) => {
@@ -217,7 +221,6 @@ pub fn to_date(
         Value::Json(document) => match json_temporal(document, "DATE", ctx)? {
             Value::DateTime(datetime) => Some(datetime.date()),
             Value::Date(date) => Some(date),
-            Value::Time(time) => time_on_today(time, 6, ctx).map(DateTime::date),
             _ => None,
         },
         Value::Bytes(text) => {
@@ -267,8 +270,7 @@ pub fn to_time(
         Value::Date(_) => Some(Time::ZERO),
         Value::Json(document) => match json_temporal(document, "TIME", ctx)? {
             Value::Time(time) => Some(fit(time)),
-            Value::DateTime(datetime) => Some(fit(datetime.time())),
-            _ => Some(Time::ZERO),
+            _ => None,
         },
         Value::Bytes(text) => {
             let parsed = parse_time(text, fsp, mode);

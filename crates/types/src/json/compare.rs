@@ -47,6 +47,11 @@ fn number(value: JsonRef<'_>) -> (f64, Decimal) {
     }
 }
 
+/// Opaque values of different types differ, whatever their bytes.
+fn opaque_kind(kind: JsonType) -> u8 {
+    if let JsonType::Opaque(kind) = kind { kind } else { 0 }
+}
+
 /// Order of two documents.
 pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
     compare_values(JsonRef::new(a), JsonRef::new(b), 0)
@@ -71,7 +76,10 @@ fn compare_values(a: JsonRef<'_>, b: JsonRef<'_>, depth: usize) -> Ordering {
             let (x, y) = (number(a), number(b));
             x.0.total_cmp(&y.0).then_with(|| x.1.cmp(&y.1))
         }
-        JsonType::String | JsonType::Opaque(_) => a.as_bytes().cmp(&b.as_bytes()),
+        JsonType::String => a.as_bytes().cmp(&b.as_bytes()),
+        JsonType::Opaque(_) => {
+            (opaque_kind(kind), a.as_bytes()).cmp(&(opaque_kind(other), b.as_bytes()))
+        }
         JsonType::Bool => a.as_bool().cmp(&b.as_bool()),
         JsonType::Date => a.as_date().cmp(&b.as_date()),
         JsonType::Time => a.as_time().cmp(&b.as_time()),
@@ -127,7 +135,11 @@ fn write_value_key(value: JsonRef<'_>, depth: usize, out: &mut Vec<u8>) {
             out.extend_from_slice(&ordered.to_be_bytes());
             exact.write_key(65, 30, out);
         }
-        JsonType::String | JsonType::Opaque(_) => write_bytes(value.as_bytes().unwrap_or(b""), out),
+        JsonType::String => write_bytes(value.as_bytes().unwrap_or(b""), out),
+        JsonType::Opaque(kind) => {
+            out.push(kind);
+            write_bytes(value.as_bytes().unwrap_or(b""), out);
+        }
         JsonType::Bool => out.push(u8::from(value.as_bool() == Some(true))),
         JsonType::Date => {
             let packed = value.as_date().unwrap_or_default().packed();

@@ -44,7 +44,13 @@ pub mod opaque {
     pub const DATETIME: u8 = 12;
     /// BIT.
     pub const BIT: u8 = 16;
-    /// Binary strings.
+    /// TINYBLOB.
+    pub const TINY_BLOB: u8 = 249;
+    /// MEDIUMBLOB.
+    pub const MEDIUM_BLOB: u8 = 250;
+    /// LONGBLOB.
+    pub const LONG_BLOB: u8 = 251;
+    /// BLOB.
     pub const BLOB: u8 = 252;
     /// VARBINARY.
     pub const VARBINARY: u8 = 15;

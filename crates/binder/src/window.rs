@@ -286,6 +286,7 @@ impl Binder<'_> {
         let args: Result<Vec<Expr>> = call.args.iter().map(|arg| self.bind_single(arg)).collect();
         self.block().in_window = false;
         let args = args?;
+        check_count_argument(call.func, &args)?;
         let window = self.bind_over(&call.over)?;
         let ty = self.window_type(call.func, &args)?;
         Ok(self.add_window_call(function, args, window, kept_type(ty)))
@@ -366,6 +367,26 @@ impl Binder<'_> {
         }
         Expr::column(output, ty)
     }
+}
+
+/// Refuses (1210) a number of rows for NTILE, LEAD, LAG and NTH_VALUE that rows would give.
+fn check_count_argument(func: WindowFunc, args: &[Expr]) -> Result<()> {
+    let count = match func {
+        WindowFunc::Ntile => args.first(),
+        WindowFunc::Lead | WindowFunc::Lag | WindowFunc::NthValue => args.get(1),
+        WindowFunc::RowNumber
+        | WindowFunc::Rank
+        | WindowFunc::DenseRank
+        | WindowFunc::CumeDist
+        | WindowFunc::PercentRank
+        | WindowFunc::FirstValue
+        | WindowFunc::LastValue => None,
+    };
+    let reads_rows = |node: &Expr| matches!(node, Expr::Column { .. } | Expr::Subquery { .. });
+    if count.is_some_and(|count| count.any(&mut |node| reads_rows(node))) {
+        bail!(WRONG_ARGUMENTS, function_of(func).name().to_lowercase());
+    }
+    Ok(())
 }
 
 /// The type of a window's result in the reference's temporary table.

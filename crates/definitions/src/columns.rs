@@ -298,6 +298,10 @@ pub(crate) fn column_default(
         ctx.conditions().warn(errors::ErrorCode::BLOB_CANT_HAVE_DEFAULT, &[&name]);
         return Ok(ColumnDefault::None);
     }
+    // A member is named, not numbered.
+    if ty.is_enum_or_set() && !matches!(value, Value::Bytes(_)) {
+        bail!(INVALID_DEFAULT, name);
+    }
     let value = convert_default(ctx, name, ty, &value, &from)?;
     Ok(ColumnDefault::Constant(value))
 }

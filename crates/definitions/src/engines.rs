@@ -165,11 +165,29 @@ pub(crate) fn note_engine(
     Ok(shown)
 }
 
+/// Refuses what the reference's engine of the declared name cannot do: such a table could not be loaded there.
+fn check_declared_engine(table: &Table) -> Result<()> {
+    let shown = shown_engine(table);
+    if shown == SHOWN_ENGINE {
+        return Ok(());
+    }
+    for index in &table.indexes {
+        if table.is_multi_valued(index) {
+            bail!(CHECK_NOT_IMPLEMENTED, "multi-valued indexes");
+        }
+        if index.parts.iter().any(|part| part.descending) {
+            bail!(CHECK_NOT_IMPLEMENTED, "descending indexes");
+        }
+    }
+    Ok(())
+}
+
 /// Refuses what the engine of a table cannot do.
 ///
 /// # Errors
-/// 1214 for FULLTEXT, 1235 naming the rest.
+/// 1214 for FULLTEXT, 1178 for what the declared engine lacks, 1235 naming the rest.
 pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
+    check_declared_engine(table)?;
     let engines = ctx.engines();
     let Some(engine) = engines.registry.engine(&table.engine) else { return Ok(()) };
     let can = engine.capabilities();

@@ -10,6 +10,7 @@ use types::DataType;
 
 use crate::context::Context;
 use crate::draft::{Draft, DraftColumn, is_hidden};
+use crate::quoting::quote;
 
 /// Types an expression of a table definition.
 pub(crate) fn bind_over_columns(
@@ -50,7 +51,10 @@ pub fn check_expressions(ctx: &dyn Context, draft: &Draft) -> Result<()> {
             let bound = bind_over_columns(ctx, &draft.columns, &generated.expression);
             let is_of_index = is_hidden(column);
             let place = if is_of_index { "functional index" } else { "generated column function" };
-            let bound = bound.map_err(|error| in_place(&error, place))?;
+            let bound = bound.map_err(|error| {
+                stored_function(&error, &column.name, &OF_GENERATED)
+                    .unwrap_or_else(|| in_place(&error, place))
+            })?;
             if let Some(disallowed) = &bound.disallowed {
                 return Err(not_allowed(disallowed, &column.name, &OF_GENERATED));
             }
@@ -66,7 +70,10 @@ pub fn check_expressions(ctx: &dyn Context, draft: &Draft) -> Result<()> {
         }
         if let ColumnDefault::Expression(text) = &column.default {
             let bound = bind_over_columns(ctx, &draft.columns, text);
-            let bound = bound.map_err(|error| in_place(&error, "default value expression"))?;
+            let bound = bound.map_err(|error| {
+                stored_function(&error, &column.name, &OF_DEFAULT)
+                    .unwrap_or_else(|| in_place(&error, "default value expression"))
+            })?;
             if let Some(disallowed @ (Disallowed::Variable | Disallowed::Other)) = &bound.disallowed
             {
                 return Err(not_allowed(disallowed, &column.name, &OF_DEFAULT));
@@ -91,7 +98,7 @@ pub fn check_expressions(ctx: &dyn Context, draft: &Draft) -> Result<()> {
                 let column = error.message().split('\'').nth(1).unwrap_or("").to_owned();
                 return err!(CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN, shown, column);
             }
-            error
+            stored_function(&error, &shown, &OF_CHECK).unwrap_or(error)
         })?;
         if let Some(disallowed) = &bound.disallowed {
             return Err(not_allowed(disallowed, &shown, &OF_CHECK));
@@ -130,6 +137,15 @@ fn not_allowed(disallowed: &Disallowed, shown: &str, errors: &NotAllowed) -> Err
         Disallowed::Variable => Error::with(errors.1, &[&shown]),
         Disallowed::Other => Error::with(errors.2, &[&shown]),
     }
+}
+
+/// The error about a function that only a stored one could be (1305): a definition cannot call it.
+fn stored_function(error: &Error, shown: &str, errors: &NotAllowed) -> Option<Error> {
+    if error.code() != ErrorCode::SP_DOES_NOT_EXIST {
+        return None;
+    }
+    let function = error.message().split(' ').nth(1)?.rsplit('.').next()?.to_owned();
+    Some(Error::with(errors.0, &[&shown, &quote(&function)]))
 }
 
 /// The stored text of an expression: the reference's spelling, independent of the session's modes. Regardless of the table that its columns

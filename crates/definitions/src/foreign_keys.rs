@@ -9,6 +9,7 @@ use types::DataType;
 
 use crate::context::Context;
 use crate::draft::{Draft, DraftForeignKey};
+use crate::names::is_too_long;
 use crate::quoting::quote;
 
 /// Checks the foreign keys of a new definition, except for those named in `existing`, and fills in the referenced columns that
@@ -20,6 +21,7 @@ pub fn check_foreign_keys(
 ) -> Result<()> {
     let snapshot = ctx.catalog();
     let own = table.clone();
+    let bases = bases_of_stored_columns(ctx, &own)?;
     for key in &mut table.foreign_keys {
         if existing.contains(&key.name) {
             continue;
@@ -31,7 +33,7 @@ pub fn check_foreign_keys(
         } else {
             snapshot.table(&key.referenced_schema, &key.referenced_table)
         };
-        check_own_columns(&own, key)?;
+        check_own_columns(&own, &bases, key)?;
         let Some(parent) = parent else {
             if ctx.settings().foreign_key_checks {
                 bail!(FK_CANNOT_OPEN_PARENT, key.referenced_table);
@@ -193,6 +195,18 @@ fn begins_with(index: &Index, columns: &[usize]) -> bool {
             .all(|(part, column)| part.column == *column && part.prefix_length.is_none())
 }
 
+/// The columns that stored generated columns read.
+fn bases_of_stored_columns(ctx: &dyn Context, table: &Table) -> Result<Vec<usize>> {
+    let mut bases = Vec::new();
+    let stored = table.columns.iter().filter_map(|column| column.generated.as_ref());
+    for generated in stored.filter(|generated| generated.stored) {
+        let typed = |column: &catalog::Column| (column.name.clone(), column.ty.clone());
+        let columns: Vec<(Arc<str>, DataType)> = table.columns.iter().map(typed).collect();
+        bases.extend(ctx.bind(None, &columns, &generated.expression)?.columns);
+    }
+    Ok(bases)
+}
+
 /// `REFERENCES t` means its primary key.
 fn fill_referenced(key: &mut ForeignKey, parent: &Table) -> Result<()> {
     let primary = parent.primary().filter(|primary| primary.parts.len() == key.columns.len());
@@ -203,9 +217,16 @@ fn fill_referenced(key: &mut ForeignKey, parent: &Table) -> Result<()> {
     Ok(())
 }
 
-fn check_own_columns(table: &Table, key: &ForeignKey) -> Result<()> {
+/// What a key may do to its own columns; `bases`: the columns of the table that stored generated columns read.
+fn check_own_columns(table: &Table, bases: &[usize], key: &ForeignKey) -> Result<()> {
     let sets_null =
         key.on_delete == ReferenceAction::SetNull || key.on_update == ReferenceAction::SetNull;
+    let cascades = ReferenceAction::Cascade;
+    let changes = sets_null || key.on_update == cascades || key.on_delete == cascades;
+    // A change by the key would not compute the stored value anew.
+    if changes && key.columns.iter().any(|column| bases.contains(column)) {
+        bail!(CANNOT_ADD_FOREIGN);
+    }
     for column in &key.columns {
         let column = &table.columns[*column];
         if sets_null && !column.ty.nullable {
@@ -243,6 +264,9 @@ fn check_against_parent(
     }
     for (own, other) in key.columns.iter().zip(&positions) {
         let (own, other) = (&table.columns[*own], &parent.columns[*other]);
+        if other.generated.as_ref().is_some_and(|generated| !generated.stored) {
+            bail!(FK_CANNOT_USE_VIRTUAL_COLUMN, key.name, other.name);
+        }
         if !compatible(&own.ty, &other.ty) {
             bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
         }
@@ -273,6 +297,23 @@ pub fn foreign_key_reference(child: &Table, key: &ForeignKey) -> String {
     format!("{}.{}, CONSTRAINT {}", quote(&child.schema), quote(&child.name), quote(&key.name))
 }
 
+/// Whether the names that a foreign key gives may be names at all; 1059, 1103, 1166.
+fn check_names(name: Option<&ast::Ident>, references: &ast::References) -> Result<()> {
+    let schema = references.table.schema.as_ref();
+    if let Some(long) = name.into_iter().chain(schema).find(|name| is_too_long(&name.text)) {
+        bail!(TOO_LONG_IDENT, long.text);
+    }
+    let table = &references.table.name.text;
+    if table.is_empty() || table.ends_with(' ') || is_too_long(table) {
+        bail!(WRONG_TABLE_NAME, table);
+    }
+    let is_wrong = |name: &str| name.is_empty() || name.ends_with(' ') || is_too_long(name);
+    if let Some(column) = references.columns.iter().find(|column| is_wrong(&column.text)) {
+        bail!(WRONG_COLUMN_NAME, column.text);
+    }
+    Ok(())
+}
+
 /// A foreign key as a statement writes it.
 pub(crate) fn foreign_key(
     name: Option<&ast::Ident>,
@@ -280,6 +321,7 @@ pub(crate) fn foreign_key(
     references: &ast::References,
     draft: &Draft,
 ) -> Result<DraftForeignKey> {
+    check_names(name, references)?;
     if !references.columns.is_empty() && references.columns.len() != columns.len() {
         let shown = name.map_or("foreign key without name", |name| &*name.text);
         bail!(WRONG_FK_DEF, shown, "Key reference and table reference don't match");

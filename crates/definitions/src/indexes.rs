@@ -74,6 +74,7 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         entries: None,
     };
     check_arrays(definition)?;
+    check_order(definition, fulltext)?;
     for (position, part) in definition.parts.iter().enumerate() {
         let (column, prefix_length) = match &part.kind {
             // Words are taken from whole texts, whatever prefix length is given.
@@ -110,6 +111,16 @@ fn check_arrays(definition: &IndexDef) -> Result<()> {
     }
     if first.desc || first.explicit_asc {
         bail!(WRONG_USAGE, "multi-valued index", "explicit index order");
+    }
+    Ok(())
+}
+
+/// Words and hashes have no order to name.
+fn check_order(definition: &IndexDef, fulltext: bool) -> Result<()> {
+    let is_hash = |option: &IndexOption| matches!(option, IndexOption::Using(IndexAlgorithm::Hash));
+    let has_no_order = fulltext || definition.options.iter().any(is_hash);
+    if has_no_order && definition.parts.iter().any(|part| part.desc || part.explicit_asc) {
+        bail!(WRONG_USAGE, "spatial/fulltext/hash index", "explicit index order");
     }
     Ok(())
 }

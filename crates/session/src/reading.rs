@@ -125,5 +125,6 @@ fn is_preparable(statement: &Statement) -> bool {
             | Statement::CreateTrigger(_)
             | Statement::CreateRoutine(_)
             | Statement::CreateEvent(_)
+            | Statement::GetDiagnostics(_)
     )
 }

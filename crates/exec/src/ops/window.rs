@@ -1,6 +1,6 @@
 //! Window functions over an input sorted by partition and order. The whole input is kept.
 
-use errors::{Error, Result};
+use errors::{Error, Result, bail};
 use plan::FrameUnit;
 use rows::convert;
 use types::{DataType, Value};
@@ -48,6 +48,18 @@ pub(crate) enum WindowFunction {
     LastValue,
     NthValue,
     Aggregate(Box<CallNode>),
+}
+
+impl WindowFunction {
+    /// The name, in messages, of a function with an argument that counts rows.
+    fn counter_name(&self) -> &'static str {
+        match self {
+            WindowFunction::Ntile => "ntile",
+            WindowFunction::Lead => "lead",
+            WindowFunction::Lag => "lag",
+            _ => "nth_value",
+        }
+    }
 }
 
 /// End of a frame. For RANGE with a distance: whether a row's order value is after the current row's (low end) or before it.
@@ -214,19 +226,25 @@ impl<'r> Window<'r> {
         partition.start + self.peers[partition.start..row].partition_point(|other| *other < peer)
     }
 
-    fn integer_arg(
+    /// The argument of NTILE, LEAD, LAG or NTH_VALUE that counts rows: an integer from `least`, else error 1210.
+    fn count_arg(
         &self,
         call: &WindowCallNode,
         index: usize,
-        default: i128,
+        least: i128,
         run: &mut Run<'r>,
-    ) -> Result<Option<i128>> {
-        let Some(code) = call.args.get(index) else { return Ok(Some(default)) };
+    ) -> Result<i128> {
+        let Some(code) = call.args.get(index) else { return Ok(1) };
         let value = code.eval(run)?;
-        if value.is_null() {
-            return Ok(None);
+        let number = if value.is_null() {
+            -1
+        } else {
+            convert::to_i128(&value, &call.arg_types[index], &mut run.function)?
+        };
+        if number < least || number > i128::from(i64::MAX) {
+            bail!(WRONG_ARGUMENTS, call.function.counter_name());
         }
-        convert::to_i128(&value, &call.arg_types[index], &mut run.function).map(Some)
+        Ok(number)
     }
 
     fn compute_ntile(
@@ -239,25 +257,19 @@ impl<'r> Window<'r> {
         if partition.start < partition.end {
             self.load(partition.start, run);
         }
-        let buckets = self.integer_arg(call, 0, 1, run)?;
+        let buckets = self.count_arg(call, 0, 1, run)?;
         let count = (partition.end - partition.start) as i128;
         for row in partition.start..partition.end {
-            let value = match buckets {
-                Some(buckets) if buckets > 0 => {
-                    // The first `count % buckets` buckets have one row more.
-                    let index = (row - partition.start) as i128;
-                    let (small, large) = (count / buckets, count % buckets);
-                    let border = large * (small + 1);
-                    let bucket = if index < border {
-                        index / (small + 1)
-                    } else {
-                        large + (index - border) / small.max(1)
-                    };
-                    Value::Int(bucket as i64 + 1)
-                }
-                _ => Value::Null,
+            // The first `count % buckets` buckets have one row more.
+            let index = (row - partition.start) as i128;
+            let (small, large) = (count / buckets, count % buckets);
+            let border = large * (small + 1);
+            let bucket = if index < border {
+                index / (small + 1)
+            } else {
+                large + (index - border) / small.max(1)
             };
-            self.put(at, row, value);
+            self.put(at, row, Value::Int(bucket as i64 + 1));
         }
         Ok(())
     }
@@ -273,7 +285,7 @@ impl<'r> Window<'r> {
         for row in partition.start..partition.end {
             run.tick()?;
             self.load(row, run);
-            let Some(distance) = self.integer_arg(call, 1, 1, run)? else { continue };
+            let distance = self.count_arg(call, 1, 0, run)?;
             let target = row as i128 + if forward { distance } else { -distance };
             let inside = (partition.start as i128..partition.end as i128).contains(&target);
             let value = if inside {
@@ -305,9 +317,9 @@ impl<'r> Window<'r> {
                 WindowFunction::LastValue => Some(end - 1),
                 _ => {
                     self.load(row, run);
-                    let nth = self.integer_arg(call, 1, 1, run)?.unwrap_or(0);
+                    let nth = self.count_arg(call, 1, 1, run)?;
                     let target = start as i128 + nth - 1;
-                    (nth > 0 && target < end as i128).then_some(target as usize)
+                    (target < end as i128).then_some(target as usize)
                 }
             };
             if let Some(target) = target {

@@ -673,7 +673,7 @@ impl<'a> Parser<'a> {
         let mut items = Vec::new();
         if self.eat(Kw::SET) {
             items = self.comma_list(|p| {
-                let name = p.diagnostics_item()?;
+                let name = p.condition_item()?;
                 p.expect_tok(Tok::Eq)?;
                 Ok((name, p.expr()?))
             })?;
@@ -689,7 +689,8 @@ impl<'a> Parser<'a> {
         Ok(Statement::Signal(Box::new(Signal { resignal, condition, items })))
     }
 
-    fn diagnostics_item(&mut self) -> PResult<Ident> {
+    /// An item of a condition that SIGNAL may set.
+    fn condition_item(&mut self) -> PResult<Ident> {
         if matches!(
             self.kw(),
             Kw::CLASS_ORIGIN
@@ -704,13 +705,31 @@ impl<'a> Parser<'a> {
                 | Kw::CURSOR_NAME
                 | Kw::MESSAGE_TEXT
                 | Kw::MYSQL_ERRNO
-                | Kw::RETURNED_SQLSTATE
-                | Kw::NUMBER
-                | Kw::ROW_COUNT
         ) {
             return self.any_word();
         }
         self.fail()
+    }
+
+    /// An item that GET DIAGNOSTICS reads: of a condition, or of the whole statement.
+    fn diagnostics_item(&mut self, of_condition: bool) -> PResult<Ident> {
+        match self.kw() {
+            Kw::NUMBER | Kw::ROW_COUNT if !of_condition => self.any_word(),
+            Kw::RETURNED_SQLSTATE if of_condition => self.any_word(),
+            _ if of_condition => self.condition_item(),
+            _ => self.fail(),
+        }
+    }
+
+    /// The number of a condition: a constant or a variable.
+    fn condition_number(&mut self) -> PResult<Expr> {
+        let at = self.cur.tok.start as usize;
+        let number = self.primary()?;
+        match &number.kind {
+            ExprKind::Literal(_) | ExprKind::UserVar(_) | ExprKind::SystemVar(_) => Ok(number),
+            ExprKind::Column(name) if name.table.is_none() => Ok(number),
+            _ => self.fail_at(at),
+        }
     }
 
     pub(super) fn get_diagnostics(&mut self) -> PResult<Statement> {
@@ -720,7 +739,7 @@ impl<'a> Parser<'a> {
             None => false,
         };
         self.expect(Kw::DIAGNOSTICS)?;
-        let condition = if self.eat(Kw::CONDITION) { Some(self.expr()?) } else { None };
+        let condition = if self.eat(Kw::CONDITION) { Some(self.condition_number()?) } else { None };
         let items = self.comma_list(|p| {
             let target = if matches!(p.tok(), Tok::UserVar | Tok::At) {
                 IntoVariable::User(p.user_var()?)
@@ -729,7 +748,7 @@ impl<'a> Parser<'a> {
                 IntoVariable::Local(p.assigned_variable(name)?)
             };
             p.expect_tok(Tok::Eq)?;
-            Ok((target, p.diagnostics_item()?))
+            Ok((target, p.diagnostics_item(condition.is_some())?))
         })?;
         Ok(Statement::GetDiagnostics(Box::new(GetDiagnostics { stacked, condition, items })))
     }

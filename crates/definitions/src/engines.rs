@@ -172,9 +172,6 @@ fn check_declared_engine(table: &Table) -> Result<()> {
         return Ok(());
     }
     for index in &table.indexes {
-        if table.is_multi_valued(index) {
-            bail!(CHECK_NOT_IMPLEMENTED, "multi-valued indexes");
-        }
         if index.parts.iter().any(|part| part.descending) {
             bail!(CHECK_NOT_IMPLEMENTED, "descending indexes");
         }

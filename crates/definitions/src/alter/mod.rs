@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use catalog::{ColumnDefault, Table, same_name};
 use errors::{Error, ErrorCode, Result, bail, err};
-use syntax::ast::{AlterAction, AlterTable, ColumnDef, ColumnPosition, Expr, Ident, ObjectName};
+use syntax::ast::{
+    AlterAction, AlterTable, ColumnDef, ColumnPosition, Expr, Ident, ObjectName, PartitionAction,
+};
 
 pub use self::algorithm::{
     Algorithm, AlgorithmClause, Choice, Facts, IndexChanges, LockClause, builds_online, choose,
@@ -65,6 +67,13 @@ pub struct Request {
 pub fn edit(ctx: &mut dyn Context, table: &Table, alter: &AlterTable) -> Result<(Draft, Request)> {
     let mut draft = Draft::of(table);
     let mut request = Request::default();
+    // Columns may be renamed and dropped freely where the partitions that read them go.
+    let removes = |action: &&AlterAction| matches!(action, AlterAction::Partition(action) if matches!(**action, PartitionAction::Remove));
+    if let Some(remove) = alter.actions.iter().find(removes) {
+        apply_action(ctx, &mut draft, table, remove, &mut request)?;
+    } else if alter.partitioning.is_some() {
+        draft.partitioning = None;
+    }
     if let [action] = &alter.actions[..] {
         apply_action(ctx, &mut draft, table, action, &mut request)?;
     } else {

@@ -22,6 +22,10 @@ pub(crate) fn alter_partitions(
     action: &PartitionAction,
     request: &mut Request,
 ) -> Result<()> {
+    // REMOVE PARTITIONING came first, whatever its place in the statement.
+    if request.repartitions {
+        return Ok(());
+    }
     let Some(mut partitioning) = draft.partitioning.clone() else {
         bail!(PARTITION_MGMT_ON_NONPARTITIONED)
     };

@@ -274,9 +274,8 @@ impl<'a> Parser<'a> {
             Kw::CHAR | Kw::CHARACTER | Kw::NCHAR | Kw::NATIONAL | Kw::VARCHAR => {
                 self.cast_character(kw)?
             }
-            Kw::DECIMAL | Kw::DEC | Kw::NUMERIC | Kw::FLOAT | Kw::DOUBLE | Kw::REAL => {
-                self.real_type(kw)?
-            }
+            Kw::DECIMAL | Kw::DEC | Kw::NUMERIC => self.real_type(kw)?,
+            Kw::FLOAT | Kw::DOUBLE | Kw::REAL => self.cast_float(kw)?,
             Kw::BINARY | Kw::DATETIME | Kw::TIME | Kw::YEAR | Kw::TIMESTAMP | Kw::VECTOR => {
                 self.sized_type(kw)?
             }
@@ -295,6 +294,28 @@ impl<'a> Parser<'a> {
             data_type.collation = Some(self.charset_name()?);
         }
         data_type.span = self.span_from(start);
+        Ok(data_type)
+    }
+
+    /// `FLOAT [(bits)]`, `DOUBLE [PRECISION]`, `REAL`: nothing is rounded to decimals here.
+    fn cast_float(&mut self, kw: Kw) -> PResult<DataType> {
+        /// Bits of a DOUBLE's mantissa.
+        const BITS_MAX: u64 = 53;
+        self.bump();
+        let single = kw == Kw::FLOAT || kw == Kw::REAL && self.options.real_as_float;
+        let name = if single { TypeName::Float } else { TypeName::Double };
+        let mut data_type = DataType::new(name);
+        if kw == Kw::DOUBLE {
+            self.eat(Kw::PRECISION);
+        }
+        if kw == Kw::FLOAT {
+            data_type.length = self.opt_length()?;
+        }
+        if let Some(bits) = data_type.length.filter(|bits| u64::from(*bits) > BITS_MAX) {
+            let message =
+                format!("Too-big precision {bits} specified for 'CAST'. Maximum is {BITS_MAX}.");
+            return self.fail_other(1426, message);
+        }
         Ok(data_type)
     }
 

@@ -122,7 +122,11 @@ fn cast_year(value: &Value, from: &DataType, ctx: &mut CastContext<'_>) -> Optio
                 ctx.diagnostics.warn(ErrorCode::WRONG_VALUE, &[&"YEAR", &shown]);
                 return None;
             };
-            let year = year_of_text(i64::try_from(number).unwrap_or(-1), digits.len());
+            let year = match number {
+                // Digits of a text are no year 0.
+                0 => Some(2000),
+                _ => year_of_number(i64::try_from(number).unwrap_or(-1)),
+            };
             if year.is_none() || sign + count < text.len() {
                 ctx.warn_truncated("YEAR", text);
             }

@@ -507,7 +507,7 @@ impl Session {
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),
-            Statement::Replication(_) => run_replica(self, running, sink),
+            Statement::Replication(_) | Statement::Binlog(_) => run_replica(self, running, sink),
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }
     }

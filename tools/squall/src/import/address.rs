@@ -7,9 +7,9 @@ const PORT: u16 = 3306;
 
 /// A server and an account on it.
 #[derive(Clone, Debug)]
-pub(super) struct Address {
+pub(crate) struct Address {
     target: Target,
-    pub(super) user: String,
+    pub(crate) user: String,
     password: String,
 }
 
@@ -18,7 +18,7 @@ impl Address {
     ///
     /// # Errors
     /// The text is no such URL.
-    pub(super) fn parse(url: &str, password: Option<String>) -> Result<Address, String> {
+    pub(crate) fn parse(url: &str, password: Option<String>) -> Result<Address, String> {
         let wrong = || format!("{url}: expected mysql://user@host:port/ or mysql://user@/socket");
         let rest = url.strip_prefix("mysql://").ok_or_else(wrong)?;
         let (login, place) = rest.rsplit_once('@').unwrap_or(("root", rest));
@@ -50,7 +50,7 @@ impl Address {
     ///
     /// # Errors
     /// The server cannot be reached or refuses.
-    pub(super) fn connect(&self) -> Result<Connection, String> {
+    pub(crate) fn connect(&self) -> Result<Connection, String> {
         let options = Options {
             target: self.target.clone(),
             user: self.user.clone(),
@@ -64,7 +64,7 @@ impl Address {
     }
 
     /// Host and port, or the socket.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         match &self.target {
             Target::Tcp(host, port) => format!("{host}:{port}"),
             Target::Socket(path) => path.display().to_string(),
@@ -72,7 +72,7 @@ impl Address {
     }
 
     /// Host and port; `None` for a socket.
-    pub(super) fn host(&self) -> Option<(&str, u16)> {
+    pub(crate) fn host(&self) -> Option<(&str, u16)> {
         match &self.target {
             Target::Tcp(host, port) => Some((host, *port)),
             Target::Socket(_) => None,

@@ -20,6 +20,8 @@ use crate::session::Session;
 /// It holds the rows of all accounts.
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
+/// Which transactions of the binary log a backup has.
+const EXECUTED: &str = "binary-log";
 /// Where a data directory has the files of the engine.
 const STORAGE: &str = "storage";
 
@@ -55,11 +57,21 @@ pub(crate) fn run_backup(
     })?;
     begin_stage(session, "Backing up");
     let cancel = session.shared.cancel.clone();
+    let log = session.server.registry().binary_log().cloned();
+    if let Some(log) = &log {
+        log.begin_backup();
+    }
     let outcome = sys::blocking::blocking(|| {
         let copied = engine.backup(&target, &cancel);
         let copied = copied.map_err(|error| error.into_error(&cancel));
-        let ended = copied.and_then(|_| {
-            target.sync().map_err(|error| file_error(3, "Error writing", &path, &error))
+        // After an error too: the log is to keep nothing more.
+        let end_position = copied.as_ref().map_or(0, |summary| summary.end_position);
+        let executed = log.map_or(Ok(None), |log| log.end_backup(end_position));
+        let ended = copied.and(executed).and_then(|executed| {
+            let kept = executed.filter(|_| purpose == Backup::Kept);
+            kept.map_or(Ok(()), |executed| target.put_executed(end_position, &executed))
+                .and_then(|()| target.sync())
+                .map_err(|error| file_error(3, "Error writing", &path, &error))
         });
         if ended.is_err() {
             // The error of the copy says more than one of the cleanup.
@@ -98,6 +110,15 @@ impl Directory {
             files::create_directory(&inner, DIRECTORY_MODE)?;
         }
         Ok(Directory { path: path.to_owned(), inner, times })
+    }
+
+    /// Writes which transactions of the binary log the backup has: `docs/format/backup.md`.
+    fn put_executed(&self, end_position: u64, executed: &str) -> io::Result<()> {
+        let text =
+            format!("squall-backup-log 1\nposition {end_position}\nexecuted {executed}\nend\n");
+        let mut file = self.create(EXECUTED)?;
+        file.write(text.as_bytes())?;
+        file.finish()
     }
 
     /// Makes the names durable.

@@ -1,6 +1,6 @@
 //! The command-line client: interactive with history and completion, or a batch of statements with several output formats. `squall plugin`
 //! helps authors of plugins, `squall admin` administrators, `squall import` brings a MySQL's data, `squall binlog` reads
-//! binary logs, `squall docs` prints the documentation.
+//! binary logs, `squall restore` brings a backup to a point in time, `squall docs` prints the documentation.
 
 mod admin;
 mod binlog;
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Some("admin") => admin::run(arguments),
         Some("binlog") => binlog::run(arguments),
         Some("docs") => docs::run(arguments),
+        Some("restore") => binlog::restore::run(arguments),
         Some("import") => import::run(arguments),
         Some(_) | None => run(&options::Options::parse()).map(|()| String::new()),
     };

@@ -4,6 +4,7 @@ mod filter;
 mod list;
 mod read;
 mod replay;
+pub(crate) mod restore;
 mod show;
 mod sql;
 #[cfg(test)]

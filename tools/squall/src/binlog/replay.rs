@@ -28,6 +28,9 @@ const INSERT_BYTES: usize = 256 << 10;
 /// Bytes of an event with rows from which on the next row begins another one.
 const EVENT_BYTES: usize = 64 << 10;
 
+/// Transactions between two lines about the progress.
+const PROGRESS_EVERY: u64 = 10_000;
+
 /// Where statements go.
 pub(super) enum Output<'o> {
     /// They run.
@@ -406,6 +409,11 @@ impl Sink for Replay<'_> {
             self.output.run(b"COMMIT")?;
         }
         self.applied += 1;
+        if let Output::Server(_) = self.output
+            && self.applied.is_multiple_of(PROGRESS_EVERY)
+        {
+            eprintln!("{} transactions, {} rows", self.applied, self.rows);
+        }
         self.last = self.current.take();
         Ok(())
     }

@@ -8,7 +8,7 @@ use binlog::envelope::XaPrepare;
 use binlog::event::flags;
 use binlog::gtid::GtidEvent;
 use binlog::query::QueryEvent;
-use binlog::{Event, EventKind, GtidSet, Header, RowsEvent, TableMap, decode};
+use binlog::{Event, EventKind, Gtid, GtidSet, Header, RowsEvent, TableMap, decode};
 use clap::Args;
 
 use super::read::Place;
@@ -57,6 +57,8 @@ pub(super) struct Chosen {
     pub(super) exclude: GtidSet,
     start_micros: Option<u64>,
     stop_micros: Option<u64>,
+    /// The walk ends after this transaction.
+    pub(super) last: Option<Gtid>,
 }
 
 impl Selection {
@@ -76,11 +78,16 @@ impl Selection {
             return Err(format!("--table {table}: expected database.table"));
         }
         let exclude = exclude.unwrap_or_default();
-        Ok(Chosen { selection: self, include, exclude, start_micros, stop_micros })
+        Ok(Chosen { selection: self, include, exclude, start_micros, stop_micros, last: None })
     }
 }
 
 impl Chosen {
+    /// All transactions but those of a set, up to a time or a transaction.
+    pub(super) fn since(exclude: GtidSet, stop_micros: Option<u64>, last: Option<Gtid>) -> Chosen {
+        Chosen { exclude, stop_micros, last, ..Chosen::default() }
+    }
+
     fn takes_database(&self, database: &str) -> bool {
         let databases = &self.selection.databases;
         databases.is_empty() || databases.iter().any(|name| name == database)
@@ -182,6 +189,8 @@ pub(super) struct Walk<'s> {
     tables: HashMap<u64, Arc<TableMap>>,
     pub(super) is_first_file: bool,
     pub(super) is_last_file: bool,
+    /// The last transaction wanted has begun.
+    pub(super) has_last: bool,
 }
 
 impl<'s> Walk<'s> {
@@ -193,6 +202,7 @@ impl<'s> Walk<'s> {
             tables: HashMap::new(),
             is_first_file: true,
             is_last_file: true,
+            has_last: false,
         }
     }
 
@@ -228,6 +238,9 @@ impl<'s> Walk<'s> {
     ) -> Result<ControlFlow<()>, String> {
         let stop = self.chosen.selection.stop_position.filter(|_| self.is_last_file);
         let is_between = matches!(self.stage, Stage::Between | Stage::PassedOver);
+        if matches!(self.stage, Stage::Between) && self.has_last {
+            return Ok(ControlFlow::Break(()));
+        }
         if is_between && stop.is_some_and(|stop| place.start >= stop) {
             return Ok(ControlFlow::Break(()));
         }
@@ -306,6 +319,10 @@ impl<'s> Walk<'s> {
             thread_id: 0,
         };
         self.tables.clear();
+        if self.has_last {
+            return Ok(ControlFlow::Break(()));
+        }
+        self.has_last = self.chosen.last.is_some() && transaction.event.gtid == self.chosen.last;
         if self.chosen.stop_micros.is_some_and(|stop| transaction.micros() > stop) {
             return Ok(ControlFlow::Break(()));
         }

@@ -46,6 +46,16 @@ impl Address {
         Ok(Address { target, user: decoded(user).ok_or_else(wrong)?, password })
     }
 
+    /// A server on this machine.
+    pub(crate) fn of_socket(
+        path: &std::path::Path,
+        user: &str,
+        password: Option<String>,
+    ) -> Address {
+        let target = Target::Socket(path.to_owned());
+        Address { target, user: user.to_owned(), password: password.unwrap_or_default() }
+    }
+
     /// A new connection.
     ///
     /// # Errors

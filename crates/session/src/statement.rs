@@ -13,7 +13,6 @@ use programs::{Origin, Running, parse_error};
 use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
 
-use crate::backup::Backup;
 use crate::binary_log;
 use crate::lock_tables::Names;
 use crate::program_host::ProgramSession;
@@ -28,6 +27,7 @@ use crate::{
 };
 use accounts::Resource;
 use observation::Phase;
+use statements::backup_directory::Backup;
 use statements::placeholders::is_blank;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.

@@ -184,12 +184,12 @@ fn pass(
     take: &mut Take<'_>,
 ) -> Result<ControlFlow<()>, Wrong> {
     let damaged = |error| Wrong::Log(format!("damaged at position {}: {error}", place.start));
-    if header.kind == EventKind::FORMAT_DESCRIPTION {
-        if let Event::FormatDescription(format) = decode(header.kind, body).map_err(damaged)? {
-            let version = String::from_utf8_lossy(format.server_version);
-            if version.contains("MariaDB") {
-                return Err(Wrong::Log(format!("the log of {version}: only MySQL's is read")));
-            }
+    if header.kind == EventKind::FORMAT_DESCRIPTION
+        && let Event::FormatDescription(format) = decode(header.kind, body).map_err(damaged)?
+    {
+        let version = String::from_utf8_lossy(format.server_version);
+        if version.contains("MariaDB") {
+            return Err(Wrong::Log(format!("the log of {version}: only MySQL's is read")));
         }
     }
     if header.kind != EventKind::TRANSACTION_PAYLOAD {
@@ -250,10 +250,10 @@ pub(super) fn server(
             has_checksums = at.and_then(|at| event.get(at)) == Some(&1);
         }
         let body = body_of(&header, event, has_checksums).map_err(damaged)?;
-        if header.kind == EventKind::ROTATE {
-            if let Ok(Event::Rotate(rotate)) = decode(header.kind, body) {
-                file = String::from_utf8_lossy(rotate.name).into_owned();
-            }
+        if header.kind == EventKind::ROTATE
+            && let Ok(Event::Rotate(rotate)) = decode(header.kind, body)
+        {
+            file = String::from_utf8_lossy(rotate.name).into_owned();
         }
         let end = u64::from(header.position);
         let place =

@@ -92,6 +92,15 @@ def main():
     expect("one line per row and statement", any(line["op"] == "delete" and line["before"]["id"] >= 0 for line in lines if line["op"] == "delete"), True)
     expect("table", {line["table"] for line in map(json.loads, tool(squall, "show", "--json", "--table", "d.keyless", logs).splitlines())}, {"keyless"})
 
+    # A part as a file of its own, which other programs read, and a damaged file.
+    part = top / "part.000001"
+    tool(squall, "filter", "--table", "d.keyless", "--output", part, logs)
+    read = subprocess.run(["mariadb-binlog", "--no-defaults", "-v", part], capture_output=True, text=True)
+    expect("mariadb-binlog", (read.returncode, "### INSERT INTO `d`.`keyless`" in read.stdout, "`kinds`" in read.stdout), (0, True, False))
+    bytes_of_part = part.read_bytes()
+    part.write_bytes(bytes_of_part[:-5])
+    expect("damage", "within an event" in tool(squall, "show", part, wrong=True), True)
+
     # From files as events, which keep types within documents and fire no triggers; a second time nothing is left to do.
     first = begin("first", 2)
     into = f"mysql://root@127.0.0.1:{first.port}"
@@ -129,6 +138,24 @@ def main():
     middle = low + (high - low + 1) // 2
     run(source.port, tool(squall, "flashback", "--from", into, "--include-gtids", f"{half[0]}:{middle}-{high}"))
     expect("undone twice", state(source.port), after)
+
+    # Images without the columns that are needed.
+    known = rows(source.port, "SELECT @@gtid_executed")[0][0]
+    run(source.port, "SET binlog_row_image = MINIMAL; INSERT INTO d.kinds (id) VALUES (1000); DELETE FROM d.kinds WHERE id = 1000;")
+    said = tool(squall, "flashback", "--from", into, "--exclude-gtids", known, wrong=True)
+    expect("small images", "lacks columns" in said, True)
+    expect("privilege", subprocess.run(client(source.port, "-e", "CREATE USER nobody; BINLOG 'AAAA'"), capture_output=True, text=True).stderr.count("1594"), 1)
+
+    # A statement whose second event finds no row makes none of its changes.
+    first_part = tool(squall, "replay", "--from", into, "--exclude-gtids", known, "--without-gtids")
+    statements = [part for part in first_part.split("/*!*/;") if "BINLOG '" in part]
+    insert, delete = ("".join(part.split("'")[1]) for part in statements[1:3])
+    for begin in ("", "BEGIN; "):
+        twice = f"{statements[0]}; {begin}BINLOG '{insert}{delete}{delete}'; SELECT 1"
+        done = subprocess.run(client(source.port, "-e", twice), capture_output=True, text=True)
+        expect(f"{begin}{done.stderr}", "ERROR 1032" in done.stderr, True)
+    run(source.port, f"{statements[0]}; BINLOG '{insert}';")
+    expect("a row without BEGIN", rows(source.port, "SELECT id FROM d.kinds WHERE id = 1000"), [["1000"]])
 
     if options.mysqlbinlog:
         fourth = begin("fourth", 5)

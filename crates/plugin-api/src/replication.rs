@@ -26,6 +26,8 @@ pub trait ReplicationSession {
         parameters: &[Value],
         answer: &mut dyn ResultSink,
     ) -> Result<()>;
+    /// Whether statements are part of a transaction that goes on after them.
+    fn is_in_transaction(&self) -> bool;
     /// Whether the events that BINLOG has given this session have checksums; `None` before the first description of their format.
     fn events_have_checksums(&self) -> Option<bool>;
     /// Keeps what the description of a format says of checksums.

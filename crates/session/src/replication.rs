@@ -73,6 +73,10 @@ impl ReplicationSession for Controlling<'_> {
         result
     }
 
+    fn is_in_transaction(&self) -> bool {
+        self.session.transactions.is_open(&self.session.settings)
+    }
+
     fn events_have_checksums(&self) -> Option<bool> {
         self.session.events_have_checksums
     }

@@ -52,7 +52,7 @@ pub(crate) fn run(text: &str, session: &mut dyn ReplicationSession) -> Result<()
     }
     let mut here = Present(session);
     let kept = set_up(&mut here)?;
-    let result = repeat(&all, &mut here);
+    let result = repeat_or_not(&all, &mut here);
     let sets: Vec<_> =
         SETTINGS.iter().zip(&kept).map(|((name, _), _)| format!("{name} = ?")).collect();
     here.execute(&format!("SET SESSION {}", sets.join(", ")), &kept)?;
@@ -93,6 +93,27 @@ fn set_up(here: &mut dyn Run) -> Result<Vec<Value>> {
     let sets: Vec<_> = SETTINGS.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     here.execute(&format!("SET SESSION {}", sets.join(", ")), &[])?;
     Ok(kept)
+}
+
+/// Makes all changes or, after an error, none.
+fn repeat_or_not(events: &[(Header, &[u8])], here: &mut Present<'_>) -> Result<()> {
+    let (begin, end, undo) = match here.0.is_in_transaction() {
+        true => (
+            "SAVEPOINT `BINLOG statement`",
+            "RELEASE SAVEPOINT `BINLOG statement`",
+            "ROLLBACK TO SAVEPOINT `BINLOG statement`",
+        ),
+        false => ("BEGIN", "COMMIT", "ROLLBACK"),
+    };
+    here.execute(begin, &[])?;
+    match repeat(events, here) {
+        Ok(()) => here.execute(end, &[])?.durable(),
+        Err(error) => {
+            // The first error says more than one of the cleanup.
+            let _ = here.execute(undo, &[]);
+            Err(error)
+        }
+    }
 }
 
 fn repeat(events: &[(Header, &[u8])], here: &mut Present<'_>) -> Result<()> {

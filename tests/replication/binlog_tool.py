@@ -150,10 +150,10 @@ def main():
     first_part = tool(squall, "replay", "--from", into, "--exclude-gtids", known, "--without-gtids")
     statements = [part for part in first_part.split("/*!*/;") if "BINLOG '" in part]
     insert, delete = ("".join(part.split("'")[1]) for part in statements[1:3])
-    for begin in ("", "BEGIN; "):
-        twice = f"{statements[0]}; {begin}BINLOG '{insert}{delete}{delete}'; SELECT 1"
+    for opening in ("", "BEGIN; "):
+        twice = f"{statements[0]}; {opening}BINLOG '{insert}{delete}{delete}'; SELECT 1"
         done = subprocess.run(client(source.port, "-e", twice), capture_output=True, text=True)
-        expect(f"{begin}{done.stderr}", "ERROR 1032" in done.stderr, True)
+        expect(f"{opening}{done.stderr}", "ERROR 1032" in done.stderr, True)
     run(source.port, f"{statements[0]}; BINLOG '{insert}';")
     expect("a row without BEGIN", rows(source.port, "SELECT id FROM d.kinds WHERE id = 1000"), [["1000"]])
 

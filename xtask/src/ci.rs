@@ -84,6 +84,8 @@ const STEPS: &[Step] = &[
             "positions.py",
             "encrypted.py",
             "semi_sync.py",
+            "binlog_tool.py",
+            "point_in_time.py",
         ];
         for script in scripts {
             let script = format!("tests/replication/{script}");

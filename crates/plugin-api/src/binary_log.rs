@@ -283,6 +283,14 @@ pub trait BinaryLog: Send + Sync {
     /// # Errors
     /// 1772 for a malformed set; I/O.
     fn add_purged(&self, gtids: &str) -> Result<()>;
+    /// A backup begins: the log keeps what `end_backup` needs to know.
+    fn begin_backup(&self);
+    /// The backup has ended: the transactions that committed before a position of its engine's log; `None` where `begin_backup` was not called
+    /// or the log is off.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    fn end_backup(&self, end_position: u64) -> Result<Option<String>>;
     /// A reader announces itself.
     fn register(&self, replica: RegisteredReplica);
     /// A connection has ended.

@@ -190,8 +190,13 @@ fn split(text: &str) -> (String, Option<String>) {
     };
     let name = name.trim().replace('-', "_").to_ascii_lowercase();
     let name = name.strip_prefix("loose_").unwrap_or(&name);
-    const SWITCHES: [&str; 4] =
-        ["skip_networking", "skip_name_resolve", "skip_external_locking", "skip_show_database"];
+    const SWITCHES: [&str; 5] = [
+        "skip_networking",
+        "skip_name_resolve",
+        "skip_external_locking",
+        "skip_show_database",
+        "skip_replica_start",
+    ];
     if let Some(switched) = name.strip_prefix("skip_").or(name.strip_prefix("disable_"))
         && !SWITCHES.contains(&name)
     {

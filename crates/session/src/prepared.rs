@@ -205,7 +205,7 @@ pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> Dat
 }
 
 /// Reads a statement that is prepared. A change of an information table has no plan.
-fn read_prepared(session: &Session, sql: &[u8]) -> Result<(PreparedText, Statement)> {
+pub(crate) fn read_prepared(session: &Session, sql: &[u8]) -> Result<(PreparedText, Statement)> {
     let (mut text, statement) = session.reading().prepare(sql)?;
     if changes_information(session, &statement).is_some() {
         text.execution = PreparedExecution::Read;

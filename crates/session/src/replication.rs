@@ -11,8 +11,9 @@ use plugin_api::{
 };
 use programs::Running;
 use sys::sync::atomic::Ordering;
-use types::SqlMode;
+use types::{SqlMode, Value};
 
+use crate::prepared::read_prepared;
 use crate::server::Server;
 use crate::session::Session;
 
@@ -54,6 +55,34 @@ impl ReplicationSession for Controlling<'_> {
 
     fn warn(&mut self, error: &Error) {
         self.session.working.push_error(Level::Warning, error);
+    }
+
+    fn repeat(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+        answer: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let session = &mut *self.session;
+        let was_applier = std::mem::replace(&mut session.is_applier, true);
+        session.refresh_privileges();
+        let result = read_prepared(session, sql.as_bytes())
+            .and_then(|(text, _)| session.run_prepared_text(&text, parameters, answer));
+        session.is_applier = was_applier;
+        session.refresh_privileges();
+        result
+    }
+
+    fn is_in_transaction(&self) -> bool {
+        self.session.transactions.is_open(&self.session.settings)
+    }
+
+    fn events_have_checksums(&self) -> Option<bool> {
+        self.session.events_have_checksums
+    }
+
+    fn note_event_format(&mut self, has_checksums: bool) {
+        self.session.events_have_checksums = Some(has_checksums);
     }
 }
 

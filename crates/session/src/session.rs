@@ -80,6 +80,8 @@ pub(crate) struct Session {
     pub(crate) active_roles: Vec<AccountName>,
     /// It repeats what another server did: triggers have fired there, their changes come too.
     pub(crate) is_applier: bool,
+    /// What the last description of a format in a BINLOG statement said.
+    pub(crate) events_have_checksums: Option<bool>,
     /// Limits of its account: by the hour, or until it has a new password.
     pub(crate) limits: AccountLimits,
     pub(crate) privileges: Arc<EffectivePrivileges>,
@@ -174,6 +176,7 @@ impl Session {
             client,
             opened_by: None,
             is_applier: false,
+            events_have_checksums: None,
             account: AccountName::default(),
             active_roles: Vec::new(),
             limits: AccountLimits::default(),

@@ -13,7 +13,6 @@ use programs::{Origin, Running, parse_error};
 use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
 
-use crate::backup::Backup;
 use crate::binary_log;
 use crate::lock_tables::Names;
 use crate::program_host::ProgramSession;
@@ -28,6 +27,7 @@ use crate::{
 };
 use accounts::Resource;
 use observation::Phase;
+use statements::backup_directory::Backup;
 use statements::placeholders::is_blank;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
@@ -507,7 +507,7 @@ impl Session {
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),
-            Statement::Replication(_) => run_replica(self, running, sink),
+            Statement::Replication(_) | Statement::Binlog(_) => run_replica(self, running, sink),
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }
     }

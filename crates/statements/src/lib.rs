@@ -1,8 +1,9 @@
 //! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, and the caches of plans and texts; the records of
-//! a file that LOAD DATA reads.
+//! a file that LOAD DATA reads; the directory of a backup.
 //!
 //! Knows no session.
 
+pub mod backup_directory;
 pub mod deadline;
 pub mod file_records;
 pub mod lifted;

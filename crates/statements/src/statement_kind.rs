@@ -171,6 +171,7 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::PurgeBinaryLogs { .. }
         | Statement::Backup { .. }
         | Statement::Clone(_)
+        | Statement::Binlog(_)
         | Statement::KeyCache(_) => PLAIN,
         // Statements that are not supported.
         Statement::Handler(_) => unsupported("HANDLER"),
@@ -188,7 +189,6 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::ResourceGroup(_) | Statement::SetResourceGroup { .. } => {
             unsupported("RESOURCE GROUP")
         }
-        Statement::Binlog(_) => unsupported("BINLOG"),
         Statement::Restart => unsupported("RESTART"),
         Statement::AlterInstance(_) => unsupported("ALTER INSTANCE"),
         Statement::Replication(_) => unsupported("replication statements"),

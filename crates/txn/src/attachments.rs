@@ -140,7 +140,9 @@ impl AttachmentReader {
 
     /// Every commit below this ticket was handed out, if it has an attachment.
     pub fn passed(&self) -> u64 {
-        self.ready.front().map_or(self.low, |commit| commit.ticket)
+        // Those up to `after` were handed out earlier, also when the segment has no batch yet.
+        let low = self.low.max(self.after.saturating_add(1));
+        self.ready.front().map_or(low, |commit| commit.ticket)
     }
 
     /// The first segment that a reader needs which goes on where this one is.

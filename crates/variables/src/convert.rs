@@ -95,6 +95,15 @@ pub fn convert(definition: &Definition, value: &Value, current: &Value) -> Resul
             | Kind::TimeZone => Err(wrong()),
         };
     }
+    // Locales have numbers too; mysqlbinlog writes that of the default.
+    if definition.name == "lc_time_names"
+        && let WordOrNumber::Number(number) = word_or_number(value)
+    {
+        return match number {
+            0 => Converted::exact(Value::text("en_US")),
+            _ => Err(errors::Error::not_supported("lc_time_names by number")),
+        };
+    }
     match definition.kind {
         Kind::Bool => to_bool(value)
             .map_or_else(|| Err(wrong()), |on| Converted::exact(Value::Int(i64::from(on)))),

@@ -83,6 +83,8 @@ pub(crate) struct State {
     pub replicas: Vec<RegisteredReplica>,
     /// The identifiers of transactions that were given a number, the newest last.
     pub numbered: VecDeque<(u64, Gtid)>,
+    /// While a backup is made: positions and identifiers of what has come to the log since it began.
+    pub since_backup: Option<Vec<(u64, Gtid)>>,
     /// Connections that read the log, and the file that each is at.
     pub readers: Vec<(u64, u64)>,
 }
@@ -273,6 +275,27 @@ impl BinaryLog for Core {
 
     fn wait_for_replicas(&self, commit: Option<&CommitHandle>) -> Result<()> {
         self.semi_sync.wait(self, commit)
+    }
+
+    fn begin_backup(&self) {
+        if self.is_on() {
+            self.state.lock().since_backup = Some(Vec::new());
+        }
+    }
+
+    fn end_backup(&self, end_position: u64) -> Result<Option<String>> {
+        if !self.is_on() {
+            return Ok(None);
+        }
+        let caught_up = sys::blocking::blocking(|| self.catch_up());
+        let mut state = self.state.lock();
+        let Some(since) = state.since_backup.take() else { return Ok(None) };
+        caught_up?;
+        let mut later = GtidSet::default();
+        for (_, gtid) in since.iter().filter(|(position, _)| *position >= end_position) {
+            later.add(gtid.uuid, &gtid.tag, gtid.number);
+        }
+        Ok(Some(state.executed.subtract(&later).to_string().replace('\n', "")))
     }
 
     fn check_purged(&self, value: &str) -> Result<()> {

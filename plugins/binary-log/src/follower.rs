@@ -547,6 +547,9 @@ impl Follower {
         }
         let gtid = self.gtid_of(&group);
         self.executed.add(gtid.uuid, &gtid.tag, gtid.number);
+        if let Some(since) = &mut self.core.state.lock().since_backup {
+            since.push((commit.position, gtid.clone()));
+        }
         if let Some(number) = group.number {
             let numbered = &mut self.core.state.lock().numbered;
             if numbered.len() >= NUMBERED_MAX {

@@ -13,6 +13,7 @@ use sys::sync::Mutex;
 use types::SqlMode;
 
 use crate::SKIP_COUNTER;
+use crate::binlog_statement;
 use crate::channel::{Channel, Until};
 use crate::filter::Filters;
 use crate::local::Local;
@@ -297,7 +298,6 @@ pub(crate) struct Control(pub(crate) Arc<Channels>);
 
 impl ReplicationControl for Control {
     fn run(&self, sql: &str, session: &mut dyn ReplicationSession) -> Result<()> {
-        session.require_privilege(PRIVILEGE)?;
         let mode = session.sql_mode();
         let options = ParseOptions {
             ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),
@@ -306,6 +306,10 @@ impl ReplicationControl for Control {
         };
         let parsed = syntax::parse_one(sql, &options);
         let (statement, _) = parsed.map_err(|_| Error::internal("a statement that was parsed"))?;
+        if let Statement::Binlog(text) = &statement {
+            return binlog_statement::run(text, session);
+        }
+        session.require_privilege(PRIVILEGE)?;
         if let Statement::Replication(replication) = &statement {
             return self.0.run_replication(replication, session);
         }

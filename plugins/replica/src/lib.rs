@@ -3,6 +3,7 @@
 //! Each transaction is one transaction here, which also stores the position after it, so a crash neither repeats nor loses one.
 
 mod apply;
+mod binlog_statement;
 mod channel;
 mod control;
 mod coordinator;

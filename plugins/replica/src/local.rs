@@ -7,8 +7,8 @@ use std::time::Duration;
 use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, Result, bail};
 use plugin_api::{
-    ColumnMeta, ExecuteRequest, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory,
-    SessionHandle, SessionState,
+    ColumnMeta, ExecuteRequest, LocalFile, OkInfo, ReplicationSession, ResultSink, RowSource,
+    SessionFactory, SessionHandle, SessionState,
 };
 use sys::sync::Mutex;
 use types::Value;
@@ -63,6 +63,29 @@ impl Answer {
         match &self.commit {
             Some(commit) => commit.wait().map_err(|error| error.into_error(&CancelToken::new())),
             None => Ok(()),
+        }
+    }
+}
+
+/// Runs statements with parameters on this server.
+pub(crate) trait Run {
+    /// Runs a statement.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<Answer>;
+}
+
+/// The session of a statement, whose transaction goes on.
+pub(crate) struct Present<'s>(pub(crate) &'s mut dyn ReplicationSession);
+
+impl Run for Present<'_> {
+    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<Answer> {
+        let mut answer = Answer::default();
+        self.0.repeat(sql, parameters, &mut answer)?;
+        match answer.error {
+            Some(error) => Err(error),
+            None => Ok(answer),
         }
     }
 }
@@ -176,6 +199,12 @@ impl Local {
         for (_, id) in self.prepared.drain() {
             self.session.close_statement(id);
         }
+    }
+}
+
+impl Run for Local {
+    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<Answer> {
+        Local::execute(self, sql, parameters)
     }
 }
 

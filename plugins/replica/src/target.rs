@@ -5,7 +5,7 @@ use binlog::rows::RowImage;
 use errors::{Error, ErrorCode, Result};
 use types::Value;
 
-use crate::local::{Local, quoted, text_of};
+use crate::local::{Run, quoted, text_of};
 
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, GENERATION_EXPRESSION FROM \
      information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
@@ -42,7 +42,7 @@ impl Target {
     ///
     /// # Errors
     /// 1146.
-    pub(crate) fn load(local: &mut Local, schema: &str, table: &str) -> Result<Target> {
+    pub(crate) fn load(local: &mut dyn Run, schema: &str, table: &str) -> Result<Target> {
         let names = [Value::text(schema), Value::text(table)];
         let rows = local.execute(COLUMNS, &names)?.rows;
         if rows.is_empty() {
@@ -189,7 +189,12 @@ impl Change {
     ///
     /// # Errors
     /// Those of the statement; 1032 when the row is not there.
-    pub(crate) fn run(&self, local: &mut Local, before: &RowImage, after: &RowImage) -> Result<()> {
+    pub(crate) fn run(
+        &self,
+        local: &mut dyn Run,
+        before: &RowImage,
+        after: &RowImage,
+    ) -> Result<()> {
         let value =
             |image: &RowImage, at: &usize| image.get(*at).cloned().flatten().unwrap_or(Value::Null);
         let mut parameters = Vec::with_capacity(self.written.len() + self.read.len());

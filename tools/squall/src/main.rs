@@ -1,8 +1,9 @@
 //! The command-line client: interactive with history and completion, or a batch of statements with several output formats. `squall plugin`
-//! helps authors of plugins, `squall admin` administrators, `squall import` brings a MySQL's data, `squall docs` prints the
-//! documentation.
+//! helps authors of plugins, `squall admin` administrators, `squall import` brings a MySQL's data, `squall binlog` reads
+//! binary logs, `squall restore` brings a backup to a point in time, `squall docs` prints the documentation.
 
 mod admin;
+mod binlog;
 mod complete;
 mod docs;
 mod format;
@@ -22,7 +23,9 @@ fn main() -> ExitCode {
     let result = match arguments.next().as_deref() {
         Some("plugin") => plugin::run(arguments),
         Some("admin") => admin::run(arguments),
+        Some("binlog") => binlog::run(arguments),
         Some("docs") => docs::run(arguments),
+        Some("restore") => binlog::restore::run(arguments),
         Some("import") => import::run(arguments),
         Some(_) | None => run(&options::Options::parse()).map(|()| String::new()),
     };

@@ -7,9 +7,9 @@ const PORT: u16 = 3306;
 
 /// A server and an account on it.
 #[derive(Clone, Debug)]
-pub(super) struct Address {
+pub(crate) struct Address {
     target: Target,
-    pub(super) user: String,
+    pub(crate) user: String,
     password: String,
 }
 
@@ -18,7 +18,7 @@ impl Address {
     ///
     /// # Errors
     /// The text is no such URL.
-    pub(super) fn parse(url: &str, password: Option<String>) -> Result<Address, String> {
+    pub(crate) fn parse(url: &str, password: Option<String>) -> Result<Address, String> {
         let wrong = || format!("{url}: expected mysql://user@host:port/ or mysql://user@/socket");
         let rest = url.strip_prefix("mysql://").ok_or_else(wrong)?;
         let (login, place) = rest.rsplit_once('@').unwrap_or(("root", rest));
@@ -46,11 +46,21 @@ impl Address {
         Ok(Address { target, user: decoded(user).ok_or_else(wrong)?, password })
     }
 
+    /// A server on this machine.
+    pub(crate) fn of_socket(
+        path: &std::path::Path,
+        user: &str,
+        password: Option<String>,
+    ) -> Address {
+        let target = Target::Socket(path.to_owned());
+        Address { target, user: user.to_owned(), password: password.unwrap_or_default() }
+    }
+
     /// A new connection.
     ///
     /// # Errors
     /// The server cannot be reached or refuses.
-    pub(super) fn connect(&self) -> Result<Connection, String> {
+    pub(crate) fn connect(&self) -> Result<Connection, String> {
         let options = Options {
             target: self.target.clone(),
             user: self.user.clone(),
@@ -64,7 +74,7 @@ impl Address {
     }
 
     /// Host and port, or the socket.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         match &self.target {
             Target::Tcp(host, port) => format!("{host}:{port}"),
             Target::Socket(path) => path.display().to_string(),
@@ -72,7 +82,7 @@ impl Address {
     }
 
     /// Host and port; `None` for a socket.
-    pub(super) fn host(&self) -> Option<(&str, u16)> {
+    pub(crate) fn host(&self) -> Option<(&str, u16)> {
         match &self.target {
             Target::Tcp(host, port) => Some((host, *port)),
             Target::Socket(_) => None,

@@ -5,13 +5,13 @@
 //! what differs is copied again.
 
 mod accounts;
-mod address;
+pub(crate) mod address;
 mod copy;
 mod definitions;
 mod dialect;
 mod report;
 mod rows;
-mod server;
+pub(crate) mod server;
 mod snapshot;
 mod state;
 

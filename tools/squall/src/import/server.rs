@@ -6,7 +6,7 @@ use crate::admin::table::Table;
 
 /// Whose server it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flavour {
+pub(crate) enum Flavour {
     /// MySQL, or Squall, which answers as MySQL does.
     MySql,
     /// MariaDB.
@@ -14,9 +14,9 @@ pub(super) enum Flavour {
 }
 
 /// A connection and what is behind it.
-pub(super) struct Server {
-    pub(super) connection: Connection,
-    pub(super) flavour: Flavour,
+pub(crate) struct Server {
+    pub(crate) connection: Connection,
+    pub(crate) flavour: Flavour,
 }
 
 impl Server {
@@ -24,7 +24,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's error.
-    pub(super) fn new(connection: Connection) -> Result<Server, String> {
+    pub(crate) fn new(connection: Connection) -> Result<Server, String> {
         let flavour = match connection.server_version.contains("MariaDB") {
             true => Flavour::MariaDb,
             false => Flavour::MySql,
@@ -38,7 +38,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's error, after the statement.
-    pub(super) fn table(&mut self, sql: &str) -> Result<Table, String> {
+    pub(crate) fn table(&mut self, sql: &str) -> Result<Table, String> {
         Table::of(&mut self.connection, sql).map_err(|error| format!("{sql}: {error}"))
     }
 
@@ -46,7 +46,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's error, after the statement.
-    pub(super) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, String> {
         let texts = |row: Vec<Option<String>>| row.into_iter().map(Option::unwrap_or_default);
         Ok(self.table(sql)?.rows.into_iter().map(|row| texts(row).collect()).collect())
     }
@@ -55,7 +55,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's error, after the statement.
-    pub(super) fn cell(&mut self, sql: &str) -> Result<String, String> {
+    pub(crate) fn cell(&mut self, sql: &str) -> Result<String, String> {
         let first = self.rows(sql)?.into_iter().next();
         Ok(first.and_then(|row| row.into_iter().next()).unwrap_or_default())
     }
@@ -64,7 +64,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's error, after the statement.
-    pub(super) fn run(&mut self, sql: &str) -> Result<Outcome, String> {
+    pub(crate) fn run(&mut self, sql: &str) -> Result<Outcome, String> {
         self.attempt(sql).map_err(|error| format!("{sql}: {error}"))
     }
 
@@ -72,7 +72,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's error.
-    pub(super) fn attempt(&mut self, sql: &str) -> Result<Outcome, Failure> {
+    pub(crate) fn attempt(&mut self, sql: &str) -> Result<Outcome, Failure> {
         self.connection.query(sql.as_bytes(), &mut ())
     }
 
@@ -80,7 +80,7 @@ impl Server {
     ///
     /// # Errors
     /// The connection is lost.
-    pub(super) fn warnings(&mut self) -> Result<Vec<String>, String> {
+    pub(crate) fn warnings(&mut self) -> Result<Vec<String>, String> {
         const OLD: [&str; 7] = ["1287", "1681", "3719", "3778", "3130", "1831", "4166"];
         let rows = self.rows("SHOW WARNINGS")?;
         let counts = |row: &Vec<String>| row[0] != "Note" && !OLD.contains(&row[1].as_str());
@@ -89,16 +89,16 @@ impl Server {
 }
 
 /// `` `name` ``
-pub(super) fn quoted_name(name: &str) -> String {
+pub(crate) fn quoted_name(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
 /// `'text'`
-pub(super) fn quoted_text(text: &str) -> String {
+pub(crate) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 /// `'a', 'b'`
-pub(super) fn quoted_texts(texts: &[String]) -> String {
+pub(crate) fn quoted_texts(texts: &[String]) -> String {
     texts.iter().map(|text| quoted_text(text)).collect::<Vec<_>>().join(", ")
 }

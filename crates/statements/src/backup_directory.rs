@@ -1,0 +1,116 @@
+//! The directory of a backup: the files of the engine, and which transactions of the binary log they hold.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine_api::{BackupFile, BackupTarget};
+use sys::disk::FileHandle;
+use sys::files::{self, Existing, File};
+use sys::io_times::IoTimes;
+
+/// It holds the rows of all accounts.
+const DIRECTORY_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// Which transactions of the binary log a backup has.
+const EXECUTED: &str = "binary-log";
+/// Where a data directory has the files of the engine.
+const STORAGE: &str = "storage";
+
+/// The purpose of the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backup {
+    /// BACKUP: a source for restore.
+    Kept,
+    /// CLONE LOCAL: a data directory that a server is started on.
+    Started,
+}
+
+/// A directory created for one backup.
+#[derive(Debug)]
+pub struct BackupDirectory {
+    path: PathBuf,
+    /// Where the files go.
+    inner: PathBuf,
+    times: Arc<IoTimes>,
+}
+
+impl BackupDirectory {
+    /// Creates the directory.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, I/O.
+    pub fn make(path: &Path, purpose: Backup, times: Arc<IoTimes>) -> io::Result<BackupDirectory> {
+        files::create_directory(path, DIRECTORY_MODE)?;
+        let inner = match purpose {
+            Backup::Kept => path.to_owned(),
+            Backup::Started => path.join(STORAGE),
+        };
+        if purpose == Backup::Started {
+            files::create_directory(&inner, DIRECTORY_MODE)?;
+        }
+        Ok(BackupDirectory { path: path.to_owned(), inner, times })
+    }
+
+    /// Writes which transactions of the binary log the backup has: `docs/format/backup.md`.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn put_executed(&self, end_position: u64, executed: &str) -> io::Result<()> {
+        let text =
+            format!("squall-backup-log 1\nposition {end_position}\nexecuted {executed}\nend\n");
+        let mut file = self.create(EXECUTED)?;
+        file.write(text.as_bytes())?;
+        file.finish()
+    }
+
+    /// Makes the names durable.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn sync(&self) -> io::Result<()> {
+        let directories = [Some(&*self.inner), Some(&*self.path), self.path.parent()];
+        directories
+            .into_iter()
+            .flatten()
+            .try_for_each(|directory| files::sync_directory(directory, &self.times))
+    }
+}
+
+impl BackupTarget for BackupDirectory {
+    fn create(&self, name: &str) -> io::Result<Box<dyn BackupFile + '_>> {
+        let file = File::create(&self.inner.join(name), FILE_MODE, Existing::Refuse)?;
+        Ok(Box::new(Output { file, times: &self.times }))
+    }
+}
+
+struct Output<'a> {
+    file: File,
+    times: &'a IoTimes,
+}
+
+impl BackupFile for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    fn share(&mut self, source: FileHandle<'_>) -> io::Result<bool> {
+        self.file.share(source)
+    }
+
+    fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(bytes, offset)
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn cut(&mut self, size_bytes: u64) -> io::Result<()> {
+        self.file.set_size(size_bytes)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.file.sync(self.times)
+    }
+}

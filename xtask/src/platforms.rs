@@ -97,7 +97,8 @@ pub fn platforms(args: &[String]) -> Result<(), String> {
     let (flags, names): (Vec<&String>, Vec<&String>) =
         args.iter().partition(|arg| arg.starts_with("--"));
     let has = |flag: &str| flags.iter().any(|given| *given == flag);
-    if let Some(other) = flags.iter().find(|flag| !["--units", "--check"].contains(&flag.as_str())) {
+    if let Some(other) = flags.iter().find(|flag| !["--units", "--check"].contains(&flag.as_str()))
+    {
         return Err(format!("no option {other}: --units and --check are there"));
     }
     if has("--check") {
@@ -141,9 +142,8 @@ pub fn formats() -> Result<(), String> {
 
 /// By its full name, or the part before the first dash.
 fn find(name: &str) -> Result<&'static Processor, String> {
-    let is_meant = |one: &&Processor| {
-        one.target == name || one.target.split('-').next() == Some(name)
-    };
+    let is_meant =
+        |one: &&Processor| one.target == name || one.target.split('-').next() == Some(name);
     PROCESSORS.iter().find(is_meant).ok_or_else(|| {
         let known: Vec<&str> = PROCESSORS.iter().map(|one| one.target).collect();
         format!("no target {name}: {} are known", known.join(", "))
@@ -212,7 +212,11 @@ fn unit_tests(processor: &Processor, crates: &[&str], model: &str) -> Result<(),
     args.extend(crates.iter().flat_map(|name| ["-p", name]));
     cargo(processor, model, &args)?;
     let seconds = started.elapsed().as_secs();
-    println!("    {} as {model}: unit tests of {}: {seconds} s", processor.target, crates.join(", "));
+    println!(
+        "    {} as {model}: unit tests of {}: {seconds} s",
+        processor.target,
+        crates.join(", ")
+    );
     Ok(())
 }
 

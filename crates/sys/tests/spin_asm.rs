@@ -95,8 +95,7 @@ fn check(processor: &Processor) {
                 .any(|label| line.ends_with(label))
     };
     assert!(body[pause..].iter().any(goes_back), "{target}: no loop around the pause in {body:#?}");
-    let locked =
-        |line: &String| processor.locks.iter().any(|lock| line.starts_with(lock));
+    let locked = |line: &String| processor.locks.iter().any(|lock| line.starts_with(lock));
     assert!(!body.iter().any(locked), "{target}: a locked instruction in {body:#?}");
     let has_end = body.iter().any(|line| is_one(&line, processor.ends));
     assert!(processor.ends.is_empty() || has_end, "{target}: priority stays low in {body:#?}");

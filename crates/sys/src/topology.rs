@@ -255,7 +255,7 @@ mod tests {
     /// Two sockets of two cores with four threads; nodes 0 and 8, and one of a graphics card without processors.
     fn power9(name: &str) -> Tree {
         let tree = Tree::new(
-            "power9",
+            name,
             &[
                 ("sys/devices/system/cpu/present", "0-15"),
                 ("sys/devices/system/cpu/online", "0-15"),

@@ -140,6 +140,26 @@ pub fn formats() -> Result<(), String> {
     Ok(())
 }
 
+/// `cargo xtask powernv`: a POWER machine from its firmware up, with the server in an image of ours; the log is kept in the documentation.
+///
+/// # Errors
+/// A tool is missing and cannot be installed, or what failed.
+pub fn powernv() -> Result<(), String> {
+    let processor = find("powerpc64le")?;
+    install(processor)?;
+    apt_unless(
+        "qemu-system-ppc64",
+        &["qemu-system-ppc".to_owned(), "qemu-system-data".to_owned()],
+    )?;
+    apt_unless("cpio", &["cpio".to_owned()])?;
+    let programs = ["build", "-p", "server", "-p", "squall", "--bin", "squalld", "--bin", "squall"];
+    cargo(processor, processor.models[0], &programs)?;
+    let bins = format!("{FOLDER}/{}/platforms", processor.target);
+    let script = "tests/platforms/powernv.py";
+    run::command("python3", &[script, "--bins", &bins, "--log", "docs/power-boot.log"])?;
+    remove_builds()
+}
+
 /// By its full name, or the part before the first dash.
 fn find(name: &str) -> Result<&'static Processor, String> {
     let is_meant =
@@ -156,30 +176,38 @@ fn try_out(processor: &Processor, only_units: bool) -> Result<(), String> {
     for model in &processor.models[1..] {
         unit_tests(processor, KERNELS, model)?;
     }
+    // Read as assembly here: an emulator shows nothing of priorities.
+    let spins = [("SQUALL_SPIN_TARGETS", processor.target)];
+    let spin_test = ["test", "--quiet", "--locked", "-p", "sys", "--test", "spin_asm"];
+    run::command_with(&spins, "cargo", &spin_test)?;
     if only_units { Ok(()) } else { server(processor) }
 }
 
 /// Installs the emulator, the cross compiler and Rust's library for the target where they are missing.
 fn install(processor: &Processor) -> Result<(), String> {
-    let gcc = format!("{}-gcc", processor.gnu);
-    let is_there = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    if !is_there(processor.qemu) || !is_there(&gcc) {
-        let packages = [
-            "qemu-user".to_owned(),
-            format!("gcc-{}", processor.gnu),
-            format!("g++-{}", processor.gnu),
-            format!("libc6-dev-{}-cross", processor.debian),
-        ];
-        println!("    installing {} with apt-get, which needs root", packages.join(" "));
-        let options = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"];
-        let line = [&options.map(str::to_owned)[..], &packages].concat();
-        let root = run::output("id", &["-u"])?.trim() == "0";
-        let line: Vec<&str> = line.iter().map(String::as_str).collect();
-        let (program, args) = if root { ("apt-get", &line[1..]) } else { ("sudo", &line[..]) };
-        run::command(program, args)?;
-    }
+    let packages = [
+        "qemu-user".to_owned(),
+        format!("gcc-{}", processor.gnu),
+        format!("g++-{}", processor.gnu),
+        format!("libc6-dev-{}-cross", processor.debian),
+    ];
+    apt_unless(processor.qemu, &packages)?;
+    apt_unless(&format!("{}-gcc", processor.gnu), &packages)?;
     // Says nothing and asks nobody when it is there.
     run::command("rustup", &["--quiet", "target", "add", processor.target])
+}
+
+/// Installs Debian packages when `program` is not there.
+fn apt_unless(program: &str, packages: &[String]) -> Result<(), String> {
+    if Command::new(program).arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    println!("    {program} is missing: apt-get installs {}, which needs root", packages.join(" "));
+    let options = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"];
+    let line: Vec<&str> = options.into_iter().chain(packages.iter().map(String::as_str)).collect();
+    let is_root = run::output("id", &["-u"])?.trim() == "0";
+    let (program, args) = if is_root { ("apt-get", &line[1..]) } else { ("sudo", &line[..]) };
+    run::command(program, args)
 }
 
 /// How cargo links for a target and runs what it linked.

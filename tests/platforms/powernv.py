@@ -78,7 +78,8 @@ def image(folder, bins, busybox):
 
 
 def boot(machine, kernel, archive, limit):
-    command = ["qemu-system-ppc64", "-M", machine, "-m", "3G", "-smp", "1", "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel,
+    command = ["qemu-system-ppc64", "-M", machine, "-m", "3G", "-smp", "1", "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-device", "ipmi-bmc-sim,id=bmc0",
+               "-device", "isa-ipmi-bt,bmc=bmc0,irq=10", "-kernel", kernel,
                "-initrd", archive, "-append", "console=hvc0"]
     started = time.perf_counter()
     try:

@@ -5,12 +5,6 @@ use plugin_api::variable::{Definition, Kind, blocks, uint};
 const U64: u64 = u64::MAX;
 const U32: u64 = u32::MAX as u64;
 const YEAR_SECONDS: u64 = 31_536_000;
-/// The processor as `uname -m` names it; Rust has one name for both byte orders of POWER.
-const MACHINE: &str = match std::env::consts::ARCH.as_bytes() {
-    b"powerpc64" if cfg!(target_endian = "little") => "ppc64le",
-    b"powerpc64" => "ppc64",
-    _ => std::env::consts::ARCH,
-};
 
 #[rustfmt::skip]
 pub(crate) const GLOBAL: &[Definition] = &[
@@ -239,7 +233,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::fixed("tmpdir", Kind::Text, "/tmp", "Directory of temporary files"),
     Definition::fixed("version", Kind::Text, "", "Version of the server"),
     Definition::fixed("version_comment", Kind::Text, "Squall", "What this server is"),
-    Definition::fixed("version_compile_machine", Kind::Text, MACHINE, "Processor it is built for"),
+    Definition::fixed("version_compile_machine", Kind::Text, sys::process::MACHINE, "Processor it is built for"),
     Definition::fixed("version_compile_os", Kind::Text, "Linux", "Operating system it is built for"),
     Definition::fixed("version_compile_zlib", Kind::Text, "1.3.1", "Version of the compression format library"),
 ];

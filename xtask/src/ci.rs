@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::{book, console, instructions, lines, models, reference, run, tidy};
+use crate::{book, console, instructions, lines, models, platforms, reference, run, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -24,6 +24,8 @@ const STEPS: &[Step] = &[
     }),
     ("crash points", crash_points),
     ("models", models::models),
+    // The formats on a big-endian processor and on ARM; `cargo xtask platforms` does the rest.
+    ("platforms", platforms::formats),
     ("programs", || {
         run::command("cargo", &["build", "--workspace", "--bins", "--locked", "--quiet"])
     }),

@@ -14,6 +14,7 @@ mod lines;
 mod models;
 mod ndb_shim;
 mod os_calls;
+mod platforms;
 mod reference;
 mod release;
 mod run;
@@ -27,6 +28,8 @@ Usage: cargo xtask <task>
 
   ci      everything that must pass before a change lands
   models  loom and shuttle on the engine's concurrent parts
+  platforms     builds for other processors, tests under qemu; [--units | --check] [TARGET..]
+  powernv       a POWER machine from the firmware up, emulated, with the server in it: SELECT 1
   soak    what takes too long for each change: a disk that is full at 200 moments
   tidy    layers, sizes, banned calls, names in documents, ratchets; [--strict | --ratchet | --list NAME]
   circles files that import each other in a circle; [CRATE]
@@ -56,6 +59,8 @@ fn main() -> ExitCode {
         "ci" => ci::ci(&rest),
         "soak" => ci::soak(),
         "models" => models::models(),
+        "platforms" => platforms::platforms(&rest),
+        "powernv" => platforms::powernv(),
         "tidy" => tidy::tidy(&rest),
         "circles" => tidy::print_circles(&rest),
         "book" => book::book(),

@@ -1,5 +1,7 @@
 //! Constants and field positions of a page, its checksum, and page numbers.
 
+use crate::crc;
+
 /// Number of a page within its space; also its place in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PageNo(pub u32);
@@ -89,37 +91,6 @@ impl Fences {
             }
             _ => 0,
         }
-    }
-}
-
-/// CRC-32C, the checksum of pages and of the log.
-pub fn crc(bytes: &[u8]) -> u32 {
-    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
-}
-
-/// CRC-32C of bytes that come in parts.
-pub struct CrcSum(crc_fast::Digest);
-
-impl CrcSum {
-    /// Of nothing.
-    pub fn new() -> CrcSum {
-        CrcSum(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi))
-    }
-
-    /// Adds bytes.
-    pub fn add(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The sum so far.
-    pub fn value(&self) -> u32 {
-        self.0.finalize() as u32
-    }
-}
-
-impl Default for CrcSum {
-    fn default() -> Self {
-        CrcSum::new()
     }
 }
 

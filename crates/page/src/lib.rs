@@ -8,17 +8,21 @@
 
 #![allow(unsafe_code)]
 
+mod crc;
 mod edit;
 mod image;
 mod layout;
 mod node;
 mod read;
+#[cfg(target_arch = "powerpc64")]
+mod vpmsum;
 
+pub use crc::{CrcSum, crc};
 pub use edit::{PageMut, Touched, apply_ops, touched};
 pub use image::PageImage;
 pub use layout::{
-    CHECKSUM_BYTES, CrcSum, Fences, HEADER_BYTES, Kind, PageNo, SLOT_BYTES, checksum, crc,
-    record_bytes, seal, verify,
+    CHECKSUM_BYTES, Fences, HEADER_BYTES, Kind, PageNo, SLOT_BYTES, checksum, record_bytes, seal,
+    verify,
 };
 pub use node::{BuildError, NodeBuilder};
 pub use read::{PageRef, key_head, private_page};

@@ -45,6 +45,10 @@ pub(crate) fn known(
         Box::new(policies::SimpleUserPolicy),
         Box::new(policies::RegexPolicy),
         Box::new(http_functions::HttpFunctions),
+        #[cfg(not(any(
+            target_arch = "s390x",
+            all(target_arch = "powerpc64", target_endian = "little")
+        )))]
         Box::new(javascript::JavaScript::default()),
         json_server::plugin(),
         Box::new(metrics::MetricsPlugin::default()),

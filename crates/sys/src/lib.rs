@@ -43,6 +43,7 @@ pub mod storage;
 pub mod sync;
 pub mod temporary;
 pub mod threads;
+pub mod topology;
 pub mod turns;
 pub mod usage;
 pub mod waits;

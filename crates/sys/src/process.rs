@@ -12,6 +12,13 @@ use rustix::fs::FlockOperation;
 
 use crate::simulation::{self, VirtualLock};
 
+/// The processor as `uname -m` names it, which it is built for; Rust has one name for both byte orders of POWER.
+pub const MACHINE: &str = match std::env::consts::ARCH.as_bytes() {
+    b"powerpc64" if cfg!(target_endian = "little") => "ppc64le",
+    b"powerpc64" => "ppc64",
+    _ => std::env::consts::ARCH,
+};
+
 /// Name of a simulated machine, and of its user.
 pub(crate) const SIMULATED: &str = "simulation";
 

@@ -233,7 +233,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::fixed("tmpdir", Kind::Text, "/tmp", "Directory of temporary files"),
     Definition::fixed("version", Kind::Text, "", "Version of the server"),
     Definition::fixed("version_comment", Kind::Text, "Squall", "What this server is"),
-    Definition::fixed("version_compile_machine", Kind::Text, "x86_64", "Processor it is built for"),
+    Definition::fixed("version_compile_machine", Kind::Text, sys::process::MACHINE, "Processor it is built for"),
     Definition::fixed("version_compile_os", Kind::Text, "Linux", "Operating system it is built for"),
     Definition::fixed("version_compile_zlib", Kind::Text, "1.3.1", "Version of the compression format library"),
 ];

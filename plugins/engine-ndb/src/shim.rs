@@ -23,7 +23,7 @@ struct RawError {
     status: i32,
     classification: i32,
     is_aborted: i32,
-    text: [c_char; 240],
+    text: [u8; 240],
 }
 
 #[repr(C)]
@@ -61,7 +61,7 @@ struct RawNode {
     group: i32,
     version: i32,
     start_phase: i32,
-    address: [c_char; 64],
+    address: [u8; 64],
 }
 
 type Handle = *mut c_void;
@@ -140,9 +140,10 @@ unsafe fn bytes<'a>(from: RawBytes) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(from.data, from.length as usize) }
 }
 
-fn text(from: &[c_char]) -> String {
-    let bytes: Vec<u8> = from.iter().take_while(|c| **c != 0).map(|c| c.cast_unsigned()).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Text of C, up to its zero byte. Bytes and not `c_char`, which has a sign on some processors only.
+fn text(from: &[u8]) -> String {
+    let bytes = from.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn c_text(text: &str) -> CString {

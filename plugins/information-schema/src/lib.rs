@@ -12,6 +12,7 @@ mod extensions;
 mod files;
 mod locks;
 mod metrics;
+mod processors;
 mod roles;
 mod routines;
 mod row;
@@ -183,6 +184,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),
     ("data_dictionary", "IO_HISTOGRAM", dictionary::io_histogram),
     ("data_dictionary", "IO_STATS", files::io_stats),
+    ("data_dictionary", "CPU_TOPOLOGY", processors::cpu_topology),
     ("data_dictionary", "LOCK_STATS", threads::locks),
     ("data_dictionary", "THREAD_STATES", threads::states),
     ("data_dictionary", "THREAD_STACKS", threads::stacks),

@@ -8,6 +8,7 @@ mod account;
 mod arrow;
 mod assets;
 mod call;
+mod changes;
 mod documents;
 mod failures;
 mod filter;

@@ -84,6 +84,7 @@ const STEPS: &[Step] = &[
             "positions.py",
             "encrypted.py",
             "semi_sync.py",
+            "changes.py",
         ];
         for script in scripts {
             let script = format!("tests/replication/{script}");

@@ -100,6 +100,10 @@ impl<'a, 'o> Reader<'a, 'o> {
     }
 
     fn take(&mut self, header: Header, body: &[u8]) -> Result<()> {
+        // It has a checksum whether the others have or not.
+        if header.kind == EventKind::FORMAT_DESCRIPTION {
+            return Ok(());
+        }
         match decode(header.kind, body).map_err(broken)? {
             Event::Gtid(event) => {
                 self.transaction = Some(Transaction {

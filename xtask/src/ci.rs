@@ -88,6 +88,7 @@ const STEPS: &[Step] = &[
             "semi_sync.py",
             "binlog_tool.py",
             "point_in_time.py",
+            "changes.py",
         ];
         for script in scripts {
             let script = format!("tests/replication/{script}");

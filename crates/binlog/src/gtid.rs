@@ -300,3 +300,12 @@ pub fn read_set(bytes: &[u8]) -> Result<GtidSet> {
     }
     Ok(set)
 }
+
+/// The set that a place in the log is given as: a set, or one transaction `uuid:number` for that one, those of its source before it, and
+/// those that are `purged`. `None` when it is malformed.
+pub fn position(text: &str, purged: &GtidSet) -> Option<GtidSet> {
+    let Some(gtid) = Gtid::parse(text) else { return GtidSet::parse(text) };
+    let mut set = purged.clone();
+    set.add_range(gtid.uuid, &gtid.tag, 1, gtid.number);
+    Some(set)
+}

@@ -11,6 +11,8 @@ use engine_api::{CancelToken, CommitHandle};
 use errors::Result;
 use types::{DataType, Value};
 
+use crate::replication::ReplicationSession;
+
 /// A column of a table whose rows are logged.
 #[derive(Clone, Debug)]
 pub struct LoggedColumn {
@@ -178,6 +180,8 @@ pub enum PurgeLimit {
 pub struct DumpRequest {
     /// Its `server_id`.
     pub server_id: u32,
+    /// The change stream that it reads; none for other readers.
+    pub stream: Option<String>,
     /// Ends at the end of the log.
     pub is_short: bool,
     /// File and place to begin at; the first file when the name is empty.
@@ -291,6 +295,11 @@ pub trait BinaryLog: Send + Sync {
     /// # Errors
     /// The log cannot be written.
     fn end_backup(&self, end_position: u64) -> Result<Option<String>>;
+    /// Runs CREATE, ALTER or DROP CHANGE STREAM, given as its text. The privilege was checked.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    fn change_stream(&self, sql: &str, session: &mut dyn ReplicationSession) -> Result<()>;
     /// A reader announces itself.
     fn register(&self, replica: RegisteredReplica);
     /// A connection has ended.

@@ -12,10 +12,10 @@ use plugin_api::{
     SessionServices as _,
 };
 use programs::Running;
-use syntax::ast::{Expr, ResetItem, Statement};
+use syntax::ast::{ChangeStream, Expr, ResetItem, Statement, StreamAction};
 use types::{CastContext, Value, to_datetime};
 
-use crate::replication::run_replica;
+use crate::replication::{Controlling, run_replica};
 use crate::session::Session;
 
 /// The binary log, if it is on.
@@ -29,7 +29,7 @@ pub(crate) fn rotate(session: &Session) -> Result<()> {
     active(session).map_or(Ok(()), |log| log.rotate())
 }
 
-/// PURGE BINARY LOGS and RESET.
+/// PURGE BINARY LOGS, RESET and the statements about change streams.
 pub(crate) fn run(
     session: &mut Session,
     statement: &Statement,
@@ -47,7 +47,31 @@ pub(crate) fn run(
             false => session.send_ok(sink, OkInfo::default()),
         };
     }
+    if let Statement::ChangeStream(statement) = statement {
+        return change_stream(session, statement, running, sink);
+    }
     Err(Error::internal("not a statement about the binary log"))
+}
+
+/// CREATE, ALTER and DROP CHANGE STREAM. Who reads streams may say how far he is.
+fn change_stream(
+    session: &mut Session,
+    statement: &ChangeStream,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    match statement {
+        ChangeStream::Alter { action: StreamAction::Confirm(_), .. } => {
+            session.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
+        }
+        ChangeStream::Create { .. } | ChangeStream::Alter { .. } | ChangeStream::Drop { .. } => {
+            session.require_dynamic("CHANGE_STREAM_ADMIN")?;
+        }
+    }
+    let Some(log) = active(session) else { bail!(NO_BINARY_LOGGING) };
+    let text = String::from_utf8_lossy(running.source);
+    log.change_stream(&text, &mut Controlling { session })?;
+    session.send_ok(sink, OkInfo::default())
 }
 
 /// PURGE BINARY LOGS.

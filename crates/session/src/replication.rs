@@ -40,8 +40,8 @@ pub(crate) fn run_replica(
 }
 
 /// A session as `ReplicationSession`.
-struct Controlling<'s> {
-    session: &'s mut Session,
+pub(crate) struct Controlling<'s> {
+    pub(crate) session: &'s mut Session,
 }
 
 impl ReplicationSession for Controlling<'_> {

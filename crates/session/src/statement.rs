@@ -353,9 +353,9 @@ impl Session {
             }
             Statement::Profile(profile) => profile::run_profile(self, profile, running, sink),
             Statement::LoadData(load) => load_data::run_load_data(self, load, running, sink),
-            Statement::PurgeBinaryLogs { .. } | Statement::Reset(_) => {
-                binary_log::run(self, statement, running, sink)
-            }
+            Statement::PurgeBinaryLogs { .. }
+            | Statement::Reset(_)
+            | Statement::ChangeStream(_) => binary_log::run(self, statement, running, sink),
             // Definitions.
             Statement::CreateDatabase(create) => ddl::create_database(self, create, sink),
             Statement::AlterDatabase(alter) => ddl::alter_database(self, alter, sink),

@@ -169,6 +169,7 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::Reset(_) => commits(Counter::RESET),
         Statement::Shutdown => counted(Counter::SHUTDOWN),
         Statement::PurgeBinaryLogs { .. }
+        | Statement::ChangeStream(_)
         | Statement::Backup { .. }
         | Statement::Clone(_)
         | Statement::Binlog(_)

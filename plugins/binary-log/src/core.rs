@@ -8,6 +8,7 @@ use engine_api::{CancelToken, CommitHandle, Engine};
 use errors::{Error, Result, bail, err};
 use plugin_api::{
     BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, PurgeLimit, Recorder, RegisteredReplica,
+    ReplicationSession,
 };
 use sys::disk::Disk;
 use sys::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use types::{Gtid, GtidSet, Uuid};
 use crate::dump;
 use crate::recorder::SessionRecorder;
 use crate::semi_sync::SemiSync;
+use crate::streams::Streams;
 
 /// Settings that recorders read for each statement.
 #[derive(Debug, Default)]
@@ -116,6 +118,7 @@ pub(crate) struct Core {
     pub home: Mutex<Option<Arc<Home>>>,
     pub waker: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
     pub semi_sync: SemiSync,
+    pub streams: Mutex<Streams>,
     pub is_stopping: AtomicBool,
 }
 
@@ -145,6 +148,7 @@ impl Core {
             home: Mutex::new(None),
             waker: Mutex::new(None),
             semi_sync: SemiSync::default(),
+            streams: Mutex::default(),
             is_stopping: AtomicBool::new(false),
         }
     }
@@ -320,6 +324,10 @@ impl BinaryLog for Core {
         let set =
             GtidSet::parse(added).ok_or_else(|| err!(MALFORMED_GTID_SET_SPECIFICATION, gtids))?;
         self.order(Order::AddPurged(set))
+    }
+
+    fn change_stream(&self, sql: &str, session: &mut dyn ReplicationSession) -> Result<()> {
+        self.run_stream_statement(sql, session)
     }
 
     fn register(&self, replica: RegisteredReplica) {

@@ -78,6 +78,9 @@ pub(crate) fn dump(
     sys::blocking::blocking(|| core.catch_up())?;
     let known = request.gtids.as_deref().map(binlog::gtid::read_set).transpose();
     let known = known.map_err(|_| err!(MALFORMED_GTID_SET_ENCODING))?;
+    let stream = request.stream.as_ref();
+    let occupied = stream.map(|name| core.occupy_stream(name, request.connection_id));
+    let _occupied = occupied.transpose()?;
     let (number, position) = start(core, request, known.as_ref())?;
     let _listed = Listed(core, request.connection_id);
     core.state.lock().readers.push((request.connection_id, number));

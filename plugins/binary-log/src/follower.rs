@@ -24,6 +24,7 @@ use crate::core::{Core, Home, LogFile, Order, file_name, file_number, io_error};
 use crate::dependencies::{DEPENDENCIES, History};
 use crate::recorder::{COMPRESSION, NUMBER};
 use crate::state_file::Durable;
+use crate::streams::Streams;
 
 /// Events of one transaction in memory; those of a larger one go to the file as they come. From here on the length of a transaction
 /// takes nine bytes of its first event.
@@ -614,6 +615,7 @@ impl Follower {
                 let old: Vec<u64> = self.files.drain(..).map(|file| file.number).collect();
                 self.executed = GtidSet::default();
                 self.purged = GtidSet::default();
+                self.change_streams(|streams| streams.lose_all("the log began anew"))?;
                 for number in old {
                     self.home.disk.remove(&file_name(number)).map_err(|error| io_error(&error))?;
                 }
@@ -623,17 +625,28 @@ impl Follower {
             Order::AddPurged(set) => {
                 self.purged.add_all(set);
                 self.executed.add_all(set);
+                self.change_streams(|streams| streams.pass_over(set))?;
                 self.begin_next_file()
             }
         }
     }
 
-    /// Removes the oldest files while `is_old` says so, but not one that a reader is at, nor the last one.
+    /// Removes the oldest files while `is_old` says so, but not one that a reader is at or a change stream needs, nor the last one.
     fn purge(&mut self, is_old: impl Fn(&LogFile) -> bool) -> Result<()> {
         let read = self.core.state.lock().readers.iter().map(|(_, file)| *file).min();
         let is_read = |file: &LogFile| read.is_some_and(|read| file.number >= read);
         let count = self.files.iter().take_while(|file| is_old(file) && !is_read(file)).count();
-        let count = count.min(self.files.len().saturating_sub(1));
+        let mut count = count.min(self.files.len().saturating_sub(1));
+        if count > 0 {
+            let files = std::mem::take(&mut self.files);
+            let stored = self.change_streams(|streams| {
+                let (free, has_lost) = streams.let_go(&files, count);
+                count = free;
+                has_lost
+            });
+            self.files = files;
+            stored?;
+        }
         if count == 0 {
             return Ok(());
         }
@@ -646,6 +659,12 @@ impl Follower {
             self.home.disk.remove(&file_name(file.number)).map_err(|error| io_error(&error))?;
         }
         self.make_durable()
+    }
+
+    /// Changes the streams, and stores them when `change` says so.
+    fn change_streams(&self, change: impl FnOnce(&mut Streams) -> bool) -> Result<()> {
+        let mut streams = self.core.streams.lock();
+        if change(&mut streams) { self.core.store_streams(&streams) } else { Ok(()) }
     }
 
     /// `binlog_expire_logs_seconds`.

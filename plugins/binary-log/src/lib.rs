@@ -12,6 +12,8 @@ mod follower;
 mod recorder;
 mod semi_sync;
 mod state_file;
+mod stream_file;
+mod streams;
 mod tables;
 
 use std::path::PathBuf;
@@ -84,6 +86,8 @@ impl BackgroundJob for Job {
             .ok_or_else(|| Error::internal("the server has no UUID"))?;
         let server_version = sessions.server_version();
         let home = Arc::new(Home { disk, uuid, server_version });
+        self.core.streams.lock().0 =
+            stream_file::read(&*home.disk).map_err(|error| core::io_error(&error))?;
         *self.core.home.lock() = Some(home.clone());
         // Pairs with the loads in `follower`.
         self.core.is_stopping.store(false, Ordering::Release);

@@ -10,6 +10,7 @@ use types::{CollationId, DataType, TypeKind, Value};
 
 use crate::core::{Core, file_name, file_number};
 use crate::files::{FileEvents, plain};
+use crate::streams::{one_line, scope_document};
 
 fn text(name: &'static str, length: u32) -> InfoColumn {
     let mut ty = DataType::new(TypeKind::VarChar, length, 0);
@@ -39,6 +40,7 @@ enum Kind {
     Status,
     Events,
     Readers,
+    Streams,
 }
 
 /// One of the tables.
@@ -46,6 +48,27 @@ pub(crate) struct LogTable {
     core: Arc<Core>,
     kind: Kind,
     columns: Vec<InfoColumn>,
+}
+
+fn stream_columns() -> Vec<InfoColumn> {
+    vec![
+        text("STREAM_NAME", 64),
+        long_text("SCOPE"),
+        long_text("SCOPE_DOCUMENT"),
+        text("STATE", 8),
+        number("WANTS_SNAPSHOT"),
+        long_text("CONFIRMED_GTID_SET"),
+        text("LOG_NAME", 255),
+        number("LAG_BYTES"),
+        number("LAG_SECONDS"),
+        number("RETENTION_BYTES"),
+        number("RETENTION_SECONDS"),
+        number("INCLUDE_BEFORE"),
+        number("INCLUDE_SCHEMA"),
+        number("CONNECTION_ID"),
+        text("LAST_ERROR", 512),
+        long_text("CREATE_STATEMENT"),
+    ]
 }
 
 /// All of them.
@@ -74,6 +97,7 @@ pub(crate) fn all(core: &Arc<Core>) -> Vec<LogTable> {
                 long_text("INFO"),
             ],
         ),
+        table(Kind::Streams, stream_columns()),
         table(
             Kind::Readers,
             vec![
@@ -100,6 +124,7 @@ impl InformationTable for LogTable {
             Kind::Status => "BINARY_LOG_STATUS",
             Kind::Events => "BINARY_LOG_EVENTS",
             Kind::Readers => "BINARY_LOG_READERS",
+            Kind::Streams => "CHANGE_STREAMS",
         }
     }
 
@@ -113,9 +138,11 @@ impl InformationTable for LogTable {
         filter: &InfoFilter,
         emit: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<()> {
-        if !self.core.is_on()
-            || !ctx.has_privilege("REPLICATION CLIENT") && !ctx.has_privilege("REPLICATION SLAVE")
-        {
+        let of_streams = self.kind == Kind::Streams && ctx.has_privilege("CHANGE_STREAM_ADMIN");
+        let may_read = of_streams
+            || ctx.has_privilege("REPLICATION CLIENT")
+            || ctx.has_privilege("REPLICATION SLAVE");
+        if !self.core.is_on() || !may_read {
             return Ok(());
         }
         match self.kind {
@@ -123,6 +150,7 @@ impl InformationTable for LogTable {
             Kind::Status => self.status(emit),
             Kind::Events => self.events(filter, emit),
             Kind::Readers => self.readers(emit),
+            Kind::Streams => self.streams(emit),
         }
     }
 }
@@ -146,6 +174,38 @@ impl LogTable {
             Value::text(&status.purged),
             Value::text(&failure),
         ])
+    }
+
+    fn streams(&self, emit: &mut dyn FnMut(&[Value]) -> Result<()>) -> Result<()> {
+        sys::blocking::blocking(|| self.core.catch_up())?;
+        let streams = self.core.streams.lock().0.clone();
+        for stream in streams {
+            let (log, bytes, seconds) = {
+                let state = self.core.state.lock();
+                let needed = stream.needed(&state.files).and_then(|at| state.files.get(at));
+                let log = needed.map_or_else(String::new, |file| file_name(file.number));
+                (log, stream.lag_bytes(&state), stream.lag_seconds(&state))
+            };
+            emit(&[
+                Value::text(&stream.name),
+                Value::text(&stream.shown_scope()),
+                Value::text(&scope_document(&stream.scope)),
+                Value::text(stream.state()),
+                Value::UInt(stream.wants_snapshot.into()),
+                Value::text(&one_line(&stream.confirmed)),
+                Value::text(&log),
+                Value::UInt(bytes),
+                Value::UInt(seconds),
+                Value::UInt(stream.retention_bytes),
+                Value::UInt(stream.retention_seconds),
+                Value::UInt(stream.has_before.into()),
+                Value::UInt(stream.has_schema.into()),
+                Value::UInt(stream.reader.unwrap_or(0)),
+                Value::text(stream.lost.as_deref().unwrap_or("")),
+                Value::text(&stream.create_statement()),
+            ])?;
+        }
+        Ok(())
     }
 
     fn readers(&self, emit: &mut dyn FnMut(&[Value]) -> Result<()>) -> Result<()> {

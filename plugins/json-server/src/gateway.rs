@@ -11,6 +11,7 @@ use sys::sync::Mutex;
 use types::Value;
 
 use crate::account::{Accounts, Caller};
+use crate::change_readers::Readers;
 use crate::held::Held;
 use crate::idle::{self, Idle, Key, Open};
 use crate::live::Live;
@@ -48,6 +49,8 @@ pub struct Gateway {
     connections: AtomicU64,
     /// Sessions for the next requests.
     pub idle: Idle,
+    /// Who reads changes.
+    pub readers: Readers,
 }
 
 /// A session between two requests of the same caller, with everything that is open in it.
@@ -83,6 +86,7 @@ impl Gateway {
             active: Mutex::default(),
             connections: AtomicU64::new(FIRST_CONNECTION),
             idle: Idle::default(),
+            readers: Readers::default(),
         })
     }
 

@@ -184,7 +184,8 @@ fn write_column(column: &ColumnMeta, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn type_name(kind: TypeKind) -> &'static str {
+/// The name of a kind of type.
+pub fn type_name(kind: TypeKind) -> &'static str {
     use TypeKind::*;
     match kind {
         Null => "null",

@@ -8,6 +8,8 @@ mod account;
 mod arrow;
 mod assets;
 mod call;
+mod change_readers;
+mod changes;
 mod documents;
 mod failures;
 mod filter;

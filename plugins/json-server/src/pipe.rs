@@ -50,7 +50,11 @@ impl<'a> Pipe<'a> {
         if self.out.len() < PIECE_BYTES { Ok(()) } else { self.send() }
     }
 
-    fn send(&mut self) -> Result<()> {
+    /// Sends the output, however little it is.
+    ///
+    /// # Errors
+    /// As `send_if_full`.
+    pub fn send(&mut self) -> Result<()> {
         self.wait_for_commits()?;
         if self.outlet.is_none() {
             let is_gzip = accepts_gzip(self.request);

@@ -181,6 +181,11 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::BinaryLogs if !logs_changes(scope) => return Err(err!(NO_BINARY_LOGGING)),
         ShowKind::BinaryLogs => server::binary_logs(),
         ShowKind::Replicas => server::replicas(),
+        ShowKind::ChangeStreams | ShowKind::CreateChangeStream(_) if !logs_changes(scope) => {
+            return Err(err!(NO_BINARY_LOGGING));
+        }
+        ShowKind::ChangeStreams => server::change_streams(),
+        ShowKind::CreateChangeStream(name) => server::create_change_stream(&name.text),
         ShowKind::ReplicaStatus { channel } => {
             let mut is_known = false;
             let (schema, table) = ("data_dictionary", Some("REPLICA_STATUS"));

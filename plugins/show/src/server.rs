@@ -248,6 +248,28 @@ pub fn replicas() -> Select {
     ])
 }
 
+/// SHOW CHANGE STREAMS.
+pub fn change_streams() -> Select {
+    Select::from("data_dictionary.CHANGE_STREAMS").items(&[
+        ("STREAM_NAME", "Stream_name"),
+        ("SCOPE", "Scope"),
+        ("STATE", "State"),
+        ("CONFIRMED_GTID_SET", "Confirmed_gtid_set"),
+        ("LOG_NAME", "Log_name"),
+        ("LAG_BYTES", "Lag_bytes"),
+        ("LAG_SECONDS", "Lag_seconds"),
+        ("CONNECTION_ID", "Connection_id"),
+    ])
+}
+
+/// SHOW CREATE CHANGE STREAM.
+pub fn create_change_stream(name: &str) -> Select {
+    Select::from("data_dictionary.CHANGE_STREAMS")
+        .item("STREAM_NAME", "Stream")
+        .item("CREATE_STATEMENT", "Create Stream")
+        .only(format!("STREAM_NAME = {}", literal(name)))
+}
+
 /// SHOW REPLICA STATUS: what the plugin tells that follows other servers, or nothing.
 pub fn replica_status(channel: Option<&str>, is_known: bool) -> Select {
     const COLUMNS: &str = "Replica_IO_State Source_Host Source_User Source_Port Connect_Retry \

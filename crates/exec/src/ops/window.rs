@@ -57,7 +57,15 @@ impl WindowFunction {
             WindowFunction::Ntile => "ntile",
             WindowFunction::Lead => "lead",
             WindowFunction::Lag => "lag",
-            _ => "nth_value",
+            WindowFunction::NthValue => "nth_value",
+            WindowFunction::RowNumber
+            | WindowFunction::Rank
+            | WindowFunction::DenseRank
+            | WindowFunction::PercentRank
+            | WindowFunction::CumeDist
+            | WindowFunction::FirstValue
+            | WindowFunction::LastValue
+            | WindowFunction::Aggregate(_) => "",
         }
     }
 }

@@ -414,6 +414,8 @@ pub enum ShowKind {
     ReplicaStatus {
         channel: Option<Box<str>>,
     },
+    ChangeStreams,
+    CreateChangeStream(Ident),
     Replicas,
     Status(VarScope),
     TableStatus(Option<Ident>),
@@ -665,6 +667,60 @@ pub enum Replication {
         options: Vec<(Ident, Box<str>)>,
     },
     StopGroup,
+}
+
+/// Statements about change streams: readers of the binary log whose place the server keeps.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum ChangeStream {
+    Create {
+        if_not_exists: bool,
+        name: Ident,
+        scope: StreamScope,
+        start: StreamStart,
+        /// `WITH (retention_bytes = .., ..)`.
+        options: Vec<(Ident, ReplicationValue)>,
+    },
+    Alter {
+        name: Ident,
+        action: StreamAction,
+    },
+    Drop {
+        if_exists: bool,
+        name: Ident,
+    },
+}
+
+/// The tables of a change stream.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum StreamScope {
+    All,
+    Schema(Ident),
+    Tables(Vec<ObjectName>),
+}
+
+/// Where a change stream begins.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum StreamStart {
+    Now,
+    /// With the rows that are there.
+    Snapshot,
+    /// After these transactions.
+    Gtid(Box<str>),
+}
+
+/// What `ALTER CHANGE STREAM` changes.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum StreamAction {
+    /// `WITH (..)`.
+    Options(Vec<(Ident, ReplicationValue)>),
+    /// `FROM ..`: it begins anew there.
+    Start(StreamStart),
+    /// `CONFIRM GTID '..'`: its reader has these transactions.
+    Confirm(Box<str>),
 }
 
 /// Values of replication options.

@@ -387,6 +387,8 @@ pub enum Statement {
     AlterInstance(AlterInstance),
     /// Replication control.
     Replication(Box<Replication>),
+    /// `CREATE`, `ALTER` and `DROP CHANGE STREAM`.
+    ChangeStream(Box<ChangeStream>),
     // --- stored programs
     /// Compound and flow-control statements; only inside stored programs.
     Program(Box<Program>),

@@ -57,6 +57,7 @@ impl<'a> Parser<'a> {
                 self.tablespace(TablespaceAction::Create)
             }
             Kw::RESOURCE if !or_replace => self.create_resource_group(),
+            Kw::CHANGE if !or_replace => self.create_change_stream(),
             _ => {
                 let prefix = self.prefix(or_replace)?;
                 self.create_program(prefix)
@@ -158,6 +159,7 @@ impl<'a> Parser<'a> {
                 Ok(Statement::AlterSequence(Box::new(AlterSequence { if_exists, name, options })))
             }
             Kw::USER => self.alter_user(),
+            Kw::CHANGE => self.alter_change_stream(),
             Kw::SERVER => self.server(true, false),
             Kw::INSTANCE => self.alter_instance(),
             Kw::SYSTEM => self.alter_system(),
@@ -196,6 +198,7 @@ impl<'a> Parser<'a> {
                 Ok(Statement::DropDatabase(Box::new(DropDatabase { if_exists, name })))
             }
             Kw::INDEX => self.drop_index(),
+            Kw::CHANGE => self.drop_change_stream(),
             Kw::PROCEDURE => self.drop_routine(RoutineKind::Procedure),
             Kw::FUNCTION => self.drop_routine(RoutineKind::Function),
             Kw::TRIGGER => self.drop_object(Statement::DropTrigger),

@@ -713,23 +713,26 @@ impl<'a> Parser<'a> {
 
     /// An item that GET DIAGNOSTICS reads: of a condition, or of the whole statement.
     fn diagnostics_item(&mut self, of_condition: bool) -> PResult<Ident> {
-        match self.kw() {
-            Kw::NUMBER | Kw::ROW_COUNT if !of_condition => self.any_word(),
-            Kw::RETURNED_SQLSTATE if of_condition => self.any_word(),
-            _ if of_condition => self.condition_item(),
-            _ => self.fail(),
+        let is_known = match of_condition {
+            true => self.at(Kw::RETURNED_SQLSTATE),
+            false => self.at(Kw::NUMBER) || self.at(Kw::ROW_COUNT),
+        };
+        if is_known {
+            return self.any_word();
         }
+        if of_condition { self.condition_item() } else { self.fail() }
     }
 
     /// The number of a condition: a constant or a variable.
     fn condition_number(&mut self) -> PResult<Expr> {
         let at = self.cur.tok.start as usize;
         let number = self.primary()?;
-        match &number.kind {
-            ExprKind::Literal(_) | ExprKind::UserVar(_) | ExprKind::SystemVar(_) => Ok(number),
-            ExprKind::Column(name) if name.table.is_none() => Ok(number),
-            _ => self.fail_at(at),
-        }
+        let is_variable = |kind: &ExprKind| match kind {
+            ExprKind::Column(name) => name.table.is_none(),
+            kind => matches!(kind, ExprKind::UserVar(_) | ExprKind::SystemVar(_)),
+        };
+        let is_number = matches!(number.kind, ExprKind::Literal(_)) || is_variable(&number.kind);
+        if is_number { Ok(number) } else { self.fail_at(at) }
     }
 
     pub(super) fn get_diagnostics(&mut self) -> PResult<Statement> {

@@ -1,4 +1,4 @@
-//! Replication control: CHANGE, START, STOP.
+//! Replication control: CHANGE, START, STOP; change streams.
 
 use super::{PResult, Parser};
 use crate::ast::*;
@@ -162,5 +162,77 @@ impl<'a> Parser<'a> {
             Replication::Stop { threads, channel: self.opt_channel()? }
         };
         Ok(Statement::Replication(Box::new(stop)))
+    }
+
+    /// After CREATE.
+    pub(super) fn create_change_stream(&mut self) -> PResult<Statement> {
+        self.expect_all(&[Kw::CHANGE, Kw::STREAM])?;
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.ident()?;
+        let mut scope = StreamScope::All;
+        if self.eat(Kw::FOR) {
+            scope = match self.eat_one_of(&[Kw::ALL, Kw::SCHEMA, Kw::DATABASE]) {
+                Some(Kw::ALL) => {
+                    self.expect(Kw::TABLES)?;
+                    StreamScope::All
+                }
+                Some(_) => StreamScope::Schema(self.ident()?),
+                None => {
+                    if self.eat_one_of(&[Kw::TABLE, Kw::TABLES]).is_none() {
+                        return self.fail();
+                    }
+                    StreamScope::Tables(self.comma_list(Self::object_name)?)
+                }
+            };
+        }
+        let start = if self.eat(Kw::FROM) { self.stream_start()? } else { StreamStart::Now };
+        let options = if self.eat(Kw::WITH) { self.stream_options()? } else { Vec::new() };
+        let create = ChangeStream::Create { if_not_exists, name, scope, start, options };
+        Ok(Statement::ChangeStream(Box::new(create)))
+    }
+
+    /// After ALTER.
+    pub(super) fn alter_change_stream(&mut self) -> PResult<Statement> {
+        self.expect_all(&[Kw::CHANGE, Kw::STREAM])?;
+        let name = self.ident()?;
+        let action = if self.eat(Kw::WITH) {
+            StreamAction::Options(self.stream_options()?)
+        } else if self.eat(Kw::FROM) {
+            StreamAction::Start(self.stream_start()?)
+        } else if self.eat_name("CONFIRM") && self.eat_name("GTID") {
+            StreamAction::Confirm(self.text()?)
+        } else {
+            return self.fail();
+        };
+        Ok(Statement::ChangeStream(Box::new(ChangeStream::Alter { name, action })))
+    }
+
+    /// After DROP.
+    pub(super) fn drop_change_stream(&mut self) -> PResult<Statement> {
+        self.expect_all(&[Kw::CHANGE, Kw::STREAM])?;
+        let if_exists = self.if_exists()?;
+        let name = self.ident()?;
+        Ok(Statement::ChangeStream(Box::new(ChangeStream::Drop { if_exists, name })))
+    }
+
+    fn stream_start(&mut self) -> PResult<StreamStart> {
+        if self.eat(Kw::SNAPSHOT) {
+            return Ok(StreamStart::Snapshot);
+        }
+        if self.eat(Kw::NOW) {
+            return Ok(StreamStart::Now);
+        }
+        if self.eat_name("GTID") {
+            return Ok(StreamStart::Gtid(self.text()?));
+        }
+        self.fail()
+    }
+
+    fn stream_options(&mut self) -> PResult<Vec<(Ident, ReplicationValue)>> {
+        self.paren_list(|p| {
+            let word = p.any_word()?;
+            p.expect_tok(Tok::Eq)?;
+            Ok((word, p.replication_value()?))
+        })
     }
 }

@@ -183,6 +183,10 @@ impl<'a> Parser<'a> {
             Kw::EVENT => ShowKind::CreateEvent(self.object_name()?),
             Kw::SEQUENCE => ShowKind::CreateSequence(self.object_name()?),
             Kw::USER => ShowKind::CreateUser(self.user_name()?),
+            Kw::CHANGE => {
+                self.expect(Kw::STREAM)?;
+                ShowKind::CreateChangeStream(self.ident()?)
+            }
             _ => return self.fail_prev(),
         })
     }
@@ -231,6 +235,10 @@ impl<'a> Parser<'a> {
             Kw::PROFILES => ShowKind::Profiles,
             Kw::PROFILE => self.show_profile()?,
             Kw::REPLICAS => ShowKind::Replicas,
+            Kw::CHANGE => match self.eat_name("STREAMS") {
+                true => ShowKind::ChangeStreams,
+                false => return self.fail(),
+            },
             Kw::REPLICA => {
                 self.expect(Kw::STATUS)?;
                 ShowKind::ReplicaStatus { channel: self.opt_channel()? }

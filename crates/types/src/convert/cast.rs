@@ -270,14 +270,15 @@ pub fn json_of_value(value: &Value, ty: &DataType) -> JsonValue {
 
 /// The number of a binary string's type in an opaque JSON value.
 fn opaque_kind(kind: TypeKind) -> u8 {
-    match kind {
-        TypeKind::Binary => json::opaque::BINARY,
-        TypeKind::TinyBlob => json::opaque::TINY_BLOB,
-        TypeKind::Blob => json::opaque::BLOB,
-        TypeKind::MediumBlob => json::opaque::MEDIUM_BLOB,
-        TypeKind::LongBlob => json::opaque::LONG_BLOB,
-        _ => json::opaque::VARBINARY,
-    }
+    const KINDS: [(TypeKind, u8); 5] = [
+        (TypeKind::Binary, json::opaque::BINARY),
+        (TypeKind::TinyBlob, json::opaque::TINY_BLOB),
+        (TypeKind::Blob, json::opaque::BLOB),
+        (TypeKind::MediumBlob, json::opaque::MEDIUM_BLOB),
+        (TypeKind::LongBlob, json::opaque::LONG_BLOB),
+    ];
+    let found = KINDS.iter().find(|(known, _)| *known == kind);
+    found.map_or(json::opaque::VARBINARY, |(_, number)| *number)
 }
 
 /// The double of a text, for assignments that distinguish overflow from garbage.

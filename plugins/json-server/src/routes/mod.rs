@@ -18,12 +18,12 @@ use crate::finish::{self, Origin};
 use crate::gateway::Gateway;
 use crate::reply::Reply;
 pub use crate::route::{Handler, Names, Route, decoded, login, public};
-use crate::{documents, mounted, tables};
+use crate::{changes, documents, mounted, tables};
 
 pub use sql::{PATH as SQL_PATH, run_short};
 
 /// The routes of all modules.
-pub const ROUTES: [&[Route]; 10] = [
+pub const ROUTES: [&[Route]; 11] = [
     sql::ROUTES,
     login::ROUTES,
     transactions::ROUTES,
@@ -33,6 +33,7 @@ pub const ROUTES: [&[Route]; 10] = [
     pages::ROUTES,
     documents::ROUTES,
     tables::ROUTES,
+    changes::ROUTES,
     legacy::ROUTES,
 ];
 

@@ -1,0 +1,234 @@
+//! The rows that are there when a stream begins, and the place in the log that they are of.
+
+use engine_api::CancelToken;
+use errors::{Error, Result, err};
+use plugin_api::{
+    ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionHandle, SessionState,
+};
+use types::{GtidSet, Value};
+
+use super::outlet::{EventOutlet, put_name, put_number, put_text};
+use super::reader::{Shape, one_line};
+use super::scope::Scope;
+use super::value::{Column, put_table, write_object};
+use crate::gateway::{Gateway, Lease, ROWS_HELD_MAX};
+use crate::sink::{Answer, text};
+
+/// How often a snapshot is tried: transactions that commit while writers are held off are few.
+const TRIES: usize = 100;
+/// The session of the rows: values mean the same whatever the settings of the server are.
+const FOR_ROWS: &str = "SET SESSION time_zone = '+00:00', sql_mode = '', transaction_isolation = 'REPEATABLE-READ', \
+     max_execution_time = 0";
+const TABLES: &str = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
+     WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_SCHEMA, TABLE_NAME";
+const COLUMNS: &str = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? \
+     AND TABLE_NAME = ? AND EXTRA NOT LIKE '%VIRTUAL GENERATED%' ORDER BY ORDINAL_POSITION";
+const KEY: &str = "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? \
+     AND TABLE_NAME = ? AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX";
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A session of the server itself that holds writers off until it is dropped.
+struct Holder(Box<dyn SessionHandle>);
+
+impl Holder {
+    fn open(gateway: &Gateway, cancel: CancelToken) -> Result<Holder> {
+        let mut holder = Holder(gateway.sessions.open_applier(cancel)?);
+        holder.run("SET SESSION lock_wait_timeout = 10")?;
+        holder.run("FLUSH TABLES WITH READ LOCK")?;
+        Ok(holder)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Answer> {
+        let mut answer = Answer::new(ROWS_HELD_MAX);
+        self.0.query(sql.as_bytes(), &[], &mut answer)?;
+        answer.finish()
+    }
+
+    fn executed(&mut self) -> Result<GtidSet> {
+        let answer = self.run("SELECT @@GLOBAL.gtid_executed")?;
+        let shown = answer.rows.first().and_then(|row| row.first()).and_then(text);
+        let set = shown.as_deref().and_then(GtidSet::parse);
+        set.ok_or_else(|| Error::internal("gtid_executed is no set"))
+    }
+}
+
+/// Tables that are read, and the transactions whose changes they have.
+struct Begun {
+    tables: Vec<(String, String)>,
+    position: GtidSet,
+}
+
+/// Opens a read view in the caller's session, and all tables in it.
+fn begin(gateway: &Gateway, lease: &mut Lease<'_>, scope: &Scope) -> Result<Begun> {
+    lease.values(FOR_ROWS, &[])?;
+    let mut holder = Holder::open(gateway, lease.cancel())?;
+    let mut position = None;
+    for _ in 0..TRIES {
+        let before = holder.executed()?;
+        lease.values("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", &[])?;
+        if holder.executed()? == before {
+            position = Some(before);
+            break;
+        }
+        lease.values("ROLLBACK", &[])?;
+    }
+    let position = position.ok_or_else(|| err!(LOCK_WAIT_TIMEOUT))?;
+    let mut tables = Vec::new();
+    for row in holder.run(TABLES)?.rows {
+        let names: Vec<String> = row.iter().filter_map(text).collect();
+        let [schema, table] = &names[..] else { continue };
+        if scope.has_table(schema, table) {
+            let opens = format!("SELECT 1 FROM {}.{} LIMIT 0", quoted(schema), quoted(table));
+            // Also finds out whether the account may read it, and keeps its definition until the snapshot ends.
+            lease.values(&opens, &[])?;
+            tables.push((schema.clone(), table.clone()));
+        }
+    }
+    holder.run("UNLOCK TABLES")?;
+    Ok(Begun { tables, position })
+}
+
+/// Writes the rows of all tables. Returns the transactions that they have.
+///
+/// # Errors
+/// The account may not read a table; writers did not end in time; the client is gone.
+pub fn write(
+    gateway: &Gateway,
+    lease: &mut Lease<'_>,
+    outlet: &mut EventOutlet<'_>,
+    scope: &Scope,
+    shape: Shape,
+) -> Result<GtidSet> {
+    let Begun { tables, position } = begin(gateway, lease, scope)?;
+    let shown = one_line(&position);
+    outlet.event("snapshot_begin", None, |out| {
+        put_text("position", &shown, out);
+        put_number("tables", tables.len() as u64, out);
+        Ok(())
+    })?;
+    outlet.flush()?;
+    let mut rows = 0;
+    for (schema, table) in &tables {
+        rows += write_table(lease, outlet, (schema, table), shape)?;
+    }
+    lease.values("ROLLBACK", &[])?;
+    outlet.event("snapshot_end", Some(&shown), |out| {
+        put_text("position", &shown, out);
+        put_number("rows", rows, out);
+        Ok(())
+    })?;
+    outlet.flush()?;
+    Ok(position)
+}
+
+fn names(lease: &mut Lease<'_>, sql: &str, schema: &str, table: &str) -> Result<Vec<String>> {
+    let answer = lease.values(sql, &[Value::text(schema), Value::text(table)])?;
+    Ok(answer.rows.iter().filter_map(|row| row.first().and_then(text)).collect())
+}
+
+fn write_table(
+    lease: &mut Lease<'_>,
+    outlet: &mut EventOutlet<'_>,
+    (schema, table): (&str, &str),
+    shape: Shape,
+) -> Result<u64> {
+    let columns = names(lease, COLUMNS, schema, table)?;
+    let key = names(lease, KEY, schema, table)?;
+    let list =
+        |names: &[String]| names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    let mut sql = format!("SELECT {} FROM {}.{}", list(&columns), quoted(schema), quoted(table));
+    if !key.is_empty() {
+        sql.push_str(" ORDER BY ");
+        sql.push_str(&list(&key));
+    }
+    let key = key.iter().filter_map(|name| columns.iter().position(|column| column == name));
+    let mut sink = Rows {
+        outlet,
+        schema,
+        table,
+        names: &columns,
+        key: key.collect(),
+        columns: Vec::new(),
+        has_schema: shape.has_schema,
+        count: 0,
+        scratch: Vec::new(),
+        error: None,
+    };
+    lease.run(&sql, &[], &mut sink)?;
+    match sink.error.take() {
+        Some(error) => Err(error),
+        None => Ok(sink.count),
+    }
+}
+
+/// Writes the rows of one table.
+struct Rows<'a, 'o> {
+    outlet: &'o mut EventOutlet<'a>,
+    schema: &'o str,
+    table: &'o str,
+    names: &'o [String],
+    key: Vec<usize>,
+    columns: Vec<Column>,
+    has_schema: bool,
+    count: u64,
+    scratch: Vec<u8>,
+    error: Option<Error>,
+}
+
+impl ResultSink for Rows<'_, '_> {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        let pairs = self.names.iter().zip(columns);
+        let pairs = pairs.map(|(name, meta)| Column { name: name.clone(), ty: meta.ty.clone() });
+        self.columns = pairs.collect();
+        if !self.has_schema {
+            return Ok(());
+        }
+        self.outlet.event("table", None, |out| {
+            put_table(self.schema, self.table, &self.columns, &self.key, out);
+            Ok(())
+        })
+    }
+
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        let values: Vec<Value> = (0..row.len()).map(|at| row.value(at)).collect::<Result<_>>()?;
+        self.count += 1;
+        let (columns, key, scratch) = (&self.columns, &self.key, &mut self.scratch);
+        self.outlet.event("read", None, |out| {
+            put_text("schema", self.schema, out);
+            put_text("table", self.table, out);
+            put_name("key", out);
+            match key.is_empty() {
+                true => out.extend_from_slice(b"null"),
+                false => write_object(
+                    columns,
+                    |at| values.get(at),
+                    |at| key.contains(&at),
+                    scratch,
+                    out,
+                )?,
+            }
+            put_name("after", out);
+            write_object(columns, |at| values.get(at), |_| true, scratch, out)
+        })
+    }
+
+    fn end(&mut self, _: &SessionState) -> Result<()> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &OkInfo) -> Result<()> {
+        Ok(())
+    }
+
+    fn error(&mut self, error: &Error) -> Result<()> {
+        self.error = Some(error.clone());
+        Ok(())
+    }
+
+    fn local_file(&mut self, _: &str) -> Result<Box<dyn LocalFile + '_>> {
+        errors::bail!(CLIENT_LOCAL_FILES_DISABLED)
+    }
+}

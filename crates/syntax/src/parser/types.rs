@@ -311,7 +311,7 @@ impl<'a> Parser<'a> {
         if kw == Kw::FLOAT {
             data_type.length = self.opt_length()?;
         }
-        if let Some(bits) = data_type.length.filter(|bits| u64::from(*bits) > BITS_MAX) {
+        if let Some(bits) = data_type.length.filter(|bits| *bits > BITS_MAX) {
             let message =
                 format!("Too-big precision {bits} specified for 'CAST'. Maximum is {BITS_MAX}.");
             return self.fail_other(1426, message);

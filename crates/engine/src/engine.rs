@@ -390,6 +390,10 @@ impl Engine for DurableEngine {
         crate::backup::backup(&self.shared, target, cancel)
     }
 
+    fn directory_key(&self) -> Option<Arc<sys::encryption::DirectoryKey>> {
+        self.shared.disk.key()
+    }
+
     fn keeps_attachments(&self) -> bool {
         self.shared.config.keeps_attachments
     }

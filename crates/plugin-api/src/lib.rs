@@ -15,7 +15,8 @@ mod identity;
 mod information;
 mod job;
 mod json_text;
-pub mod kit;
+pub mod keyring;
+mod kit;
 mod language;
 mod listener;
 mod log_sink;
@@ -41,6 +42,9 @@ pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
 };
 pub use authorization::{Authorizer, Object, Subject};
+pub use crypt::Secret;
+pub use keyring::Keyring;
+
 pub use binary_log::{
     BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, LogWishes, LoggedColumn, LoggedTable,
     PurgeLimit, Recorder, RegisteredReplica, RowImage, StatementContext, Tracking,

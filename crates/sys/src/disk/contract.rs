@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::encryption::DirectoryKey;
+
 /// The action when a file does or does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
@@ -120,6 +122,10 @@ pub trait Disk: Send + Sync {
     fn sync_dir(&self) -> io::Result<()>;
     /// The space that there is; `None` when nobody knows.
     fn space(&self) -> Option<DiskSpace> {
+        None
+    }
+    /// The key under which all files are encrypted, by this disk; `None` when they are as they were written.
+    fn key(&self) -> Option<Arc<DirectoryKey>> {
         None
     }
 }

@@ -362,7 +362,7 @@ pub trait Engine: Send + Sync {
     }
 
     /// The key under which all of the engine's files are encrypted; `None` when they are not.
-    fn directory_key(&self) -> Option<Arc<sys::encryption::DirectoryKey>> {
+    fn directory_key(&self) -> Option<std::sync::Arc<sys::encryption::DirectoryKey>> {
         None
     }
 

@@ -35,3 +35,16 @@ pub trait Keyring: Send + Sync {
     /// What an administrator wants to know of it, as names and values; no secrets.
     fn status(&self) -> Vec<(&'static str, String)>;
 }
+
+/// Keeps a new master key, under the next name of this server: as the reference's, so that administrators know what it is.
+///
+/// # Errors
+/// The keyring cannot be read or written.
+pub fn keep_master_key(keyring: &dyn Keyring, server_uuid: &str, key: &Secret) -> Result<String> {
+    let prefix = format!("INNODBKey-{server_uuid}-");
+    let ids = keyring.ids()?;
+    let numbers = ids.iter().filter_map(|id| id.strip_prefix(&prefix)?.parse::<u64>().ok());
+    let id = format!("{prefix}{}", numbers.max().unwrap_or(0).saturating_add(1));
+    keyring.store(&id, key)?;
+    Ok(id)
+}

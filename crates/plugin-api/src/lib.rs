@@ -15,8 +15,8 @@ mod identity;
 mod information;
 mod job;
 mod json_text;
-pub mod keyring;
-mod kit;
+mod keyring;
+pub mod kit;
 mod language;
 mod listener;
 mod log_sink;
@@ -43,7 +43,7 @@ pub use authentication::{
 };
 pub use authorization::{Authorizer, Object, Subject};
 pub use crypt::Secret;
-pub use keyring::Keyring;
+pub use keyring::{Keyring, keep_master_key};
 
 pub use binary_log::{
     BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, LogWishes, LoggedColumn, LoggedTable,

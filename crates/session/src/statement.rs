@@ -28,6 +28,7 @@ use crate::{
 };
 use accounts::Resource;
 use observation::Phase;
+use statements::encryption::{alter_instance_privilege, rotate_master_key};
 use statements::placeholders::is_blank;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
@@ -504,6 +505,13 @@ impl Session {
                 }
                 CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
             },
+            Statement::AlterInstance(alter) => {
+                self.require_dynamic(alter_instance_privilege(alter)?)?;
+                let server = &self.server;
+                let uuid = plugin_api::SessionFactory::global_text(&**server, "server_uuid");
+                rotate_master_key(&server.registry(), &*server.default_engine, &uuid)?;
+                self.send_ok(sink, OkInfo::default())
+            }
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),

@@ -4,6 +4,7 @@
 //! Knows no session.
 
 pub mod deadline;
+pub mod encryption;
 pub mod file_records;
 pub mod lifted;
 pub mod placeholders;

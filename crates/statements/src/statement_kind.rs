@@ -171,7 +171,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::PurgeBinaryLogs { .. }
         | Statement::Backup { .. }
         | Statement::Clone(_)
-        | Statement::KeyCache(_) => PLAIN,
+        | Statement::KeyCache(_)
+        | Statement::AlterInstance(_) => PLAIN,
         // Statements that are not supported.
         Statement::Handler(_) => unsupported("HANDLER"),
         Statement::ImportTable(_) => unsupported("IMPORT TABLE"),
@@ -190,7 +191,6 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         }
         Statement::Binlog(_) => unsupported("BINLOG"),
         Statement::Restart => unsupported("RESTART"),
-        Statement::AlterInstance(_) => unsupported("ALTER INSTANCE"),
         Statement::Replication(_) => unsupported("replication statements"),
         Statement::Program(_) => unsupported("stored programs"),
     }

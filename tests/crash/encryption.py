@@ -163,6 +163,12 @@ def encrypted(program, folder):
            == "1\n1", "the server does not say that it encrypts")
     expect("\tYes" in run(server.port, "SHOW BINARY LOGS"), "the binary log is not shown as encrypted")
     expect(oct(keys.stat().st_mode & 0o777) == "0o600", "others can read the keyring")
+    run(server.port, "CREATE TABLE m.y (i INT) ENCRYPTION='Y'; CREATE TABLE m.z (i INT) ENCRYPTION='n'")
+    expect(run(server.port, "SHOW CREATE TABLE m.y").endswith("COLLATE=utf8mb4_0900_ai_ci /*!80016 ENCRYPTION='Y' */"), "SHOW CREATE TABLE")
+    expect("ENCRYPTION" not in run(server.port, "SHOW CREATE TABLE m.z"), "SHOW CREATE TABLE of ENCRYPTION='N'")
+    run(server.port, "ALTER TABLE m.z ENCRYPTION='Y'")
+    expect(run(server.port, "SELECT CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_NAME = 'z' AND TABLE_SCHEMA = 'm'") == "ENCRYPTION='Y'",
+           "CREATE_OPTIONS")
     first = keys.read_bytes()
     server.kill()
     server = Server(program, folder, free_port(), options)
@@ -174,6 +180,8 @@ def encrypted(program, folder):
     check_rows(server.port)
     server.process.terminate()
     server.process.wait()
+    check = subprocess.run([program, f"--datadir={folder / 'data'}", "--port=0", "--check"], capture_output=True, text=True, timeout=TIMEOUT)
+    expect(check.returncode and "no keyring was named" in check.stdout, "--check", check.stdout)
     without = [option for option in options if not option.startswith("--keyring")]
     lost = folder.parent / "lost"
     refused(program, folder, without, "no keyring was named")

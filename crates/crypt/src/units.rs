@@ -1,8 +1,8 @@
 //! AES-256-XTS (IEEE 1619) on units of 512 bytes: as long as the plain text, so that files keep their form, and a unit is what a device writes whole or
 //! not at all, so that a torn write tears no unit.
 
-use aes::cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::Aes256;
+use aes::cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 
 use crate::Secret;
 

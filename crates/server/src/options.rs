@@ -342,11 +342,13 @@ impl Options {
     /// # Errors
     /// I/O of the file with the server's identity.
     pub(crate) fn keys(&self, directory: &DataDirectory) -> std::io::Result<Keys> {
-        let keyring = self.keyring_file.as_deref().map(|path| {
-            let keyring: Arc<dyn Keyring> = Arc::new(FileKeyring::new(path));
-            keyring
-        });
-        Ok(Keys { keyring, server_uuid: directory.server_uuid()? })
+        Ok(Keys { keyring: self.keyring(), server_uuid: directory.server_uuid()? })
+    }
+
+    /// Where the keys are.
+    pub(crate) fn keyring(&self) -> Option<Arc<dyn Keyring>> {
+        let path = self.keyring_file.as_deref()?;
+        Some(Arc::new(FileKeyring::new(path)))
     }
 
     /// The value of a variable that is a number, if it was given and is one.

@@ -24,18 +24,16 @@ pub(crate) struct KeyringTable {
 
 /// Both tables, empty without a keyring.
 pub(crate) fn all(keyring: Option<Arc<FileKeyring>>) -> [KeyringTable; 2] {
-    let text = |name, length, nullable| {
+    let column = |name, length, nullable, collation| {
         let mut ty = DataType::new(TypeKind::VarChar, length, 0);
-        ty.collation = CollationId::UTF8MB4_0900_AI_CI;
+        ty.collation = collation;
         ty.nullable = nullable;
         InfoColumn { name, ty }
     };
-    let keys = vec![
-        text("KEY_ID", 255, false),
-        text("KEY_OWNER", 255, true),
-        text("BACKEND_KEY_ID", 255, true),
-    ];
-    let status = vec![text("STATUS_KEY", 256, false), text("STATUS_VALUE", 1024, false)];
+    let id = |name, nullable| column(name, 255, nullable, CollationId::UTF8MB4_BIN);
+    let text = |name, length| column(name, length, false, CollationId::UTF8MB4_0900_AI_CI);
+    let keys = vec![id("KEY_ID", false), id("KEY_OWNER", true), id("BACKEND_KEY_ID", true)];
+    let status = vec![text("STATUS_KEY", 256), text("STATUS_VALUE", 1024)];
     [
         KeyringTable {
             kind: Kind::Keys,

@@ -330,7 +330,11 @@ impl<'a> Copier<'a> {
             }
             let current = match &mut output {
                 Some((_, current)) => current,
-                None => &mut output.insert((segment, self.create_sealed(&wal::segment_name(segment))?)).1,
+                None => {
+                    &mut output
+                        .insert((segment, self.create_sealed(&wal::segment_name(segment))?))
+                        .1
+                }
             };
             self.put(current, batches.bytes)?;
         }

@@ -173,7 +173,10 @@ impl EncryptedFile {
             self.read_units(&mut whole[..UNIT_BYTES], first)?;
         }
         let tail = last - UNIT;
-        if !end.is_multiple_of(UNIT) && tail < before && (tail != first || offset.is_multiple_of(UNIT)) {
+        if !end.is_multiple_of(UNIT)
+            && tail < before
+            && (tail != first || offset.is_multiple_of(UNIT))
+        {
             let at = (tail - first) as usize;
             self.read_units(&mut whole[at..], tail)?;
         }

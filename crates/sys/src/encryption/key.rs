@@ -35,7 +35,8 @@ fn hex(bytes: &[u8]) -> String {
 fn from_hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| {
-        let text = str::from_utf8(pair).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
+        let text =
+            str::from_utf8(pair).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
         u8::from_str_radix(text?, 16).ok()
     };
     if !rest.is_empty() {
@@ -159,7 +160,11 @@ impl DirectoryKey {
     ///
     /// # Errors
     /// The master key has a wrong length; I/O.
-    pub fn make(disk: &Arc<dyn Disk>, master_id: &str, master: &Secret) -> io::Result<DirectoryKey> {
+    pub fn make(
+        disk: &Arc<dyn Disk>,
+        master_id: &str,
+        master: &Secret,
+    ) -> io::Result<DirectoryKey> {
         let data = random(DATA_KEY_BYTES)?;
         let file = wrapped(master_id, master, &data)?;
         file.write(&**disk)?;

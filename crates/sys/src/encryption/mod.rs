@@ -46,7 +46,8 @@ impl EncryptedDisk {
             return Ok(file);
         }
         let file = EncryptedFile::open(file, self.key.units(), &self.partial, is_in_blocks);
-        let file = file.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+        let file =
+            file.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
         Ok(Arc::new(file))
     }
 }

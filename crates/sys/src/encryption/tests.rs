@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use std::sync::atomic::{AtomicU64, Ordering};
 use crate::entropy::SplitMix;
 use crate::sim::SimDisk;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn key(disk: &Arc<dyn Disk>) -> Arc<DirectoryKey> {
     Arc::new(DirectoryKey::make(disk, "key-1", &master(1)).unwrap())
@@ -128,7 +128,11 @@ fn the_header_and_the_first_unit_are_as_documented() {
     let below = SimDisk::new();
     let shared: Arc<dyn Disk> = Arc::new(below.clone());
     let text = include_str!("../../tests/golden/encryption-key");
-    shared.open("encryption-key", OpenMode::OrCreate).unwrap().write_at(text.as_bytes(), 0).unwrap();
+    shared
+        .open("encryption-key", OpenMode::OrCreate)
+        .unwrap()
+        .write_at(text.as_bytes(), 0)
+        .unwrap();
     let mut stored = vec![0; HEADER_BYTES as usize];
     stored.extend(include_bytes!("../../tests/golden/encrypted-unit"));
     stored[..28].copy_from_slice(include_bytes!("../../tests/golden/encrypted-header"));

@@ -98,7 +98,8 @@ const STEPS: &[Step] = &[
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
     }),
     ("backup", || {
-        let scripts = ["backup.py", "reflink.py"].map(|name| format!("tests/crash/{name}"));
+        let scripts = ["backup.py", "reflink.py", "encryption.py"];
+        let scripts = scripts.map(|name| format!("tests/crash/{name}"));
         scripts.iter().try_for_each(|script| {
             run::command("python3", &[script, "--squalld", "target/debug/squalld"])
         })

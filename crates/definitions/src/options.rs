@@ -1,8 +1,8 @@
 //! Table options: those with an effect, those kept only for SHOW, those ignored with a warning.
 
-use errors::{Error, ErrorCode, Result, bail};
+use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{Ident, NumberOption, TableOption};
-use types::CollationId;
+use types::{CollationId, Value};
 
 use crate::charsets::{note_charset, stored_collation};
 use crate::column_type::{find_charset, find_collation};
@@ -64,6 +64,23 @@ pub(crate) fn schema_collation(ctx: &dyn Context, schema: &str) -> CollationId {
     known.unwrap_or(ctx.settings().collation_server.id)
 }
 
+/// Whether the data directory is encrypted.
+pub fn is_encrypted(ctx: &dyn Context) -> bool {
+    matches!(ctx.variable("storage_encryption"), Value::Int(1) | Value::UInt(1))
+}
+
+/// What ENCRYPTION= says, on a server that encrypts everything or nothing.
+///
+/// # Errors
+/// 3184 for another word than Y and N; 3185 for Y without encryption.
+pub fn check_encryption(text: &str, is_encrypted: bool) -> Result<()> {
+    match text {
+        "Y" | "y" if !is_encrypted => Err(err!(CANNOT_FIND_KEY_IN_KEYRING)),
+        "Y" | "y" | "N" | "n" => Ok(()),
+        _ => Err(err!(INVALID_ENCRYPTION_OPTION)),
+    }
+}
+
 fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) -> Result<()> {
     match option {
         TableOption::Engine(name) => declare_engine(ctx, draft, &name.text)?,
@@ -81,9 +98,9 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
             keep(draft, "COMPRESSION", Some(format!("'{text}'")));
         }
         TableOption::Encryption(text) => {
-            if text.eq_ignore_ascii_case("Y") {
-                return Err(Error::not_supported("ENCRYPTION='Y'"));
-            }
+            // Every table of an encrypted data directory is encrypted, so the words only say what the definition promises.
+            check_encryption(text, is_encrypted(ctx))?;
+            keep(draft, "ENCRYPTION", text.eq_ignore_ascii_case("Y").then(|| "'Y'".to_owned()));
         }
         TableOption::Charset(_) | TableOption::Collation(_) => {}
         TableOption::SystemVersioning => {

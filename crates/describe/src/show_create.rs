@@ -147,7 +147,11 @@ fn options_text(table: &Table, next: Option<u64>) -> String {
         text.push_str(&format!(" COLLATE={}", collation.name));
     }
     for (name, value) in options_in_order(&table.options) {
-        text.push_str(&format!(" {name}={value}"));
+        match name.as_str() {
+            // Older servers do not know it.
+            "ENCRYPTION" => text.push_str(&format!(" /*!80016 {name}={value} */")),
+            _ => text.push_str(&format!(" {name}={value}")),
+        }
     }
     if !table.comment.is_empty() {
         text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
@@ -157,7 +161,7 @@ fn options_text(table: &Table, next: Option<u64>) -> String {
 
 /// Options in the order in which the reference shows them, without the engine, which comes first.
 pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, String)> {
-    const ORDER: [&str; 12] = [
+    const ORDER: [&str; 13] = [
         "MIN_ROWS",
         "MAX_ROWS",
         "AVG_ROW_LENGTH",
@@ -170,6 +174,7 @@ pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, St
         "ROW_FORMAT",
         "KEY_BLOCK_SIZE",
         "COMPRESSION",
+        "ENCRYPTION",
     ];
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let mut sorted: Vec<&(String, String)> =

@@ -361,6 +361,11 @@ pub trait Engine: Send + Sync {
         Err(errors::Error::not_supported(&what).into())
     }
 
+    /// The key under which all of the engine's files are encrypted; `None` when they are not.
+    fn directory_key(&self) -> Option<std::sync::Arc<dyn sys::disk::DiskKey>> {
+        None
+    }
+
     /// Whether `Transaction::attach` succeeds.
     fn keeps_attachments(&self) -> bool {
         false

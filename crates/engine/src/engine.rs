@@ -59,6 +59,7 @@ impl DurableEngine {
             doublewrite: config.doublewrite,
             reserve_pages: config.reserve_bytes / config.page_bytes as u64,
         };
+        identity::require_key(&*disk).map_err(open_error)?;
         for name in disk.list().map_err(io_error)? {
             // A backup that is opened in place is no longer a backup.
             if name.starts_with(FILE_PREFIX) || name == MANIFEST {
@@ -388,6 +389,10 @@ impl Engine for DurableEngine {
         cancel: &CancelToken,
     ) -> EngineResult<BackupSummary> {
         crate::backup::backup(&self.shared, target, cancel)
+    }
+
+    fn directory_key(&self) -> Option<Arc<dyn sys::disk::DiskKey>> {
+        self.shared.disk.key()
     }
 
     fn keeps_attachments(&self) -> bool {

@@ -4,6 +4,7 @@
 use std::io;
 
 use sys::disk::{Disk, OpenMode};
+use sys::encryption::KeyFile;
 
 const FILE_NAME: &str = "identity";
 const NOISE_BYTES: usize = 16;
@@ -27,6 +28,18 @@ pub(crate) fn write(disk: &dyn Disk, identity: &str) -> io::Result<()> {
     file.write_at(identity.as_bytes(), 0)?;
     file.sync()?;
     disk.sync_dir()
+}
+
+/// Refuses files that are encrypted and were opened without their key: they would look damaged.
+///
+/// # Errors
+/// `InvalidData`; I/O.
+pub(crate) fn require_key(disk: &dyn Disk) -> io::Result<()> {
+    if disk.key().is_some() || KeyFile::read(disk)?.is_none() {
+        return Ok(());
+    }
+    let text = "the directory is encrypted, and can be read only by a server that has its keyring";
+    Err(io::Error::new(io::ErrorKind::InvalidData, text))
 }
 
 /// Reads the identity, or makes one.

@@ -20,6 +20,7 @@ use crate::check::{blobs_of, dictionary_blobs};
 use crate::config::EngineConfig;
 use crate::engine::DurableEngine;
 use crate::error::io_error;
+use crate::identity::require_key;
 use crate::shared::Shared;
 
 /// Bytes read at a time.
@@ -101,6 +102,7 @@ pub fn check_files(
     config: &EngineConfig,
     tell: &mut dyn FnMut(CheckNews<'_>),
 ) -> EngineResult<Checked> {
+    require_key(&*disk).map_err(io_error)?;
     let mut check = Check { disk, tell, checked: Checked::default() };
     check.run(config)?;
     Ok(check.checked)

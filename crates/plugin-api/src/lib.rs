@@ -15,6 +15,7 @@ mod identity;
 mod information;
 mod job;
 mod json_text;
+mod keyring;
 pub mod kit;
 mod language;
 mod listener;
@@ -41,6 +42,9 @@ pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
 };
 pub use authorization::{Authorizer, Object, Subject};
+pub use crypt::Secret;
+pub use keyring::{Keyring, keep_master_key};
+
 pub use binary_log::{
     BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, LogWishes, LoggedColumn, LoggedTable,
     PurgeLimit, Recorder, RegisteredReplica, RowImage, StatementContext, Tracking,

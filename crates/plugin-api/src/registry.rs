@@ -17,6 +17,7 @@ use crate::http::{ConsolePage, HttpRoutes};
 use crate::identity::Loading;
 use crate::information::{InformationTable, SystemProcedure, SystemView};
 use crate::job::BackgroundJob;
+use crate::keyring::Keyring;
 use crate::language::ProgramLanguage;
 use crate::listener::Listener;
 use crate::log_sink::LogSink;
@@ -52,6 +53,7 @@ pub struct Registry {
     privileges: Vec<&'static str>,
     text_runner: Option<Arc<dyn TextRunner>>,
     binary_log: Option<Arc<dyn BinaryLog>>,
+    keyring: Option<Arc<dyn Keyring>>,
     replication: Option<Arc<dyn ReplicationControl>>,
     profile_printer: Option<Arc<dyn ProfilePrinter>>,
     loaders: Vec<Arc<dyn PluginLoader>>,
@@ -128,6 +130,7 @@ impl Registry {
             privileges,
             text_runner,
             binary_log,
+            keyring,
             replication,
             profile_printer,
             loaders,
@@ -160,6 +163,7 @@ impl Registry {
         self.time_zones.extend_from_slice(time_zones);
         self.privileges.extend_from_slice(privileges);
         self.text_runner = text_runner.clone().or_else(|| self.text_runner.take());
+        self.keyring = keyring.clone().or_else(|| self.keyring.take());
         self.binary_log = binary_log.clone().or_else(|| self.binary_log.take());
         self.replication = replication.clone().or_else(|| self.replication.take());
         let printer = profile_printer.clone();
@@ -463,6 +467,11 @@ impl Registry {
         self.text_runner.as_ref()
     }
 
+    /// Where keys of encryption at rest are kept.
+    pub fn keyring(&self) -> Option<&Arc<dyn Keyring>> {
+        self.keyring.as_ref()
+    }
+
     /// The binary log.
     pub fn binary_log(&self) -> Option<&Arc<dyn BinaryLog>> {
         self.binary_log.as_ref()
@@ -660,6 +669,12 @@ impl Registrar<'_> {
     pub fn log_sink(&mut self, sink: Arc<dyn LogSink>) {
         self.items.push(("LOG SINK", sink.name().to_owned()));
         self.registry.log_sinks.push(sink);
+    }
+
+    /// Adds the keyring. The last one counts.
+    pub fn keyring(&mut self, keyring: Arc<dyn Keyring>) {
+        self.items.push(("KEYRING", keyring.kind().to_owned()));
+        self.registry.keyring = Some(keyring);
     }
 
     /// Keeps the binary log.

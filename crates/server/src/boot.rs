@@ -57,7 +57,9 @@ fn refuse(message: &str) -> ExitCode {
 
 /// Whether the options can be used: before anything is made that a start with other options would find.
 fn check_options(options: &Options) -> Result<(), String> {
-    let known = plugins::known(&Engines::in_memory(), &Arc::default(), &ErrorLog::unstarted());
+    let keyring = options.keyring_file.as_deref();
+    let known =
+        plugins::known(&Engines::in_memory(), &Arc::default(), &ErrorLog::unstarted(), keyring);
     Server::check_options(&Registry::knowing(&known), &options.variables)
 }
 
@@ -127,14 +129,21 @@ fn serve(
     if !engines.default.is_durable() {
         warn!("all data is kept in memory and is lost at shutdown");
     }
-    let registry =
-        Registry::knowing(&plugins::known(&engines, &directory.io_times, stop.error_log()));
+    let keyring = options.keyring_file.as_deref();
+    let registry = Registry::knowing(&plugins::known(
+        &engines,
+        &directory.io_times,
+        stop.error_log(),
+        keyring,
+    ));
     let server = open_server(options, directory, &engines, registry, stop)?;
     report.follow(&server);
     server.set_fact("open_files_limit", &open_files.min(u32::MAX.into()).to_string())?;
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
     if engines.default.is_durable() {
         set_storage_facts(&server, &directory.path)?;
+        let is_encrypted = engines.default.directory_key().is_some();
+        server.set_fact("storage_encryption", if is_encrypted { "ON" } else { "OFF" })?;
     }
     let kept = kept_addresses(options, &server);
     let running = match early {
@@ -229,6 +238,7 @@ fn open_engines(
         doublewrite: options.doublewrite,
         log_bin: options.log_bin,
         io_uring: options.io_uring,
+        keys: options.keys(directory)?,
         io_times: directory.io_times.clone(),
     };
     // A new directory has nothing to recover: a client that can connect can work.
@@ -286,7 +296,9 @@ fn waiting_server(
     waiting: &Engines,
     stop: &Stop,
 ) -> BootResult<Arc<Server>> {
-    let known = Registry::knowing(&plugins::known(waiting, &directory.io_times, stop.error_log()));
+    let keyring = options.keyring_file.as_deref();
+    let known = plugins::known(waiting, &directory.io_times, stop.error_log(), keyring);
+    let known = Registry::knowing(&known);
     let others = known.modules().iter().filter(|module| module.info.loading != Loading::Always);
     let without = |module: &Module| PluginChoice {
         name: module.info.name.to_string(),

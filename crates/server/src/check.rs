@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use sys::files::{self, Existing};
 
+use crate::encryption::Keys;
 use crate::options::Options;
 
 /// How a finding ends.
@@ -75,12 +76,29 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     let mut findings = Findings::default();
     directory(options, &mut findings);
     addresses(options, &mut findings);
+    encryption(options, &mut findings);
     secrets(options, &mut findings);
     machine(options, &mut findings);
     print!("{}", findings.print());
     match findings.would_start() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
+    }
+}
+
+/// Whether the keyring opens an encrypted data directory.
+fn encryption(options: &Options, findings: &mut Findings) {
+    const SUBJECT: &str = "encryption";
+    // A new directory has none.
+    let Ok(disk) = sys::disk::open_read_only(&options.datadir.join("storage")) else { return };
+    let keys = Keys { keyring: options.keyring(), ..Keys::default() };
+    match keys.open(&disk) {
+        Ok(None) => {}
+        Ok(Some(_)) => findings.good(SUBJECT, "the keyring opens the data directory".to_owned()),
+        Err(error) => {
+            let repair = "squalld --keyring-file-data=FILE".to_owned();
+            findings.stops(SUBJECT, error.message().to_owned(), repair);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use sys::files;
 use sys::io_times::IoTimes;
 use tracing::{error, info, warn};
 
+use crate::encryption::{Keys, through};
 use crate::recovery::{RecoveryState, RecoveryView};
 
 /// Minimum memory for pages in bytes.
@@ -50,6 +51,8 @@ pub(crate) struct StorageOptions {
     pub(crate) log_bin: bool,
     /// Writes many pages in one call.
     pub(crate) io_uring: bool,
+    /// What opens an encrypted directory.
+    pub(crate) keys: Keys,
     pub(crate) io_times: Arc<IoTimes>,
 }
 
@@ -78,8 +81,15 @@ impl Engines {
         let (policy, open_up_to_log_damage) = (*policy, options.open_up_to_log_damage);
         let temporary: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let pool_bytes = usize::try_from(*pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
+        let way = DiskOptions { sync: policy, uses_io_uring: options.io_uring };
+        let disk = disk::open(directory, way, options.io_times.clone()).map_err(Error::internal)?;
+        let key = options.keys.open_or_make(&disk)?;
+        if key.is_some() {
+            sys::temporary::encrypt_all();
+        }
         let archive =
             archive.map(|path| open_archive(path, policy, &options.io_times)).transpose()?;
+        let archive = archive.map(|ArchiveDisk(disk)| ArchiveDisk(through(disk, key.as_ref())));
         let config = EngineConfig {
             pool_bytes,
             pool_bytes_max: pool_bytes_max(),
@@ -89,9 +99,8 @@ impl Engines {
             keeps_attachments: options.log_bin,
             ..EngineConfig::default()
         };
-        let way = DiskOptions { sync: policy, uses_io_uring: options.io_uring };
-        let disk = disk::open(directory, way, options.io_times.clone()).map_err(Error::internal)?;
         let sync_micros = probe(disk.as_ref(), directory, policy);
+        let disk = through(disk, key.as_ref());
         let state = state.clone();
         let durable = DurableEngine::open(disk, config, move |now| {
             let stats = engine::recovery_stats(now);

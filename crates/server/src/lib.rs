@@ -6,6 +6,7 @@ mod boot;
 mod check;
 mod crash_report;
 mod data_directory;
+mod encryption;
 mod engines;
 mod gate;
 mod options;

@@ -5,13 +5,17 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use engine::RestoreUntil;
-use plugin_api::parse_bind_addresses;
+use keyring_file::FileKeyring;
+use plugin_api::{Keyring, parse_bind_addresses};
 use session::{PluginChoice, Wanted};
 use types::temporal::parse_datetime;
 use types::{DateTime, TemporalMode};
 
+use crate::data_directory::DataDirectory;
+use crate::encryption::Keys;
 use crate::storage_profile;
 
 /// The sections of an option file that the server reads.
@@ -42,6 +46,7 @@ Usage: squalld [--NAME=VALUE]...
   --plugin-remove=NAME     do not load a plugin
   --skip-ssl               no TLS
   --log-bin                write the binary log, for replicas (off)
+  --keyring-file-data=PATH  keys of encryption at rest; a new data directory is encrypted
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
   --check                  say what would keep the server from starting, change nothing, and exit
   --restore-from=DIR       create the data directory from a backup, then exit
@@ -96,6 +101,8 @@ pub(crate) struct Options {
     pub(crate) log_bin: bool,
     /// Where the log is archived.
     pub(crate) log_archive: Option<PathBuf>,
+    /// The file of the keyring.
+    pub(crate) keyring_file: Option<PathBuf>,
     /// Creates the data directory from a backup.
     pub(crate) restore: Option<RestoreOptions>,
     /// Certificate, key and authority, when configured.
@@ -310,6 +317,9 @@ impl Options {
             log_archive: last("log_archive_directory")
                 .filter(|path| !path.is_empty())
                 .map(PathBuf::from),
+            keyring_file: last("keyring_file_data")
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from),
             restore: RestoreOptions::collect(last)?,
             plugins: plugin_choices(given),
             variables,
@@ -330,6 +340,20 @@ impl Options {
             )),
             None => Ok(options),
         }
+    }
+
+    /// What opens an encrypted data directory.
+    ///
+    /// # Errors
+    /// I/O of the file with the server's identity.
+    pub(crate) fn keys(&self, directory: &DataDirectory) -> std::io::Result<Keys> {
+        Ok(Keys { keyring: self.keyring(), server_uuid: directory.server_uuid()? })
+    }
+
+    /// Where the keys are.
+    pub(crate) fn keyring(&self) -> Option<Arc<dyn Keyring>> {
+        let path = self.keyring_file.as_deref()?;
+        Some(Arc::new(FileKeyring::new(path)))
     }
 
     /// The value of a variable that is a number, if it was given and is one.

@@ -1,9 +1,11 @@
 //! The plugins that are compiled in, in the order in which they register. Each says itself when it is loaded.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use binary_log::BinaryLogPlugin;
 use error_log::{ErrorLog, ErrorLogPlugin};
+use keyring_file::KeyringFile;
 use plugin_api::Plugin;
 use sys::io_times::IoTimes;
 
@@ -14,6 +16,7 @@ pub(crate) fn known(
     engines: &Engines,
     io_times: &Arc<IoTimes>,
     error_log: &Arc<ErrorLog>,
+    keyring: Option<&Path>,
 ) -> Vec<Box<dyn Plugin>> {
     let mut plugins: Vec<Box<dyn Plugin>> = vec![
         mysql_protocol::plugin(io_times.clone()),
@@ -38,6 +41,7 @@ pub(crate) fn known(
         Box::new(syslog::Syslog),
         Box::new(BinaryLogPlugin::new(engines.default.clone(), io_times.clone())),
         Box::new(file_systems::FileSystems),
+        Box::new(KeyringFile::new(keyring)),
         Box::new(change_log::ChangeLogPlugin),
         Box::new(user_locks::UserLocks),
         Box::<replica::Replica>::default(),

@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use crate::boot::BootResult;
 use crate::data_directory::DataDirectory;
+use crate::encryption::{Keys, through};
 use crate::engines::{Engines, StorageOptions};
 use crate::options::{Options, RestoreOptions};
 use crate::recovery::RecoveryState;
@@ -28,7 +29,8 @@ pub(crate) fn run(
     directory: &DataDirectory,
 ) -> BootResult<()> {
     let storage = directory.path.join("storage");
-    let restored = copy(wanted, &storage, &directory.io_times)?;
+    let keys = options.keys(directory)?;
+    let restored = copy(wanted, &storage, &keys, &directory.io_times)?;
     let state = Arc::new(RecoveryState::new());
     let storage = StorageOptions {
         directory: storage,
@@ -38,6 +40,7 @@ pub(crate) fn run(
         doublewrite: options.doublewrite,
         log_bin: false,
         io_uring: options.io_uring,
+        keys,
         io_times: directory.io_times.clone(),
     };
     let engines = Engines::open(&storage, None, &state)?;
@@ -59,16 +62,30 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn copy(wanted: &RestoreOptions, storage: &Path, io_times: &Arc<IoTimes>) -> BootResult<Restored> {
+fn copy(
+    wanted: &RestoreOptions,
+    storage: &Path,
+    keys: &Keys,
+    io_times: &Arc<IoTimes>,
+) -> BootResult<Restored> {
     let read = |path: &Path| -> BootResult<Arc<dyn Disk>> {
         let disk = disk::open_read_only(path);
         Ok(disk.map_err(|error| format!("directory {}: {error}", path.display()))?)
     };
     let backup = read(&wanted.backup)?;
+    // The archive is of the same data directory, so it has the same data key.
+    let key = keys.open(&backup)?;
+    let backup = through(backup, key.as_ref());
     let archive = wanted.archive.as_deref().map(read).transpose()?;
+    let archive = archive.map(|archive| through(archive, key.as_ref()));
     let options = DiskOptions { sync: SyncPolicy::Device, uses_io_uring: true };
     let target = disk::open(storage, options, io_times.clone())?;
     let was_empty = target.list()?.is_empty();
+    let target_key = match was_empty {
+        true => keys.open_or_make(&target)?,
+        false => None,
+    };
+    let target = through(target, target_key.as_ref());
     let mut reported = monotonic();
     info!(backup = %wanted.backup.display(), "restoring");
     let restored =

@@ -183,7 +183,11 @@ impl PluginHost for Running {
             return Ok(());
         }
         let context = self.state.context.lock().clone();
-        plugins.running.push(RunningPlugin::start(module, &context)?);
+        let plugin = RunningPlugin::start(module, &context)?;
+        // One that had nothing to run may have it later: the binary log while storage was being recovered.
+        if !plugin.is_empty() {
+            plugins.running.push(plugin);
+        }
         Ok(())
     }
 

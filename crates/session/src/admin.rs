@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use catalog::{AccountName, LockMode, PrivilegeSet};
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::{AccountInformation, ColumnMeta, CommandOutcome, OkInfo, ResultSink};
+use plugin_api::{
+    AccountInformation, ColumnMeta, CommandOutcome, OkInfo, ResultSink, SessionFactory,
+};
+use statements::encryption::{alter_instance_privilege, rotate_master_key};
 use syntax::Statement;
 use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
 use types::{CollationId, DataType, Value};
@@ -65,6 +68,19 @@ pub(crate) fn run_shutdown(session: &mut Session, sink: &mut dyn ResultSink) -> 
     session.statement.outcome = CommandOutcome::Close;
     session.server.request_shutdown();
     Ok(())
+}
+
+/// ALTER INSTANCE.
+pub(crate) fn alter_instance(
+    session: &mut Session,
+    alter: &ast::AlterInstance,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.require_dynamic(alter_instance_privilege(alter)?)?;
+    let server = &session.server;
+    let uuid = SessionFactory::global_text(&**server, "server_uuid");
+    rotate_master_key(&server.registry(), &*server.default_engine, &uuid)?;
+    session.send_ok(sink, OkInfo::default())
 }
 
 /// FLUSH: nothing has to be flushed, as everything is current; its locks are taken, and log files are opened again.

@@ -504,6 +504,7 @@ impl Session {
                 }
                 CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
             },
+            Statement::AlterInstance(alter) => admin::alter_instance(self, alter, sink),
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),

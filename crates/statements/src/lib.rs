@@ -5,6 +5,7 @@
 
 pub mod backup_directory;
 pub mod deadline;
+pub mod encryption;
 pub mod file_records;
 pub mod lifted;
 pub mod placeholders;

@@ -173,7 +173,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         | Statement::Backup { .. }
         | Statement::Clone(_)
         | Statement::Binlog(_)
-        | Statement::KeyCache(_) => PLAIN,
+        | Statement::KeyCache(_)
+        | Statement::AlterInstance(_) => PLAIN,
         // Statements that are not supported.
         Statement::Handler(_) => unsupported("HANDLER"),
         Statement::ImportTable(_) => unsupported("IMPORT TABLE"),
@@ -191,7 +192,6 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
             unsupported("RESOURCE GROUP")
         }
         Statement::Restart => unsupported("RESTART"),
-        Statement::AlterInstance(_) => unsupported("ALTER INSTANCE"),
         Statement::Replication(_) => unsupported("replication statements"),
         Statement::Program(_) => unsupported("stored programs"),
     }

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod counted;
 pub mod datagram;
 pub mod disk;
+pub mod encryption;
 pub mod entropy;
 pub mod fault;
 mod file_kinds;

@@ -6,10 +6,21 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk;
+use crate::disk::{self, File as _};
+use crate::encryption::EncryptedFile;
 use crate::io_times::{Call, FileClass, IoTimes, Target};
 use crate::simulation::{self, file_tree::unnamed_file};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::usage;
+
+/// Whether this process encrypts what it writes to unnamed files.
+static ENCRYPTS: AtomicBool = AtomicBool::new(false);
+
+/// From now on, unnamed files of this process are encrypted, each under a key of its own that is kept nowhere.
+pub fn encrypt_all() {
+    // Pairs with the load in `create`.
+    ENCRYPTS.store(true, Ordering::Release);
+}
 
 /// Where a session makes its files, and where calls to them are counted.
 #[derive(Debug)]
@@ -35,12 +46,25 @@ impl TemporaryFiles {
             Some(here) => Unnamed::Virtual(unnamed_file(&here, &self.directory)?),
             None => Unnamed::Real(open_unnamed(&self.directory)?),
         };
-        Ok(UnnamedFile { file, target: FileClass::Temporary.into(), times })
+        let file = Plain { file, target: FileClass::Temporary.into(), times };
+        // Pairs with `encrypt_all`.
+        Ok(UnnamedFile(match ENCRYPTS.load(Ordering::Acquire) {
+            false => Way::Plain(file),
+            true => Way::Encrypted(EncryptedFile::unkept(Arc::new(file))?),
+        }))
     }
 }
 
 /// A file that no other process can open.
-pub struct UnnamedFile {
+pub struct UnnamedFile(Way);
+
+enum Way {
+    Plain(Plain),
+    Encrypted(EncryptedFile),
+}
+
+/// The file as the system has it.
+struct Plain {
     file: Unnamed,
     target: Target,
     times: Arc<IoTimes>,
@@ -75,9 +99,9 @@ impl UnnamedFile {
     /// I/O.
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         usage::count_temporary_bytes(buf.len());
-        match &self.file {
-            Unnamed::Real(file) => self.times.write_all(&self.target, file, buf, offset),
-            Unnamed::Virtual(file) => file.write_at(buf, offset),
+        match &self.0 {
+            Way::Plain(file) => file.write_at(buf, offset),
+            Way::Encrypted(file) => file.write_at(buf, offset),
         }
     }
 
@@ -88,20 +112,71 @@ impl UnnamedFile {
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let mut done = 0;
         while done < buf.len() {
-            let rest = &mut buf[done..];
-            let at = offset + done as u64;
-            let read = || match &self.file {
-                Unnamed::Real(file) => file.read_at(rest, at),
-                Unnamed::Virtual(file) => file.read_at(rest, at),
+            let (rest, at) = (&mut buf[done..], offset + done as u64);
+            let read = match &self.0 {
+                Way::Plain(file) => file.read_some(rest, at)?,
+                Way::Encrypted(file) => file.read_at(rest, at)?,
             };
-            match self.times.transfer((&self.target, Call::Pread), read) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => done += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            match read {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => done += count,
             }
         }
         Ok(())
+    }
+}
+
+impl Plain {
+    /// One call that reads something; 0 at the end of the file.
+    fn read_some(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        loop {
+            let read = || match &self.file {
+                Unnamed::Real(file) => FileExt::read_at(file, buf, offset),
+                Unnamed::Virtual(file) => file.read_at(buf, offset),
+            };
+            match self.times.transfer((&self.target, Call::Pread), read) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+impl disk::File for Plain {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.read_some(&mut buf[done..], offset + done as u64)? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        match &self.file {
+            Unnamed::Real(file) => self.times.write_all(&self.target, file, buf, offset),
+            Unnamed::Virtual(file) => file.write_at(buf, offset),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn size_bytes(&self) -> io::Result<u64> {
+        match &self.file {
+            Unnamed::Real(file) => Ok(file.metadata()?.len()),
+            Unnamed::Virtual(file) => file.size_bytes(),
+        }
+    }
+
+    fn set_size(&self, size_bytes: u64) -> io::Result<()> {
+        match &self.file {
+            Unnamed::Real(file) => file.set_len(size_bytes),
+            Unnamed::Virtual(file) => file.set_size(size_bytes),
+        }
     }
 }
 

@@ -180,6 +180,8 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::fixed("storage_profile", Kind::Enum(&["auto", "ext4", "xfs", "zfs"]), "auto", "What is left to the file system: zfs never tears a page, so innodb_doublewrite is OFF there"),
     Definition::fixed("storage_file_system", Kind::Text, "", "File system of the data directory; empty when unknown"),
     Definition::fixed("storage_sector_bytes", uint(0, U64), "0", "Bytes that the device of the data directory writes at once; 0 when unknown"),
+    Definition::fixed("keyring_file_data", Kind::Text, "", "File of the keys that open an encrypted data directory; a new one is encrypted when it is named"),
+    Definition::fixed("storage_encryption", Kind::Bool, "OFF", "Whether everything in the data directory is encrypted"),
     Definition::fixed("storage_barriers", Kind::Bool, "ON", "Whether the file system of the data directory is mounted so that syncs reach the device"),
     Definition::fixed("storage_sync_us", uint(0, U64), "0", "Microseconds that a sync of the data directory took at start"),
     Definition::global("plan_cache_size", uint(0, U64), "67108864", "Bytes of cached plans"),

@@ -22,7 +22,8 @@ use std::sync::Arc;
 use engine_api::Engine;
 use errors::{Error, Result};
 use plugin_api::{BackgroundJob, Plugin, PluginInfo, Registrar, RunningJob, SessionFactory};
-use sys::disk::{DiskOptions, SyncPolicy};
+use sys::disk::{Disk, DiskOptions, SyncPolicy};
+use sys::encryption::EncryptedDisk;
 use sys::io_times::IoTimes;
 use sys::sync::atomic::Ordering;
 use sys::threads::{Thread, spawn};
@@ -82,6 +83,10 @@ impl BackgroundJob for Job {
         let way = DiskOptions { sync: SyncPolicy::Device, uses_io_uring: false };
         let disk = sys::disk::open(&root, way, self.io_times.clone())
             .map_err(|error| Error::internal(format!("{}: {error}", root.display())))?;
+        let disk: Arc<dyn Disk> = match self.core.engine.directory_key() {
+            Some(key) => Arc::new(EncryptedDisk::new(disk, key)),
+            None => disk,
+        };
         let uuid = Uuid::parse(&sessions.global_text("server_uuid"))
             .ok_or_else(|| Error::internal("the server has no UUID"))?;
         let server_version = sessions.server_version();

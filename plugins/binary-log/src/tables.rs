@@ -159,8 +159,11 @@ impl LogTable {
     fn files(&self, emit: &mut dyn FnMut(&[Value]) -> Result<()>) -> Result<()> {
         sys::blocking::blocking(|| self.core.catch_up())?;
         let files = self.core.state.lock().files.clone();
+        let is_encrypted = self.core.engine.directory_key().is_some();
+        let encrypted = Value::text(if is_encrypted { "Yes" } else { "No" });
         files.iter().try_for_each(|file| {
-            emit(&[Value::text(&file_name(file.number)), Value::UInt(file.size), Value::text("No")])
+            let name = Value::text(&file_name(file.number));
+            emit(&[name, Value::UInt(file.size), encrypted.clone()])
         })
     }
 

@@ -17,6 +17,7 @@ use engine_api::{BackupFile, BackupSummary, BackupTarget, CancelToken, EngineErr
 use errors::{Error, ErrorCode};
 use page::{CrcSum, PageNo, seal, verify};
 use sys::disk::OpenMode;
+use sys::encryption::FileSealer;
 use sys::mem::AlignedBytes;
 use txn::{FilePin, files_beside};
 use wal::{Checkpoint, Follower, LogPin};
@@ -89,6 +90,8 @@ struct Output<'a> {
     bytes: u64,
     /// It shares the blocks of its source: what is not changed is not written.
     shares: bool,
+    /// Where the data directory is encrypted, the backup is, under the same key. Sums are of the plain text.
+    sealer: Option<FileSealer>,
 }
 
 impl Output<'_> {
@@ -132,7 +135,9 @@ impl<'a> Copier<'a> {
         for name in files_beside(&*self.shared.disk, self.checkpoint.number).map_err(io_error)? {
             self.copy_file(&name)?;
         }
-        self.write_whole(CHECKPOINT, &self.checkpoint.file_image())?;
+        let mut output = self.create_sealed(CHECKPOINT)?;
+        self.put(&mut output, &self.checkpoint.file_image())?;
+        self.finish(output)?;
         self.shared.backups.change(|now| now.state = "log");
         let end_position = self.copy_log()?;
         let end_micros = now_micros();
@@ -146,6 +151,11 @@ impl<'a> Copier<'a> {
             end_position,
             files: std::mem::take(&mut self.files),
         };
+        if let Some(key) = self.shared.disk.key() {
+            // It opens the backup, so it is not among the files that are copied from it.
+            let (name, text) = key.file();
+            self.write_whole(name, text.as_bytes())?;
+        }
         self.write_whole(MANIFEST, manifest.encode().as_bytes())?;
         let bytes = self.shared.backups.progress.lock().bytes;
         Ok(BackupSummary { end_position, end_micros, bytes })
@@ -160,21 +170,38 @@ impl<'a> Copier<'a> {
 
     fn create(&self, name: &str) -> EngineResult<Output<'a>> {
         let file = self.target.create(name).map_err(|error| write_error(name, &error))?;
-        Ok(Output { file, sum: CrcSum::new(), name: name.to_owned(), bytes: 0, shares: false })
+        let (sum, name) = (CrcSum::new(), name.to_owned());
+        Ok(Output { file, sum, name, bytes: 0, shares: false, sealer: None })
+    }
+
+    /// A file of data: encrypted where the data directory is.
+    fn create_sealed(&self, name: &str) -> EngineResult<Output<'a>> {
+        let mut output = self.create(name)?;
+        if let Some(key) = self.shared.disk.key() {
+            let (sealer, header) = FileSealer::new(&*key).map_err(io_error)?;
+            output.file.write(&header).map_err(|error| output.fail(&error))?;
+            output.sealer = Some(sealer);
+        }
+        Ok(output)
     }
 
     fn put(&self, output: &mut Output<'_>, bytes: &[u8]) -> EngineResult<()> {
         output.sum.add(bytes);
         output.bytes += bytes.len() as u64;
         if !output.shares {
-            output.file.write(bytes).map_err(|error| output.fail(&error))?;
+            let sealed = output.sealer.as_mut().map(|sealer| sealer.seal(bytes));
+            let written = output.file.write(sealed.as_deref().unwrap_or(bytes));
+            written.map_err(|error| output.fail(&error))?;
         }
         self.shared.backups.change(|now| now.bytes += bytes.len() as u64);
         self.check()
     }
 
     fn finish(&mut self, output: Output<'_>) -> EngineResult<()> {
-        let Output { mut file, sum, name, bytes, shares } = output;
+        let Output { mut file, sum, name, bytes, shares, sealer } = output;
+        if let Some(sealer) = sealer {
+            file.write(&sealer.end()).map_err(|error| write_error(&name, &error))?;
+        }
         if shares {
             file.cut(bytes).map_err(|error| write_error(&name, &error))?;
         }
@@ -192,7 +219,7 @@ impl<'a> Copier<'a> {
     /// A file of which the part that counts does not change any more.
     fn copy_file(&mut self, name: &str) -> EngineResult<()> {
         let file = self.shared.disk.open(name, OpenMode::Existing).map_err(io_error)?;
-        let mut output = self.create(name)?;
+        let mut output = self.create_sealed(name)?;
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let count = file.read_at(&mut chunk, output.bytes).map_err(io_error)?;
@@ -210,7 +237,7 @@ impl<'a> Copier<'a> {
         let pages = file.size_bytes().map_err(io_error)? / page_bytes as u64;
         self.shared.backups.change(|now| now.pages_total = pages);
         let mut chunk = AlignedBytes::new(CHUNK_BYTES.max(page_bytes));
-        let mut output = self.create(SPACE)?;
+        let mut output = self.create_sealed(SPACE)?;
         // After the checkpoint: its pages are in the file, and later changes are in the log that is copied.
         if let Some(source) = file.handle() {
             output.shares = output.file.share(source).map_err(|error| output.fail(&error))?;
@@ -303,7 +330,11 @@ impl<'a> Copier<'a> {
             }
             let current = match &mut output {
                 Some((_, current)) => current,
-                None => &mut output.insert((segment, self.create(&wal::segment_name(segment))?)).1,
+                None => {
+                    &mut output
+                        .insert((segment, self.create_sealed(&wal::segment_name(segment))?))
+                        .1
+                }
             };
             self.put(current, batches.bytes)?;
         }

@@ -18,7 +18,7 @@ use sys::entropy::SplitMix;
 use sys::fault::Call;
 use sys::sim::SimDisk;
 
-use support::builds::{Build, is_caught, number, skipping};
+use support::builds::{Build, encrypted, is_caught, number, skipping};
 use support::config;
 use workload::{Hanging, History, State, read_state, set_up, work};
 
@@ -114,9 +114,8 @@ fn one_run(seed: u64, build: Build<'_>) -> u64 {
     crashes
 }
 
-#[test]
-fn acknowledged_commits_survive_and_others_are_whole_or_gone() {
-    let (first, wanted) = (number("SQUALL_SEED", 1), number("SQUALL_CRASHES", 400));
+fn many_runs(wanted: u64, build: Build<'_>) {
+    let first = number("SQUALL_SEED", 1);
     let (next, done) = (AtomicU64::new(first), AtomicU64::new(0));
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -124,8 +123,7 @@ fn acknowledged_commits_survive_and_others_are_whole_or_gone() {
             scope.spawn(|| {
                 while done.load(Ordering::Relaxed) < wanted {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let run =
-                        std::panic::AssertUnwindSafe(|| one_run(seed, &|disk| Arc::new(disk)));
+                    let run = std::panic::AssertUnwindSafe(|| one_run(seed, build));
                     match std::panic::catch_unwind(run) {
                         Ok(crashes) => done.fetch_add(crashes, Ordering::Relaxed),
                         Err(_) => panic!("SQUALL_SEED={seed} fails"),
@@ -137,11 +135,29 @@ fn acknowledged_commits_survive_and_others_are_whole_or_gone() {
     println!("{} crash points in {:.1} s", done.into_inner(), begun.elapsed().as_secs_f64());
 }
 
-/// A script of a few dozen operations, crashed at each disk operation it makes, with the unsynced writes lost, kept and mixed.
+#[test]
+fn acknowledged_commits_survive_and_others_are_whole_or_gone() {
+    many_runs(number("SQUALL_CRASHES", 400), &|disk| Arc::new(disk));
+}
+
+#[test]
+fn so_they_do_on_an_encrypted_disk() {
+    many_runs(number("SQUALL_CRASHES", 400) / 2, &encrypted);
+}
+
 #[test]
 fn every_disk_operation_of_a_script_is_a_crash_point() {
+    crash_everywhere(&|disk| Arc::new(disk));
+}
+
+#[test]
+fn every_disk_operation_of_a_script_is_a_crash_point_on_an_encrypted_disk() {
+    crash_everywhere(&encrypted);
+}
+
+/// A script of a few dozen operations, crashed at each disk operation it makes, with the unsynced writes lost, kept and mixed.
+fn crash_everywhere(build: Build<'_>) {
     const SCRIPT: u64 = 5;
-    let build: Build<'_> = &|disk| Arc::new(disk);
     let mut points = 0;
     for at in 0.. {
         let disk = SimDisk::new();

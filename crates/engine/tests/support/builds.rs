@@ -4,11 +4,23 @@
 use std::sync::Arc;
 
 use sys::disk::Disk;
+use sys::encryption::{DirectoryKey, EncryptedDisk, KeyFile, Secret};
 use sys::fault::{Call, FaultDisk, Rule, Verdict};
 use sys::sim::SimDisk;
 
 /// The engine under test's view of a disk.
 pub type Build<'a> = &'a (dyn Fn(SimDisk) -> Arc<dyn Disk> + Sync);
+
+/// Whose files are encrypted under a key that is made with the first of them.
+pub fn encrypted(disk: SimDisk) -> Arc<dyn Disk> {
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let master = Secret::new(vec![7; 32]);
+    let key = match KeyFile::read(&*disk).expect("a disk that has not crashed") {
+        Some(file) => DirectoryKey::open(&disk, file, &master).expect("a key").expect("its master"),
+        None => DirectoryKey::make(&disk, "master", &master).expect("a disk that has not crashed"),
+    };
+    Arc::new(EncryptedDisk::new(disk, Arc::new(key)))
+}
 
 /// A build that believes in calls it never makes.
 pub fn skipping(call: Call, name: &'static str) -> impl Fn(SimDisk) -> Arc<dyn Disk> {

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crypt::{Secret, UnitCipher};
+
 /// The action when a file does or does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
@@ -122,6 +124,25 @@ pub trait Disk: Send + Sync {
     fn space(&self) -> Option<DiskSpace> {
         None
     }
+    /// The key under which all files are encrypted, by this disk; `None` when they are as they were written.
+    fn key(&self) -> Option<Arc<dyn DiskKey>> {
+        None
+    }
+}
+
+/// The data key of a directory whose files are encrypted, wrapped by a master key that a keyring holds.
+pub trait DiskKey: Send + Sync + std::fmt::Debug {
+    /// Name of the master key in the keyring.
+    fn master_id(&self) -> String;
+    /// Name and text of the file from which a copy of the directory is opened with the same master key.
+    fn file(&self) -> (&'static str, String);
+    /// Has another master key wrap the data key. A crash leaves the one before or this one; the caller keeps both.
+    ///
+    /// # Errors
+    /// The key has a wrong length; I/O: then the one before is still the one, or, when the error came last, either.
+    fn rotate(&self, master_id: &str, master: &Secret) -> io::Result<()>;
+    /// Encrypts and decrypts the units of files.
+    fn units(&self) -> Arc<UnitCipher>;
 }
 
 /// The space of the file system that a directory is on.

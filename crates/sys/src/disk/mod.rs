@@ -7,6 +7,7 @@ mod contract;
 mod real;
 
 pub use contract::{
-    BLOCK_BYTES, BlockBuffer, Disk, DiskSpace, File, FileHandle, OpenMode, SyncPolicy, is_full,
+    BLOCK_BYTES, BlockBuffer, Disk, DiskKey, DiskSpace, File, FileHandle, OpenMode, SyncPolicy,
+    is_full,
 };
 pub use real::{DiskOptions, ReadOnlyDisk, RealDisk, open, open_read_only, probe_sync};

@@ -46,7 +46,10 @@ impl Information<'_> {
             .options
             .iter()
             .filter(|(name, _)| name != DECLARED_ENGINE)
-            .map(|(name, value)| format!("{}={value}", name.to_lowercase()))
+            .map(|(name, value)| match &**name {
+                "ENCRYPTION" => format!("{name}={value}"),
+                name => format!("{}={value}", name.to_lowercase()),
+            })
             .collect();
         let partitions = partitions::views(table);
         let row_format = table.options.iter().find(|(name, _)| name == "ROW_FORMAT");

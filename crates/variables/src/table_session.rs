@@ -7,6 +7,27 @@ const U32: u64 = u32::MAX as u64;
 const YEAR_SECONDS: u64 = 31_536_000;
 const ISOLATION: Kind =
     Kind::Enum(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]);
+/// Modes of AES.
+const BLOCK_MODES: Kind = Kind::Enum(&[
+    "aes-128-ecb",
+    "aes-192-ecb",
+    "aes-256-ecb",
+    "aes-128-cbc",
+    "aes-192-cbc",
+    "aes-256-cbc",
+    "aes-128-cfb1",
+    "aes-192-cfb1",
+    "aes-256-cfb1",
+    "aes-128-cfb8",
+    "aes-192-cfb8",
+    "aes-256-cfb8",
+    "aes-128-cfb128",
+    "aes-192-cfb128",
+    "aes-256-cfb128",
+    "aes-128-ofb",
+    "aes-192-ofb",
+    "aes-256-ofb",
+]);
 /// The reference's default sql_mode.
 const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 const SWITCHES: &str = "index_merge=on,index_merge_union=on,index_merge_sort_union=on,index_merge_intersection=on,engine_condition_pushdown=on,index_condition_pushdown=on,mrr=on,mrr_cost_based=on,block_nested_loop=on,batched_key_access=off,materialization=on,semijoin=on,loosescan=on,firstmatch=on,duplicateweedout=on,subquery_materialization_cost_based=on,use_index_extensions=on,condition_fanout_filter=on,derived_merge=on,use_invisible_indexes=off,skip_scan=on,hash_join=on,subquery_to_derived=off,prefer_ordering_index=on,hypergraph_optimizer=off,derived_condition_pushdown=on,hash_set_operations=on";
@@ -22,7 +43,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("binlog_transaction_compression", Kind::Bool, "OFF", "Whether transactions are compressed in the binary log"),
     Definition::both("binlog_transaction_compression_level_zstd", uint(1, 22), "3", "Level of zstd that they are compressed with"),
     Definition::both("binlog_rows_query_log_events", Kind::Bool, "OFF", "Whether the binary log carries the texts of statements that change rows"),
-    Definition::both("block_encryption_mode", Kind::Text, "aes-128-ecb", "Mode of AES_ENCRYPT and AES_DECRYPT"),
+    Definition::both("block_encryption_mode", BLOCK_MODES, "aes-128-ecb", "Mode of AES_ENCRYPT and AES_DECRYPT"),
     Definition::both("bulk_insert_buffer_size", uint(0, U64), "8388608", "Accepted; bytes for bulk inserts of another engine"),
     Definition::both("character_set_client", Kind::Charset, "utf8mb4", "Character set of statements as the client sends them"),
     Definition::both("character_set_connection", Kind::Charset, "utf8mb4", "Character set of literals without introducer"),

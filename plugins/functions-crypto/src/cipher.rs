@@ -95,6 +95,7 @@ fn bind(name: &'static str, length: u64, crypt: Crypt) -> Result<BoundFunction> 
             return Ok(Value::Null);
         }
         let mode = mode(ctx)?;
+        let vector = vector(ctx, mode, args, name)?;
         let given = kit::bytes(&args[1]);
         let key = match args.get(3..).filter(|options| !options.is_empty()) {
             Some(options) => derived_key(given, options, mode.key_length)?,
@@ -103,7 +104,6 @@ fn bind(name: &'static str, length: u64, crypt: Crypt) -> Result<BoundFunction> 
                 folded_key(given, mode.key_length)
             }
         };
-        let vector = vector(ctx, mode, args, name)?;
         if !ctx.fits_packet(name, encrypted_length(kit::bytes(&args[0]).len() as u64)) {
             return Ok(Value::Null);
         }

@@ -2,8 +2,8 @@
 
 use errors::{Result, bail};
 use plan::{
-    BinaryOp, Expr, InstanceId, Logical, LogicalJoinKind, OutputColumn, Register, RegisterSet,
-    SortKey, SubqueryKind, UnaryOp,
+    BinaryOp, Expr, GroupSets, InstanceId, Logical, LogicalJoinKind, OutputColumn, Register,
+    RegisterSet, SortKey, SubqueryKind, UnaryOp,
 };
 use types::{FunctionRole, SqlMode};
 
@@ -61,11 +61,18 @@ impl Binder<'_> {
     ) -> RegisterSet {
         let block = self.blocks.last().expect("inside a block");
         let mut known = RegisterSet::new();
-        for (_, key) in &block.keys {
-            if let Some(register) = plain_register(key) {
-                known.insert(register);
-            }
-        }
+        // A key that some sets lack determines nothing in their groups.
+        let in_all = match &block.sets {
+            GroupSets::One | GroupSets::Rollup => u64::MAX,
+            GroupSets::Listed(sets) => sets.iter().fold(u64::MAX, |all, set| all & set),
+        };
+        let determines = |at: usize| at >= GroupSets::KEYS_MAX || in_all >> at & 1 == 1;
+        let keys = || block.keys.iter().enumerate();
+        let registers = |wanted: bool| {
+            let chosen = keys().filter(move |(at, _)| determines(*at) == wanted);
+            chosen.filter_map(|(_, (_, key))| plain_register(key))
+        };
+        registers(true).for_each(|register| _ = known.insert(register));
         let mut equalities = Vec::new();
         self.collect_equalities(from, filter, &mut equalities);
         if let Some(filter) = filter {
@@ -84,6 +91,7 @@ impl Binder<'_> {
             grown |= self.extend_by_outer_joins(from, own, &mut known);
             grown |= self.extend_by_keys(from, &filters, &mut known);
             if !grown {
+                registers(false).for_each(|register| _ = known.insert(register));
                 return known;
             }
         }

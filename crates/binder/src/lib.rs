@@ -14,6 +14,7 @@ mod expr;
 mod from;
 mod fulltext;
 mod generated_match;
+mod group_by;
 mod grouping;
 mod hints;
 mod insert;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use catalog::{Table, same_name};
 use plan::{
-    AggregateCall, CastKind, ColumnSource, CteId, Expr, InstanceId, Logical, OutputColumn,
-    Register, WindowCall, WindowFrame,
+    AggregateCall, CastKind, ColumnSource, CteId, Expr, GroupSets, InstanceId, Logical,
+    OutputColumn, Register, WindowCall, WindowFrame,
 };
 use syntax::ast;
 use types::{DataType, TypeKind};
@@ -154,7 +154,7 @@ pub(crate) struct Block {
     pub wanted_grouping: Vec<(usize, Expr, Register)>,
     /// Registers of repeated GROUPING() calls and the first one's.
     pub same_grouping: Vec<(Register, Register)>,
-    pub rollup: bool,
+    pub sets: GroupSets,
 }
 
 /// The result of resolving a column name.
@@ -191,7 +191,7 @@ impl Block {
             grouping: Vec::new(),
             wanted_grouping: Vec::new(),
             same_grouping: Vec::new(),
-            rollup: false,
+            sets: GroupSets::One,
         }
     }
 

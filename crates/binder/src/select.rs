@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use errors::{Error, ErrorCode, Result, bail};
-use plan::{Expr, Logical, Making, OutputColumn, Register, SortKey};
+use errors::{Result, bail};
+use plan::{Expr, GroupSets, Logical, Making, OutputColumn, Register, SortKey};
 use syntax::ast;
 use types::{DataType, FunctionRole, OperatorCall, Value};
 
 use crate::binder::Binder;
-use crate::block::{first_read, reads_aggregate, reads_window};
+use crate::block::first_read;
 use crate::scope::{
     Block, BoundQuery, Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all,
 };
@@ -315,74 +315,8 @@ impl Binder<'_> {
 
     // --- GROUP BY, ORDER BY
 
-    fn bind_group_by(&mut self, group_by: &ast::GroupBy) -> Result<()> {
-        match group_by.modifier {
-            ast::GroupModifier::None => {}
-            ast::GroupModifier::Rollup => self.block().rollup = true,
-            ast::GroupModifier::Cube => return Err(Error::not_supported("CUBE")),
-            ast::GroupModifier::GroupingSets => {
-                return Err(Error::not_supported("GROUPING SETS"));
-            }
-        }
-        self.block().clause = Clause::Group;
-        for item in &group_by.items {
-            let expr = self.bind_group_expr(&item.expr)?;
-            if let Expr::Row(items) = &expr {
-                bail!(OPERAND_COLUMNS, 1.min(items.len()));
-            }
-            if self.block().keys.iter().any(|(_, key)| *key == expr) && !self.block().rollup {
-                continue;
-            }
-            // A column of an outer row gets a register of its own: that of the outer row is read, not set.
-            let own = expr.as_column().filter(|column| self.block_column_name(*column).is_some());
-            let register = match own {
-                Some(register) => register,
-                None => self.new_register(),
-            };
-            let block = self.block();
-            block.keys.push((register, expr));
-            if block.grouping.len() < block.keys.len() {
-                block.grouping.push(None);
-            }
-        }
-        Ok(())
-    }
-
-    fn bind_group_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        let bound = match self.ordinal(expr)? {
-            Some(bound) => bound,
-            None => self.bind_group_name(expr)?,
-        };
-        let block = self.blocks.last().expect("inside a block");
-        let subqueries = &self.subqueries;
-        if reads_aggregate(block, &bound, subqueries) || reads_window(block, &bound, subqueries) {
-            let name = String::from_utf8_lossy(expr.span.of(&self.source)).into_owned();
-            bail!(WRONG_GROUP_FIELD, name);
-        }
-        // One of a block around this one, written here, has no name.
-        let around = &self.blocks[..self.blocks.len() - 1];
-        if around.iter().any(|block| reads_aggregate(block, &bound, &self.subqueries)) {
-            bail!(WRONG_GROUP_FIELD, "???");
-        }
-        Ok(bound)
-    }
-
-    /// Binds an expression of GROUP BY. A name that several tables have means an item of the select list, if there is one.
-    fn bind_group_name(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        let ast::ExprKind::Column(name) = &expr.kind else { return self.bind_expr(expr) };
-        match self.bind_expr(expr) {
-            Err(error) if error.code() == ErrorCode::NON_UNIQ_ERROR && name.table.is_none() => {
-                let listed = self.resolve_listed(self.blocks.len() - 1, name)?;
-                let Some(bound) = listed else { return Err(error) };
-                self.spell_listed(name, &bound);
-                Ok(bound)
-            }
-            bound => bound,
-        }
-    }
-
     /// An integer literal in GROUP BY or ORDER BY counts the select list.
-    fn ordinal(&self, expr: &ast::Expr) -> Result<Option<Expr>> {
+    pub(crate) fn ordinal(&self, expr: &ast::Expr) -> Result<Option<Expr>> {
         let ast::ExprKind::Literal(ast::Literal::Integer(number)) = &expr.kind else {
             return Ok(None);
         };
@@ -478,9 +412,10 @@ impl Binder<'_> {
         let keys = block.keys.clone();
         let same_grouping = std::mem::take(&mut block.same_grouping);
         let aggregates = std::mem::take(&mut block.aggregates);
-        let (rollup, scalar) = (block.rollup, !block.grouped);
+        let (sets, scalar) = (std::mem::take(&mut block.sets), !block.grouped);
+        let several = sets != GroupSets::One;
         let grouping = std::mem::take(&mut block.grouping);
-        let mut replace = |expr: &mut Expr| replace_keys(expr, &keys, rollup, &same_grouping);
+        let mut replace = |expr: &mut Expr| replace_keys(expr, &keys, several, &same_grouping);
         parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
         parts.having.iter_mut().for_each(&mut replace);
         parts.qualify.iter_mut().for_each(&mut replace);
@@ -492,7 +427,7 @@ impl Binder<'_> {
                 call.args.iter_mut().for_each(&mut replace);
             }
         }
-        Logical::Aggregate { input: Box::new(plan), keys, aggregates, scalar, rollup, grouping }
+        Logical::Aggregate { input: Box::new(plan), keys, aggregates, scalar, sets, grouping }
     }
 
     /// DISTINCT over the outputs; expressions that ORDER BY shares with them come from the same registers. `results`: of aggregates.
@@ -558,7 +493,7 @@ impl Binder<'_> {
             keys,
             aggregates: Vec::new(),
             scalar: false,
-            rollup: false,
+            sets: GroupSets::One,
             grouping: Vec::new(),
         }
     }
@@ -627,7 +562,7 @@ impl Binder<'_> {
 fn replace_keys(
     expr: &mut Expr,
     keys: &[(Register, Expr)],
-    rollup: bool,
+    several_sets: bool,
     same_grouping: &[(Register, Register)],
 ) {
     expr.rewrite(&mut |node| {
@@ -641,7 +576,7 @@ fn replace_keys(
             return false;
         };
         let mut ty = key.ty();
-        ty.nullable |= rollup;
+        ty.nullable |= several_sets;
         *node = Expr::column(*register, ty);
         true
     });
@@ -662,7 +597,7 @@ fn is_only_grouped(select: &ast::Select, block: &Block) -> bool {
     select.group_by.is_some()
         && select.having.is_none()
         && select.qualify.is_none()
-        && !block.rollup
+        && block.sets == GroupSets::One
         && block.aggregates.is_empty()
         && block.window_groups.is_empty()
 }

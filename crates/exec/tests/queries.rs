@@ -230,7 +230,7 @@ fn aggregates() {
         keys: vec![],
         aggregates: calls(),
         carried: vec![],
-        rollup: false,
+        sets: plan::GroupSets::One,
         grouping: vec![],
     };
     let rows = database.rows(&query(scalar(table.scan(None)), outputs()));
@@ -251,7 +251,7 @@ fn aggregates() {
             keys: vec![(table.register(1), table.column(1))],
             aggregates: vec![count(30), sum(table.column(3), 32)],
             carried: vec![table.register(2)],
-            rollup: false,
+            sets: plan::GroupSets::One,
             grouping: vec![None],
         };
         let outputs = vec![
@@ -280,7 +280,7 @@ fn rollup() {
         keys: vec![(Register(40), table.column(1)), (Register(41), table.column(0))],
         aggregates: vec![sum(table.column(3), 32)],
         carried: vec![],
-        rollup: true,
+        sets: plan::GroupSets::Rollup,
         grouping: vec![Some(Register(42)), Some(Register(43))],
     };
     let outputs = vec![

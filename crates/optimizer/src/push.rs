@@ -1,6 +1,6 @@
 //! Moves a predicate down into a relation's own query.
 
-use plan::{Expr, Logical, Register, RegisterSet, SetOperation};
+use plan::{Expr, GroupSets, Logical, Register, RegisterSet, SetOperation};
 
 use crate::Planner;
 use crate::predicate::{has_subquery, substitute};
@@ -28,16 +28,16 @@ impl Planner<'_> {
             Logical::Distinct { input, columns } if covers(&columns, &reads, self, &input) => {
                 Logical::Distinct { input: Box::new(self.push(*input, predicate)), columns }
             }
-            Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping } => {
+            Logical::Aggregate { input, keys, aggregates, scalar, sets, grouping } => {
                 let known: RegisterSet = keys.iter().map(|(register, _)| *register).collect();
                 let own = set_by_groups(&aggregates, &grouping);
                 let mut inside = reads.clone();
                 inside.subtract(&known);
-                let movable = !scalar && !rollup && !inside.intersects(&own);
+                let movable = !scalar && sets == GroupSets::One && !inside.intersects(&own);
                 let volatile = keys.iter().any(|(_, key)| key.is_volatile());
                 if !movable || volatile || !self.only_keys(&input, &keys, &reads) {
                     let node =
-                        Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping };
+                        Logical::Aggregate { input, keys, aggregates, scalar, sets, grouping };
                     return filter(node, predicate);
                 }
                 let mut predicate = predicate;
@@ -48,7 +48,7 @@ impl Planner<'_> {
                     .collect();
                 substitute(&mut predicate, &computed);
                 let input = Box::new(self.push(*input, predicate));
-                Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping }
+                Logical::Aggregate { input, keys, aggregates, scalar, sets, grouping }
             }
             Logical::Window { input, partition_by, order_by, calls } => {
                 let parts: RegisterSet = partition_by.iter().filter_map(Expr::as_column).collect();

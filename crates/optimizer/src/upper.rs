@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use errors::Result;
-use plan::{AggregateMode, BinaryOp, Expr, Logical, Physical, Register, SortKey, UnaryOp};
+use plan::{
+    AggregateMode, BinaryOp, Expr, GroupSets, Logical, Physical, Register, SortKey, UnaryOp,
+};
 use types::{AggregateRole, CollationId, DataType, Value};
 
 use crate::Planner;
@@ -88,12 +90,12 @@ impl Planner<'_> {
                 let physical = Physical::Project { input: Box::new(node.physical), columns };
                 Ok(Node { physical, ..node })
             }
-            Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping } => {
-                let groups = Groups { keys, aggregates, grouping };
+            Logical::Aggregate { input, keys, aggregates, scalar, sets, grouping } => {
+                let groups = Groups { keys, aggregates, sets, grouping };
                 if scalar {
                     self.plan_scalar(*input, groups)
                 } else {
-                    self.plan_groups(*input, groups, rollup, goal)
+                    self.plan_groups(*input, groups, goal)
                 }
             }
             Logical::Window { input, partition_by, order_by, calls } => {
@@ -230,7 +232,7 @@ impl Planner<'_> {
                 return self.plan_one_group(input, groups);
             };
             let own = Groups { aggregates: vec![call.clone()], ..Groups::default() };
-            let node = own.over(node, AggregateMode::Scalar, false);
+            let node = own.over(node, AggregateMode::Scalar);
             joined = Some(match joined {
                 None => node,
                 Some(before) => pair(before, node),
@@ -242,23 +244,26 @@ impl Planner<'_> {
     fn plan_one_group(&mut self, input: Logical, mut groups: Groups) -> Result<Node> {
         let input = self.distinct_first(input, &mut groups);
         let node = self.plan(input, &Goal::default())?;
-        Ok(groups.over(node, AggregateMode::Scalar, false))
+        Ok(groups.over(node, AggregateMode::Scalar))
     }
 
     /// Groups, in the goal's order when that is cheaper than forming them in any order and sorting them.
-    fn plan_groups(
-        &mut self,
-        input: Logical,
-        mut groups: Groups,
-        rollup: bool,
-        goal: &Goal,
-    ) -> Result<Node> {
-        if rollup {
-            let ascending =
-                |(_, expr): &(Register, Expr)| SortKey { expr: expr.clone(), descending: false };
-            let sort: Vec<SortKey> = groups.keys.iter().map(ascending).collect();
-            let node = self.plan_sort(input, sort, None, &Goal::default())?;
-            return Ok(groups.over(node, AggregateMode::Sorted, true));
+    fn plan_groups(&mut self, input: Logical, mut groups: Groups, goal: &Goal) -> Result<Node> {
+        match groups.sets {
+            GroupSets::One => {}
+            GroupSets::Rollup => {
+                let ascending = |(_, expr): &(Register, Expr)| SortKey {
+                    expr: expr.clone(),
+                    descending: false,
+                };
+                let sort: Vec<SortKey> = groups.keys.iter().map(ascending).collect();
+                let node = self.plan_sort(input, sort, None, &Goal::default())?;
+                return Ok(groups.over(node, AggregateMode::Sorted));
+            }
+            GroupSets::Listed(_) => {
+                let node = self.plan(input, &Goal::default())?;
+                return Ok(groups.over(node, AggregateMode::Hash));
+            }
         }
         // Planned twice, so without query blocks in it: each level of them would double the work.
         let ordered = match groups.order_of_input(goal) {
@@ -279,7 +284,7 @@ impl Planner<'_> {
         if let Some((ordered, groups)) = ordered
             && ordered.cost < node.cost + node.rows
         {
-            let node = groups.over(ordered, AggregateMode::Sorted, false);
+            let node = groups.over(ordered, AggregateMode::Sorted);
             return Ok(Node { ordered: true, ..node });
         }
         let mode = if node.grouped && !inner.group.is_empty() {
@@ -287,7 +292,7 @@ impl Planner<'_> {
         } else {
             AggregateMode::Hash
         };
-        Ok(groups.over(node, mode, false))
+        Ok(groups.over(node, mode))
     }
 
     /// When all calls take distinct values of one expression, its values are made distinct by a separate grouping, which knows more
@@ -315,7 +320,7 @@ impl Planner<'_> {
             keys,
             aggregates: Vec::new(),
             scalar: false,
-            rollup: false,
+            sets: GroupSets::One,
         }
     }
 
@@ -392,11 +397,12 @@ impl Planner<'_> {
 struct Groups {
     keys: Vec<(Register, Expr)>,
     aggregates: Vec<plan::AggregateCall>,
+    sets: GroupSets,
     grouping: Vec<Option<Register>>,
 }
 
 impl Groups {
-    fn over(self, node: Node, mode: AggregateMode, rollup: bool) -> Node {
+    fn over(self, node: Node, mode: AggregateMode) -> Node {
         let rows = match mode {
             AggregateMode::Scalar => 1.0,
             AggregateMode::Hash | AggregateMode::Sorted => (node.rows * GROUPS_SHARE).max(1.0),
@@ -407,7 +413,7 @@ impl Groups {
             keys: self.keys,
             aggregates: self.aggregates,
             carried: Vec::new(),
-            rollup,
+            sets: self.sets,
             grouping: self.grouping,
         };
         Node::new(physical, rows, node.cost + node.rows)

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use types::{DataType, FunctionRef};
 
 use crate::{
-    AggregateCall, Assignment, CteId, Expr, OutputColumn, Register, RowLocking, SetOperation,
-    SortKey, TableWrite, WindowCall,
+    AggregateCall, Assignment, CteId, Expr, GroupSets, OutputColumn, Register, RowLocking,
+    SetOperation, SortKey, TableWrite, WindowCall,
 };
 
 /// A table reference of the statement, index into `LogicalPlan::instances`.
@@ -172,13 +172,13 @@ pub enum Logical {
         right: Box<Logical>,
         on: Option<Expr>,
     },
-    /// Groups; without keys exactly one row unless `rollup`. `scalar`: no GROUP BY clause.
+    /// Groups; without keys exactly one row unless `sets` has several. `scalar`: no GROUP BY clause.
     Aggregate {
         input: Box<Logical>,
         keys: Vec<(Register, Expr)>,
         aggregates: Vec<AggregateCall>,
         scalar: bool,
-        rollup: bool,
+        sets: GroupSets,
         grouping: Vec<Option<Register>>,
     },
     Window {

@@ -155,6 +155,35 @@ pub enum AggregateMode {
     Sorted,
 }
 
+/// The sets of keys by which rows are grouped. A key that is not in a group's set is NULL in its row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum GroupSets {
+    /// One set of all keys.
+    #[default]
+    One,
+    /// All keys, all but the last, and so on to none; rows of a higher level follow those that they summarize.
+    Rollup,
+    /// GROUPING SETS and CUBE: for each set one bit for each of its keys, by the key's place (at most [`GroupSets::KEYS_MAX`]).
+    Listed(Vec<u64>),
+}
+
+impl GroupSets {
+    /// Keys that sets of a list may have.
+    pub const KEYS_MAX: usize = 64;
+
+    /// What plans show of them.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            GroupSets::One => String::new(),
+            GroupSets::Rollup => " rollup".into(),
+            GroupSets::Listed(sets) => {
+                let sets: Vec<String> = sets.iter().map(|set| format!("{set:b}")).collect();
+                format!(" sets {}", sets.join(" "))
+            }
+        }
+    }
+}
+
 /// UNION, INTERSECT, EXCEPT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetOperation {
@@ -227,8 +256,8 @@ pub enum Physical {
         keys: Vec<(Register, Expr)>,
         aggregates: Vec<AggregateCall>,
         carried: Vec<Register>,
-        /// WITH ROLLUP: super-aggregate rows follow their groups; needs sorted input.
-        rollup: bool,
+        /// ROLLUP needs sorted input.
+        sets: GroupSets,
         /// For each key the register of GROUPING(key), where it is used.
         grouping: Vec<Option<Register>>,
     },

@@ -285,10 +285,10 @@ pub fn logical(node: &Logical, depth: usize, out: &mut String) {
         Logical::Filter { predicate, .. } => format!("Filter {}", expr(predicate)),
         Logical::Project { columns, .. } => format!("Project {}", assignments(columns)),
         Logical::Join { kind, on, .. } => format!("Join {kind:?}{}", optional("on", on.as_ref())),
-        Logical::Aggregate { keys, aggregates: calls, rollup, scalar, .. } => format!(
+        Logical::Aggregate { keys, aggregates: calls, sets, scalar, .. } => format!(
             "Aggregate{}{} [{}] {}",
             if *scalar { " scalar" } else { "" },
-            if *rollup { " rollup" } else { "" },
+            sets.text(),
             assignments(keys),
             aggregates(calls)
         ),
@@ -516,11 +516,11 @@ fn physical_line(node: &Physical) -> String {
                 .collect();
             format!("HashJoin {kind:?} [{}]{}", keys.join(", "), optional("on", condition.as_ref()))
         }
-        Physical::Aggregate { mode, keys, aggregates: calls, carried, rollup, .. } => {
+        Physical::Aggregate { mode, keys, aggregates: calls, carried, sets, .. } => {
             let carried: Vec<_> = carried.iter().map(|column| register(*column)).collect();
             format!(
                 "Aggregate {mode:?}{} [{}] {} carried [{}]",
-                if *rollup { " rollup" } else { "" },
+                sets.text(),
                 assignments(keys),
                 aggregates(calls),
                 carried.join(" ")

@@ -183,27 +183,37 @@ impl Printer<'_> {
 
     fn group_by(&mut self, group: &GroupBy) {
         self.s(" group by ");
-        match group.modifier {
-            GroupModifier::None | GroupModifier::Rollup => {
-                self.sorting(&group.items, " desc");
-                self.when(group.modifier == GroupModifier::Rollup, " with rollup");
-            }
-            GroupModifier::Cube => {
-                self.s("cube (");
-                self.sorting(&group.items, if self.options.canonical { " DESC" } else { " desc" });
+        self.list(&group.elements, Self::group_element);
+        self.when(group.with_rollup, " with rollup");
+    }
+
+    fn group_element(&mut self, element: &GroupElement) {
+        match element {
+            GroupElement::Expr(expr) => self.expr(expr),
+            GroupElement::Set(keys) => {
+                self.s("(");
+                self.exprs(keys);
                 self.s(")");
             }
-            GroupModifier::GroupingSets => {
+            GroupElement::Rollup(parts) => self.group_parts("rollup (", parts),
+            GroupElement::Cube(parts) => self.group_parts("cube (", parts),
+            GroupElement::Sets(elements) => {
                 self.s("grouping sets (");
-                self.list(&group.sets, |p, set| {
-                    let row = set.len() > 1;
-                    p.s(if row { "row(" } else { "(" });
-                    p.exprs(set);
-                    p.s(")");
-                });
+                self.list(elements, Self::group_element);
                 self.s(")");
             }
         }
+    }
+
+    fn group_parts(&mut self, word: &str, parts: &[Vec<Expr>]) {
+        self.s(word);
+        self.list(parts, |p, part| {
+            let several = part.len() > 1;
+            p.when(several, "(");
+            p.exprs(part);
+            p.when(several, ")");
+        });
+        self.s(")");
     }
 
     pub(super) fn order_by(&mut self, items: &[OrderItem]) {

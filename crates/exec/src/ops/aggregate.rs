@@ -1,9 +1,9 @@
-//! Grouping: one group, a hash table of groups, or groups one after another, with super-aggregates.
+//! Grouping: one group, a hash table of groups, or groups one after another; by one set of keys or several (ROLLUP, CUBE, GROUPING SETS).
 
 use std::collections::VecDeque;
 
 use errors::Result;
-use plan::AggregateMode;
+use plan::{AggregateMode, GroupSets};
 use plugin_api::{Accumulator, BoundAggregate, Coercion};
 use rows::convert;
 use rows::key_set::{KEY_OVERHEAD, KeySet};
@@ -26,7 +26,7 @@ pub(crate) struct AggregateNode {
     pub(crate) keys: Vec<(usize, Code, DataType)>,
     pub(crate) calls: Vec<CallNode>,
     pub(crate) carried: Vec<usize>,
-    pub(crate) rollup: bool,
+    pub(crate) sets: GroupSets,
     pub(crate) grouping: Vec<Option<usize>>,
     /// Registers of the input that keys and calls read, and the carried ones: the part of a row that moves to a file.
     pub(crate) input_registers: Vec<usize>,
@@ -187,8 +187,8 @@ impl CallNode {
 impl Source for AggregateNode {
     fn build<'r>(&'r self) -> Box<dyn Operator<'r> + 'r> {
         match self.mode {
-            AggregateMode::Scalar if !self.rollup => Box::new(Scalar::new(self)),
-            AggregateMode::Hash if !self.rollup => Box::new(Hash::new(self)),
+            AggregateMode::Scalar if !self.is_rollup() => Box::new(Scalar::new(self)),
+            AggregateMode::Hash if !self.is_rollup() => Box::new(Hash::new(self)),
             AggregateMode::Scalar | AggregateMode::Hash | AggregateMode::Sorted => {
                 Box::new(Sorted::new(self))
             }
@@ -196,7 +196,46 @@ impl Source for AggregateNode {
     }
 }
 
+/// The keys that a group's set has.
+#[derive(Clone, Copy)]
+pub(crate) enum Live {
+    /// The first ones.
+    First(usize),
+    /// One bit for each, by its place.
+    Bits(u64),
+}
+
+impl Live {
+    fn has(self, key: usize) -> bool {
+        match self {
+            Live::First(count) => key < count,
+            Live::Bits(bits) => bits >> key & 1 == 1,
+        }
+    }
+}
+
 impl AggregateNode {
+    pub(crate) fn is_rollup(&self) -> bool {
+        self.sets == GroupSets::Rollup
+    }
+
+    /// The listed sets; none for a single set of all keys.
+    fn listed(&self) -> &[u64] {
+        match &self.sets {
+            GroupSets::Listed(sets) => sets,
+            GroupSets::One | GroupSets::Rollup => &[],
+        }
+    }
+
+    /// The keys of the group whose key in a hash table is `key`: with listed sets it begins with the set's number.
+    fn live(&self, key: &[u8]) -> Live {
+        let set = key.first_chunk().map(|number| usize::from(u16::from_be_bytes(*number)));
+        match set.and_then(|set| self.listed().get(set)) {
+            Some(bits) => Live::Bits(*bits),
+            None => Live::First(self.keys.len()),
+        }
+    }
+
     fn new_states(&self) -> Vec<State> {
         self.calls.iter().map(CallNode::new_state).collect()
     }
@@ -225,10 +264,10 @@ impl AggregateNode {
         Ok(())
     }
 
-    pub(crate) fn set_grouping(&self, live_keys: usize, run: &mut Run<'_>) {
+    pub(crate) fn set_grouping(&self, live: Live, run: &mut Run<'_>) {
         for (at, register) in self.grouping.iter().enumerate() {
             if let Some(register) = register {
-                run.regs[*register] = Value::bool(at >= live_keys);
+                run.regs[*register] = Value::bool(!live.has(at));
             }
         }
     }
@@ -271,7 +310,7 @@ impl<'r> Operator<'r> for Scalar<'r> {
             let value = carried.as_ref().map_or(Value::Null, |values| values[at].clone());
             run.regs[*register] = value;
         }
-        self.node.set_grouping(self.node.keys.len(), run);
+        self.node.set_grouping(Live::First(self.node.keys.len()), run);
         self.node.emit(&mut states, run)?;
         Ok(true)
     }
@@ -290,6 +329,8 @@ struct Hash<'r> {
     /// For each group: key values and carried registers of its first row.
     first_rows: Rows,
     states: Vec<State>,
+    /// With listed sets, for each group its keys.
+    live: Vec<Live>,
     bytes: usize,
     at: usize,
     registers: Vec<usize>,
@@ -310,6 +351,7 @@ impl<'r> Hash<'r> {
             groups: KeySet::default(),
             first_rows: Rows::new(registers.len()),
             states: Vec::new(),
+            live: Vec::new(),
             bytes: 0,
             at: 0,
             registers,
@@ -323,49 +365,16 @@ impl<'r> Hash<'r> {
         self.groups.clear();
         self.first_rows.clear(run);
         self.states.clear();
+        self.live.clear();
         self.at = 0;
     }
 
-    /// The next row of the input or of a part, and its key.
-    fn next_row(
-        &mut self,
-        part: &mut Option<RowReader>,
-        key: &mut Vec<u8>,
-        run: &mut Run<'r>,
-    ) -> Result<bool> {
-        let node = self.node;
-        if let Some(part) = part {
-            return part.next_into(key, &node.input_registers, run);
-        }
-        if !self.input.next(run)? {
-            return Ok(false);
-        }
-        key.clear();
-        for (_, code, ty) in &node.keys {
-            match code.leaf(run) {
-                Some(value) => append_hash_key(value, ty.collation, key),
-                None => append_hash_key(&code.eval(run)?, ty.collation, key),
-            }
-        }
-        Ok(true)
-    }
-
     /// Groups the input, or a part of it that was divided `level` times.
-    fn read(&mut self, mut part: Option<RowReader>, level: u32, run: &mut Run<'r>) -> Result<()> {
-        let width = self.node.calls.len();
-        let (mut key, mut files) = (Vec::new(), None);
-        while self.next_row(&mut part, &mut key, run)? {
-            run.tick()?;
-            let group = match self.groups.get(&key) {
-                Some(group) => group as usize,
-                None if self.is_full(level, run) => {
-                    let files = files.get_or_insert_with(|| Partitions::new(level, run));
-                    files.push_registers(&key, &self.node.input_registers, run)?;
-                    continue;
-                }
-                None => self.add_group(&key, run)?,
-            };
-            self.node.update_all(&mut self.states[group * width..(group + 1) * width], run)?;
+    fn read(&mut self, part: Option<RowReader>, level: u32, run: &mut Run<'r>) -> Result<()> {
+        let mut files = None;
+        match part {
+            Some(part) => self.read_part(part, level, &mut files, run)?,
+            None => self.read_input(&mut files, run)?,
         }
         if let Some(files) = files {
             let level = files.next_level();
@@ -374,24 +383,116 @@ impl<'r> Hash<'r> {
         Ok(())
     }
 
+    fn read_part(
+        &mut self,
+        mut part: RowReader,
+        level: u32,
+        files: &mut Option<Partitions>,
+        run: &mut Run<'r>,
+    ) -> Result<()> {
+        let mut key = Vec::new();
+        while part.next_into(&mut key, &self.node.input_registers, run)? {
+            run.tick()?;
+            self.take_row(&key, level, files, run)?;
+        }
+        Ok(())
+    }
+
+    fn read_input(&mut self, files: &mut Option<Partitions>, run: &mut Run<'r>) -> Result<()> {
+        let (node, mut key) = (self.node, Vec::new());
+        let (mut values, mut ends) = (Vec::new(), Vec::with_capacity(node.keys.len()));
+        while self.input.next(run)? {
+            run.tick()?;
+            values.clear();
+            ends.clear();
+            for (_, code, ty) in &node.keys {
+                match code.leaf(run) {
+                    Some(value) => append_hash_key(value, ty.collation, &mut values),
+                    None => append_hash_key(&code.eval(run)?, ty.collation, &mut values),
+                }
+                ends.push(values.len());
+            }
+            if node.listed().is_empty() {
+                self.take_row(&values, 0, files, run)?;
+            }
+            for (number, set) in (0u16..).zip(node.listed()) {
+                key.clear();
+                key.extend_from_slice(&number.to_be_bytes());
+                let mut start = 0;
+                for (at, end) in ends.iter().enumerate() {
+                    if Live::Bits(*set).has(at) {
+                        key.extend_from_slice(&values[start..*end]);
+                    }
+                    start = *end;
+                }
+                self.take_row(&key, 0, files, run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the current row to the group with this key, or puts it into a file.
+    fn take_row(
+        &mut self,
+        key: &[u8],
+        level: u32,
+        files: &mut Option<Partitions>,
+        run: &mut Run<'r>,
+    ) -> Result<()> {
+        let width = self.node.calls.len();
+        let group = match self.groups.get(key) {
+            Some(group) => group as usize,
+            None if self.is_full(level, run) => {
+                let files = files.get_or_insert_with(|| Partitions::new(level, run));
+                return files.push_registers(key, &self.node.input_registers, run);
+            }
+            None => {
+                let mut values = Vec::with_capacity(self.registers.len());
+                self.node.key_values(run, &mut values)?;
+                let carried = self.node.carried.iter();
+                values.extend(carried.map(|register| run.regs[*register].clone()));
+                self.add_group(key, values, run)?
+            }
+        };
+        self.node.update_all(&mut self.states[group * width..(group + 1) * width], run)
+    }
+
     fn is_full(&self, level: u32, run: &Run<'r>) -> bool {
         let bytes = self.bytes + self.first_rows.bytes();
         bytes > run.operator_bytes() && level < LEVELS_MAX
     }
 
-    fn add_group(&mut self, key: &[u8], run: &mut Run<'r>) -> Result<usize> {
+    /// `values`: those of its keys and carried registers.
+    fn add_group(
+        &mut self,
+        key: &[u8],
+        mut values: Vec<Value>,
+        run: &mut Run<'r>,
+    ) -> Result<usize> {
         let node = self.node;
         let group = self.first_rows.len();
         let bytes = key.len() + KEY_OVERHEAD + node.calls.len() * STATE_BYTES;
         self.bytes += bytes;
         run.memory.charge(bytes)?;
         self.groups.insert(key);
-        let mut values = Vec::with_capacity(self.registers.len());
-        node.key_values(run, &mut values)?;
-        values.extend(node.carried.iter().map(|register| run.regs[*register].clone()));
+        if !node.listed().is_empty() {
+            let live = node.live(key);
+            let keys = values.iter_mut().take(node.keys.len()).enumerate();
+            keys.filter(|(at, _)| !live.has(*at)).for_each(|(_, value)| *value = Value::Null);
+            self.live.push(live);
+        }
         self.first_rows.push_values(values.into_iter(), run)?;
         self.states.extend(node.calls.iter().map(CallNode::new_state));
         Ok(group)
+    }
+
+    /// A set without keys has a group of no rows as well.
+    fn total_of_nothing(&mut self, run: &mut Run<'r>) -> Result<()> {
+        for (number, _) in (0u16..).zip(self.node.listed()).filter(|(_, set)| **set == 0) {
+            let values = vec![Value::Null; self.registers.len()];
+            self.add_group(&number.to_be_bytes(), values, run)?;
+        }
+        Ok(())
     }
 }
 
@@ -402,6 +503,9 @@ impl<'r> Operator<'r> for Hash<'r> {
         run.counts.temporary_tables += 1;
         self.input.open(run)?;
         self.read(None, 0, run)?;
+        if self.first_rows.is_empty() {
+            self.total_of_nothing(run)?;
+        }
         self.input.close(run);
         Ok(())
     }
@@ -415,8 +519,10 @@ impl<'r> Operator<'r> for Hash<'r> {
         self.first_rows.restore(self.at, &self.registers, run);
         let width = self.node.calls.len();
         let states = &mut self.states[self.at * width..(self.at + 1) * width];
+        let all = Live::First(self.node.keys.len());
+        let live = self.live.get(self.at).copied().unwrap_or(all);
         self.at += 1;
-        self.node.set_grouping(self.node.keys.len(), run);
+        self.node.set_grouping(live, run);
         self.node.emit(states, run)?;
         Ok(true)
     }
@@ -555,14 +661,14 @@ impl<'r> Sorted<'r> {
         for (register, value) in registers.zip(row.values) {
             run.regs[register] = value;
         }
-        self.node.set_grouping(row.live_keys, run);
+        self.node.set_grouping(Live::First(row.live_keys), run);
     }
 }
 
 impl<'r> Operator<'r> for Sorted<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         let key_count = self.node.keys.len();
-        let counts = if self.node.rollup { 0 } else { key_count }..=key_count;
+        let counts = if self.node.is_rollup() { 0 } else { key_count }..=key_count;
         let level = |keys| Level { keys, states: self.node.new_states() };
         self.levels = counts.rev().map(level).collect();
         self.group = None;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use engine_api::RowLock;
 use errors::Result;
 use plan::{
-    AggregateCall, AggregateMode, CastKind, CteId, Expr, JoinKind, Physical, Register, RegisterSet,
-    SetOperation, SortKey,
+    AggregateCall, AggregateMode, CastKind, CteId, Expr, GroupSets, JoinKind, Physical, Register,
+    RegisterSet, SetOperation, SortKey,
 };
 use rows::value_key::Domain;
 use types::{CollationId, DataType, TypeKind};
@@ -86,6 +86,7 @@ struct Groups<'p> {
     keys: &'p [(Register, Expr)],
     aggregates: &'p [AggregateCall],
     carried: &'p [Register],
+    sets: &'p GroupSets,
     grouping: &'p [Option<Register>],
 }
 
@@ -177,9 +178,9 @@ impl<'a> NodeCompiler<'a> {
                 let columns = (condition.as_ref(), inner_columns.as_slice());
                 self.hash_join(*kind, (outer, inner), keys, columns, all_read)
             }
-            Physical::Aggregate { input, mode, keys, aggregates, carried, rollup, grouping } => {
-                let groups = Groups { mode: *mode, keys, aggregates, carried, grouping };
-                self.grouping(input, &groups, *rollup)
+            Physical::Aggregate { input, mode, keys, aggregates, carried, sets, grouping } => {
+                let groups = Groups { mode: *mode, keys, aggregates, carried, sets, grouping };
+                self.grouping(input, &groups)
             }
             Physical::Window { input, partition_by, order_by, calls, columns } => {
                 self.window(input, partition_by, order_by, calls, columns)
@@ -302,8 +303,8 @@ impl<'a> NodeCompiler<'a> {
         })))
     }
 
-    fn grouping(&mut self, input: &Physical, groups: &Groups<'_>, rollup: bool) -> Result<Node> {
-        let Groups { mode, keys, aggregates, carried, grouping } = *groups;
+    fn grouping(&mut self, input: &Physical, groups: &Groups<'_>) -> Result<Node> {
+        let Groups { mode, keys, aggregates, carried, sets, grouping } = *groups;
         // Only the row program stops before the end.
         let may_stop = std::mem::take(&mut self.may_stop) && mode == AggregateMode::Sorted;
         let row = AggregateNode {
@@ -312,7 +313,7 @@ impl<'a> NodeCompiler<'a> {
             keys: self.group_keys(keys)?,
             calls: self.aggregates(aggregates)?,
             carried: indexes(carried),
-            rollup,
+            sets: sets.clone(),
             grouping: grouping.iter().map(|register| register.map(index)).collect(),
             input_registers: self.group_registers(input, keys, aggregates, carried),
         };
@@ -514,7 +515,7 @@ impl<'a> NodeCompiler<'a> {
             mode: AggregateMode::Hash,
             calls: Vec::new(),
             carried: Vec::new(),
-            rollup: false,
+            sets: GroupSets::One,
             grouping: vec![None; keys.len()],
             input_registers: self.group_registers(input, &keys, &[], &[]),
         };

@@ -25,7 +25,7 @@ mod sort;
 mod sorted_scan;
 mod window;
 
-pub(crate) use aggregate::{AggregateNode, CallKind};
+pub(crate) use aggregate::{AggregateNode, CallKind, Live};
 pub(crate) use compile::{NodeCompiler, is_utc};
 pub(crate) use keys::Ranges;
 pub(crate) use node::Node;

@@ -8,13 +8,13 @@ use batch::{
     States, Unfit,
 };
 use errors::Result;
-use plan::{AggregateCall, AggregateMode, Expr, Physical, Register};
+use plan::{AggregateCall, AggregateMode, Expr, GroupSets, Physical, Register};
 use plugin_api::Coercion;
 use types::{AggregateRole, CollationId, Decimal, TypeKind, Value};
 
 use super::pipeline::{Pipeline, PipelineCompiler, Sink};
 use crate::operator::{Operator, Source};
-use crate::ops::{AggregateNode, CallKind, NodeCompiler};
+use crate::ops::{AggregateNode, CallKind, Live, NodeCompiler};
 use crate::run::Run;
 
 /// A grouping that both programs can do.
@@ -88,16 +88,19 @@ impl BatchGrouping {
         aggregates: &[AggregateCall],
         row: &AggregateNode,
     ) -> Option<BatchGrouping> {
+        if matches!(row.sets, GroupSets::Listed(_)) {
+            return None;
+        }
         let input = match input {
             // Levels are built from the groups, and sorted here.
-            Physical::Sort { input, limit: None, .. } if row.rollup => input,
+            Physical::Sort { input, limit: None, .. } if row.is_rollup() => input,
             input => input,
         };
         let mut kinds = Vec::with_capacity(aggregates.len());
         for (call, node) in aggregates.iter().zip(&row.calls) {
             let coercions: Vec<_> = node.args.iter().map(|(_, _, c)| c.clone()).collect();
             let kind = state_kind(call, &coercions)?;
-            if row.rollup && kind == StateKind::SumDouble {
+            if row.is_rollup() && kind == StateKind::SumDouble {
                 return None;
             }
             kinds.push(kind);
@@ -240,7 +243,7 @@ impl<'r> BatchAggregate<'r> {
         let bytes = grouped.heap_bytes();
         run.memory.charge(bytes).map_err(|_| run.memory.release(bytes)).map_err(|()| Unfit)?;
         self.bytes = bytes;
-        if self.node.rollup {
+        if self.node.is_rollup() {
             let rollup = Rollup::new(&grouped, &self.batch.collations)?;
             self.levels = rollup.states(&grouped, &self.batch.kinds())?;
             self.order = rollup.lines;
@@ -264,7 +267,7 @@ impl<'r> BatchAggregate<'r> {
         let key_count = self.node.keys.len();
         let live_keys = match line {
             Some(line) => line.live_keys,
-            None if self.node.rollup => 0,
+            None if self.node.is_rollup() => 0,
             None => key_count,
         };
         let keys = self.node.keys.iter().map(|(register, _, _)| *register);
@@ -276,7 +279,7 @@ impl<'r> BatchAggregate<'r> {
                 _ => Value::Null,
             };
         }
-        self.node.set_grouping(live_keys, run);
+        self.node.set_grouping(Live::First(live_keys), run);
         let states = self.levels.get(live_keys).unwrap_or(&grouped.states);
         for (at, call) in self.node.calls.iter().enumerate() {
             let result = match line {
@@ -323,7 +326,7 @@ impl<'r> Operator<'r> for BatchAggregate<'r> {
         if let Some(row) = &mut self.row {
             return row.next(run);
         }
-        let has_total = self.node.mode == AggregateMode::Scalar || self.node.rollup;
+        let has_total = self.node.mode == AggregateMode::Scalar || self.node.is_rollup();
         if self.order.is_empty() && has_total && self.at == 0 {
             self.at = 1;
             self.emit(None, run)?;

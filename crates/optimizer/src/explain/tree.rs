@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use plan::{Access, JoinKind, Physical, Plan, RangeSpec, SetOperation, TableAccess};
+use plan::{Access, GroupSets, JoinKind, Physical, Plan, RangeSpec, SetOperation, TableAccess};
 
 use super::cost::Estimate;
 use super::json::Json;
@@ -276,8 +276,8 @@ fn describe(node: &Physical, context: &Context<'_>) -> Node {
         Physical::HashJoin { kind, keys, condition, .. } => {
             describe_hash_join(*kind, keys, condition.as_ref(), context)
         }
-        Physical::Aggregate { mode, keys, aggregates, .. } => {
-            describe_aggregate(*mode, keys, aggregates, context)
+        Physical::Aggregate { mode, keys, aggregates, sets, .. } => {
+            describe_aggregate((*mode, sets), keys, aggregates, context)
         }
         Physical::Window { partition_by, order_by, calls, .. } => {
             let names: Vec<String> =
@@ -397,7 +397,7 @@ fn describe_hash_join(
 }
 
 fn describe_aggregate(
-    mode: plan::AggregateMode,
+    (mode, sets): (plan::AggregateMode, &GroupSets),
     keys: &[(plan::Register, plan::Expr)],
     aggregates: &[plan::AggregateCall],
     context: &Context<'_>,
@@ -420,7 +420,13 @@ fn describe_aggregate(
     let fields = exprs(keys.iter().map(|(_, key)| key), context);
     let by = if fields.is_empty() { String::new() } else { format!(" by {}", fields.join(", ")) };
     let shown = if calls.is_empty() { String::new() } else { format!(": {}", calls.join(", ")) };
-    Node::new(format!("{word}{by}{shown}"), access_type)
+    let sets = match sets {
+        GroupSets::One => "",
+        GroupSets::Rollup if calls.is_empty() => "",
+        GroupSets::Rollup => " with rollup",
+        GroupSets::Listed(_) => " in grouping sets",
+    };
+    Node::new(format!("{word}{sets}{by}{shown}"), access_type)
         .with("functions", Json::texts(calls))
         .with("group_items", Json::texts(fields))
 }

@@ -152,26 +152,25 @@ pub enum SelectItemKind {
 /// `GROUP BY`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupBy {
-    /// The expressions; with MariaDB's and old MySQL's ASC|DESC.
-    pub items: Vec<OrderItem>,
-    /// How they are grouped.
-    pub modifier: GroupModifier,
-    /// `GROUPING SETS (...)` lists; only with that modifier.
-    pub sets: Vec<Vec<Expr>>,
+    /// Its list. Of several elements, every set of one is combined with every set of the others.
+    pub elements: Vec<GroupElement>,
+    /// `WITH ROLLUP`; also `ROLLUP (a, ...)` alone, which means the same. All elements are expressions then.
+    pub with_rollup: bool,
 }
 
-/// How GROUP BY makes super-aggregates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GroupModifier {
-    /// None.
-    #[default]
-    None,
-    /// `WITH ROLLUP`, `ROLLUP (...)`.
-    Rollup,
-    /// `CUBE (...)`.
-    Cube,
-    /// `GROUPING SETS (...)`.
-    GroupingSets,
+/// An element of GROUP BY: a list of sets of keys by which rows are grouped.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GroupElement {
+    /// One expression: the set of it.
+    Expr(Expr),
+    /// `(a, ...)` within GROUPING SETS, or `()`: one set.
+    Set(Vec<Expr>),
+    /// `ROLLUP (...)`: all of its parts, all but the last, and so on to none.
+    Rollup(Vec<Vec<Expr>>),
+    /// `CUBE (...)`: every selection of its parts.
+    Cube(Vec<Vec<Expr>>),
+    /// `GROUPING SETS (...)`: the sets of its elements, one after the other.
+    Sets(Vec<GroupElement>),
 }
 
 /// One expression of ORDER BY.

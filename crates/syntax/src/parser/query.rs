@@ -357,45 +357,55 @@ impl<'a> Parser<'a> {
     fn group_by(&mut self) -> PResult<GroupBy> {
         self.bump();
         self.expect(Kw::BY)?;
-        let mut group = GroupBy::default();
-        let item = |expr| OrderItem { expr, desc: false };
-        let call = self.peek().kind == Tok::LParen;
+        let mut elements = self.comma_list(Self::group_element)?;
+        if let [GroupElement::Rollup(parts)] = &mut elements[..]
+            && parts.iter().all(|part| part.len() == 1)
+        {
+            let elements = parts.drain(..).flatten().map(GroupElement::Expr).collect();
+            return Ok(GroupBy { elements, with_rollup: true });
+        }
+        let is_plain = elements.iter().all(|element| matches!(element, GroupElement::Expr(_)));
+        let with_rollup = is_plain && self.eat2(Kw::WITH, Kw::ROLLUP);
+        Ok(GroupBy { elements, with_rollup })
+    }
+
+    fn group_element(&mut self) -> PResult<GroupElement> {
+        let next = self.peek().kind;
+        if self.at_tok(Tok::LParen) && next == Tok::RParen {
+            self.bump();
+            self.bump();
+            return Ok(GroupElement::Set(Vec::new()));
+        }
         match self.kw() {
-            Kw::ROLLUP if call => group.modifier = GroupModifier::Rollup,
-            Kw::CUBE if call => group.modifier = GroupModifier::Cube,
+            Kw::ROLLUP if next == Tok::LParen => {
+                self.bump();
+                Ok(GroupElement::Rollup(self.paren_list(Self::group_part)?))
+            }
+            Kw::CUBE if next == Tok::LParen => {
+                self.bump();
+                Ok(GroupElement::Cube(self.paren_list(Self::group_part)?))
+            }
             Kw::GROUPING if self.peek_kw() == Kw::SETS => {
                 self.bump();
                 self.bump();
-                group.modifier = GroupModifier::GroupingSets;
-                group.sets = self.paren_list(Self::grouping_set)?;
-                return Ok(group);
+                let elements = self.nested(|p| p.paren_list(Self::grouping_set))?;
+                Ok(GroupElement::Sets(elements))
             }
-            _ => {
-                group.items = self.expr_list()?.into_iter().map(item).collect();
-                if self.at2(Kw::WITH, Kw::ROLLUP) {
-                    self.bump();
-                    self.bump();
-                    group.modifier = GroupModifier::Rollup;
-                }
-                return Ok(group);
-            }
+            _ => Ok(GroupElement::Expr(self.expr()?)),
         }
-        self.bump();
-        group.items = self.paren_list(Self::expr)?.into_iter().map(item).collect();
-        Ok(group)
     }
 
-    fn grouping_set(&mut self) -> PResult<Vec<Expr>> {
-        if self.at_tok(Tok::LParen) && self.peek().kind == Tok::RParen {
-            self.bump();
-            self.bump();
-            return Ok(Vec::new());
-        }
-        let one = self.expr()?;
-        Ok(match one.kind {
-            ExprKind::Row(items) => items,
-            _ => vec![one],
+    /// An element of GROUPING SETS: there `(a, b)` is a set of two keys.
+    fn grouping_set(&mut self) -> PResult<GroupElement> {
+        Ok(match self.group_element()? {
+            GroupElement::Expr(one) => GroupElement::Set(into_part(one)),
+            element => element,
         })
+    }
+
+    /// `a`, `(a, b)`: keys that ROLLUP and CUBE keep together.
+    fn group_part(&mut self) -> PResult<Vec<Expr>> {
+        Ok(into_part(self.expr()?))
     }
 
     pub(super) fn opt_order_by(&mut self) -> PResult<Vec<OrderItem>> {
@@ -516,6 +526,13 @@ impl<'a> Parser<'a> {
         }
         self.bump();
         Ok(Some(self.charset_name()?))
+    }
+}
+
+fn into_part(written: Expr) -> Vec<Expr> {
+    match written.kind {
+        ExprKind::Row(items) => items,
+        _ => vec![written],
     }
 }
 

@@ -46,12 +46,13 @@ impl UnitCipher {
         })
     }
 
-    /// Encrypts whole units in place; the first one has the number `first`. A rest that is no unit stays as it is.
+    /// Encrypts whole units in place; the first one has the number `first`.
     pub fn encrypt(&self, first: u128, bytes: &mut [u8]) {
+        debug_assert!(bytes.len().is_multiple_of(UNIT_BYTES), "a rest would stay plain text");
         self.each(first, bytes, &|blocks| self.data.encrypt_blocks(blocks), |_| false);
     }
 
-    /// Decrypts whole units in place. A unit of zeros was never written, and stays.
+    /// Decrypts whole units in place. A unit of zeros was never written, and stays; so does a rest that is no unit.
     pub fn decrypt(&self, first: u128, bytes: &mut [u8]) {
         let is_hole = |unit: &[u8; UNIT_BYTES]| unit.iter().all(|byte| *byte == 0);
         self.each(first, bytes, &|blocks| self.data.decrypt_blocks(blocks), is_hole);

@@ -33,6 +33,7 @@ pub fn wrap_key(master: &Secret, key: &Secret) -> Option<Vec<u8>> {
             part.copy_from_slice(&block[8..]);
         }
     }
+    debug_assert_ne!(parts.as_flattened(), key.bytes(), "the key is not wrapped");
     Some([check.to_be_bytes().as_slice(), parts.as_flattened()].concat())
 }
 

@@ -47,10 +47,12 @@ fn new_salt() -> io::Result<u128> {
 
 /// Bytes on the disk after the header, of a file of this size.
 fn stored_size(size: u64) -> u64 {
-    match size % UNIT {
+    let stored = match size % UNIT {
         0 => size,
         _ => size + UNIT,
-    }
+    };
+    debug_assert_eq!(size_of_stored(stored), size, "the stored size tells the size");
+    stored
 }
 
 /// The reverse.
@@ -144,6 +146,7 @@ impl EncryptedFile {
 
     /// Fills `bytes`, whole units, from `offset`; behind the end they are zero.
     fn read_units(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        debug_assert!(!self.has_partial(offset, bytes.len()), "units are read whole");
         let count = self.below.read_at(bytes, self.header_bytes + offset)?;
         bytes[count..].fill(0);
         self.units.decrypt(self.number(offset), bytes);
@@ -152,6 +155,8 @@ impl EncryptedFile {
 
     /// Encrypts and writes whole units, and zeros behind them.
     fn write_units(&self, bytes: &[u8], offset: u64, zeros: usize) -> io::Result<()> {
+        debug_assert!(!self.has_partial(offset, bytes.len()), "units are written whole");
+        debug_assert!(zeros < UNIT_BYTES, "more would be another unit");
         let mut buffer = std::mem::take(&mut *self.buffer.lock());
         let sealed = buffer.reset(bytes.len() + zeros);
         sealed[..bytes.len()].copy_from_slice(bytes);
@@ -219,6 +224,7 @@ impl File for EncryptedFile {
 
     fn read_words(&self, words: &[AtomicU64], offset: u64) -> io::Result<usize> {
         let count = self.below.read_words(words, self.header_bytes + offset)?;
+        debug_assert!(offset.is_multiple_of(UNIT), "pages are whole units");
         let mut number = self.number(offset);
         for words in words[..count / 8].chunks_exact(UNIT_BYTES / 8) {
             let mut unit = [0; UNIT_BYTES];
@@ -328,6 +334,7 @@ impl FileSealer {
     /// What is to be written last.
     pub fn end(mut self) -> Vec<u8> {
         let count = self.waiting.len();
+        debug_assert!(count < UNIT_BYTES, "whole units were handed out");
         if count == 0 {
             return Vec::new();
         }

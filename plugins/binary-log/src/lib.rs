@@ -55,6 +55,7 @@ impl Plugin for BinaryLogPlugin {
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
+        registrar.privilege(streams::PRIVILEGE);
         registrar.binary_log(self.core.clone());
         for table in tables::all(&self.core) {
             registrar.information_table(Arc::new(table));

@@ -14,6 +14,8 @@ use types::{GtidSet, SqlMode};
 use crate::core::{Core, LogFile, State, io_error};
 use crate::stream_file;
 
+/// Makes, changes and drops streams.
+pub(crate) const PRIVILEGE: &str = "CHANGE_STREAM_ADMIN";
 /// Most streams: each takes a look at every purge.
 const STREAMS_MAX: usize = 256;
 /// Most tables that a stream names.
@@ -375,7 +377,13 @@ impl Core {
     fn begin_at(&self, start: &StreamStart) -> Result<GtidSet> {
         let state = self.state.lock();
         match start {
-            StreamStart::Now | StreamStart::Snapshot => Ok(state.executed.clone()),
+            StreamStart::Unsaid | StreamStart::Snapshot => Ok(state.executed.clone()),
+            StreamStart::Moment(word) if word.text.eq_ignore_ascii_case("now") => {
+                Ok(state.executed.clone())
+            }
+            StreamStart::Moment(word) => {
+                bail!(WRONG_ARGUMENTS, format!("CHANGE STREAM: FROM {}", word.text))
+            }
             StreamStart::Gtid(text) => {
                 let set = binlog::gtid::position(text, &state.purged)
                     .ok_or_else(|| err!(MALFORMED_GTID_SET_SPECIFICATION, text))?;

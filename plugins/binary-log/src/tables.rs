@@ -10,7 +10,7 @@ use types::{CollationId, DataType, TypeKind, Value};
 
 use crate::core::{Core, file_name, file_number};
 use crate::files::{FileEvents, plain};
-use crate::streams::{one_line, scope_document};
+use crate::streams::{PRIVILEGE, one_line, scope_document};
 
 fn text(name: &'static str, length: u32) -> InfoColumn {
     let mut ty = DataType::new(TypeKind::VarChar, length, 0);
@@ -138,7 +138,7 @@ impl InformationTable for LogTable {
         filter: &InfoFilter,
         emit: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<()> {
-        let of_streams = self.kind == Kind::Streams && ctx.has_privilege("CHANGE_STREAM_ADMIN");
+        let of_streams = self.kind == Kind::Streams && ctx.has_privilege(PRIVILEGE);
         let may_read = of_streams
             || ctx.has_privilege("REPLICATION CLIENT")
             || ctx.has_privilege("REPLICATION SLAVE");

@@ -704,7 +704,10 @@ pub enum StreamScope {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum StreamStart {
-    Now,
+    /// Nothing is said: where the log is.
+    Unsaid,
+    /// A moment by its name, which the log knows.
+    Moment(Ident),
     /// With the rows that are there.
     Snapshot,
     /// After these transactions.

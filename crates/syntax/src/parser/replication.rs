@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
                 }
             };
         }
-        let start = if self.eat(Kw::FROM) { self.stream_start()? } else { StreamStart::Now };
+        let start = if self.eat(Kw::FROM) { self.stream_start()? } else { StreamStart::Unsaid };
         let options = if self.eat(Kw::WITH) { self.stream_options()? } else { Vec::new() };
         let create = ChangeStream::Create { if_not_exists, name, scope, start, options };
         Ok(Statement::ChangeStream(Box::new(create)))
@@ -219,13 +219,10 @@ impl<'a> Parser<'a> {
         if self.eat(Kw::SNAPSHOT) {
             return Ok(StreamStart::Snapshot);
         }
-        if self.eat(Kw::NOW) {
-            return Ok(StreamStart::Now);
-        }
         if self.eat_name("GTID") {
             return Ok(StreamStart::Gtid(self.text()?));
         }
-        self.fail()
+        Ok(StreamStart::Moment(self.ident()?))
     }
 
     fn stream_options(&mut self) -> PResult<Vec<(Ident, ReplicationValue)>> {

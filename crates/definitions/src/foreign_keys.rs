@@ -21,7 +21,6 @@ pub fn check_foreign_keys(
 ) -> Result<()> {
     let snapshot = ctx.catalog();
     let own = table.clone();
-    let bases = bases_of_stored_columns(ctx, &own)?;
     for key in &mut table.foreign_keys {
         if existing.contains(&key.name) {
             continue;
@@ -33,7 +32,7 @@ pub fn check_foreign_keys(
         } else {
             snapshot.table(&key.referenced_schema, &key.referenced_table)
         };
-        check_own_columns(&own, &bases, key)?;
+        check_own_columns(&own, key)?;
         let Some(parent) = parent else {
             if ctx.settings().foreign_key_checks {
                 bail!(FK_CANNOT_OPEN_PARENT, key.referenced_table);
@@ -195,18 +194,6 @@ fn begins_with(index: &Index, columns: &[usize]) -> bool {
             .all(|(part, column)| part.column == *column && part.prefix_length.is_none())
 }
 
-/// The columns that stored generated columns read.
-fn bases_of_stored_columns(ctx: &dyn Context, table: &Table) -> Result<Vec<usize>> {
-    let mut bases = Vec::new();
-    let stored = table.columns.iter().filter_map(|column| column.generated.as_ref());
-    for generated in stored.filter(|generated| generated.stored) {
-        let typed = |column: &catalog::Column| (column.name.clone(), column.ty.clone());
-        let columns: Vec<(Arc<str>, DataType)> = table.columns.iter().map(typed).collect();
-        bases.extend(ctx.bind(None, &columns, &generated.expression)?.columns);
-    }
-    Ok(bases)
-}
-
 /// `REFERENCES t` means its primary key.
 fn fill_referenced(key: &mut ForeignKey, parent: &Table) -> Result<()> {
     let primary = parent.primary().filter(|primary| primary.parts.len() == key.columns.len());
@@ -217,16 +204,9 @@ fn fill_referenced(key: &mut ForeignKey, parent: &Table) -> Result<()> {
     Ok(())
 }
 
-/// What a key may do to its own columns; `bases`: the columns of the table that stored generated columns read.
-fn check_own_columns(table: &Table, bases: &[usize], key: &ForeignKey) -> Result<()> {
+fn check_own_columns(table: &Table, key: &ForeignKey) -> Result<()> {
     let sets_null =
         key.on_delete == ReferenceAction::SetNull || key.on_update == ReferenceAction::SetNull;
-    let cascades = ReferenceAction::Cascade;
-    let changes = sets_null || key.on_update == cascades || key.on_delete == cascades;
-    // A change by the key would not compute the stored value anew.
-    if changes && key.columns.iter().any(|column| bases.contains(column)) {
-        bail!(CANNOT_ADD_FOREIGN);
-    }
     for column in &key.columns {
         let column = &table.columns[*column];
         if sets_null && !column.ty.nullable {

@@ -5,12 +5,13 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+// A static needs a constant, which loom's atomics are not.
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::disk::{self, File as _};
 use crate::encryption::EncryptedFile;
 use crate::io_times::{Call, FileClass, IoTimes, Target};
 use crate::simulation::{self, file_tree::unnamed_file};
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::usage;
 
 /// Whether this process encrypts what it writes to unnamed files.

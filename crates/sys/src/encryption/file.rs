@@ -100,9 +100,16 @@ impl EncryptedFile {
                 let salt = new_salt()?;
                 block.reset(BLOCK_BYTES).fill(0);
                 block.bytes_mut()[..FACTS_BYTES].copy_from_slice(&facts_of(salt));
-                below.write_at(block.bytes(), 0)?;
-                below.set_size(HEADER_BYTES)?;
-                below.sync()?;
+                let made = below
+                    .write_at(block.bytes(), 0)
+                    .and_then(|()| below.set_size(HEADER_BYTES))
+                    .and_then(|()| below.sync());
+                if let Err(error) = made {
+                    // After a failed sync the cache may hold a header that the device has not: who opens the file next
+                    // is not to find it.
+                    let _ = below.set_size(0);
+                    return Err(error);
+                }
                 salt
             }
             None => {

@@ -193,3 +193,20 @@ fn a_plain_file_in_an_encrypted_directory_is_refused() {
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
     assert!(error.to_string().starts_with("f: the file is not encrypted"));
 }
+
+/// A sync that fails drops what it should have kept, while the cache still has it: the header is made anew.
+#[test]
+fn a_header_whose_sync_failed_is_made_anew() {
+    let (below, disk) = new_disk();
+    // Made, written, its size set; the sync is the fourth operation.
+    below.fail_sync_after(3);
+    assert!(disk.open("f", OpenMode::OrCreate).is_err());
+    let file = disk.open("f", OpenMode::OrCreate).unwrap();
+    file.write_at(b"kept", 0).unwrap();
+    file.sync().unwrap();
+    disk.sync_dir().unwrap();
+    let next: Arc<dyn Disk> = Arc::new(below.after_crash(1));
+    let key = KeyFile::read(&*next).unwrap().unwrap();
+    let key = DirectoryKey::open(&next, key, &master(1)).unwrap().unwrap();
+    assert_eq!(content(&EncryptedDisk::new(next, Arc::new(key)), "f"), b"kept");
+}

@@ -30,7 +30,7 @@ fn damaged() -> EngineError {
 }
 
 /// Whether `view` sees the newest version, which is a record in place, by comparing numbers only. False if that does not decide it.
-#[inline]
+#[inline(always)]
 pub(crate) fn sees_inline(system: &TxnSystem, view: &View, header: Header) -> bool {
     if header.is_deleted() || header.is_out_of_line() {
         return false;

@@ -25,13 +25,24 @@ LOADER = "ld64.so.2"
 EXPECTED = ["OPAL", "Squall boot menu", "💩", "🐵", "🐱", "Booting: 💩", "Server up", "SELECT 1 answers:", r"^\W*1\W*$", "Powering off"]
 
 
+def mirror():
+    """Where this machine takes Debian's packages from."""
+    sources = pathlib.Path("/etc/apt")
+    for file in [sources / "sources.list", *sorted((sources / "sources.list.d").glob("*"))]:
+        text = file.read_text() if file.is_file() else ""
+        found = re.search(r"^(?:URIs:|deb(?: \[[^]]*\])?)\s+(\S+/debian/?)(?:\s|$)", text, re.MULTILINE)
+        if found:
+            return found.group(1)
+    sys.exit("no Debian mirror in the sources of apt")
+
+
 def apt(folder):
     """The start of an apt command line for ppc64el that uses `folder` alone."""
     for part in ("state/lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True)
     (folder / "status").touch()
     keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    (folder / "sources.list").write_text(f"deb [arch=ppc64el signed-by={keys}] http://deb.debian.org/debian {SUITE} main\n")
+    (folder / "sources.list").write_text(f"deb [arch=ppc64el signed-by={keys}] {mirror()} {SUITE} main\n")
     settings = {"APT::Architecture": "ppc64el", "APT::Architectures": "ppc64el", "APT::Sandbox::User": "", "Dir::State": folder / "state",
                 "Dir::State::status": folder / "status", "Dir::Cache": folder / "cache", "Dir::Etc::sourcelist": folder / "sources.list",
                 "Dir::Etc::sourceparts": "/dev/null"}

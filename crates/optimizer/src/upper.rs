@@ -94,8 +94,10 @@ impl Planner<'_> {
                 let groups = Groups { keys, aggregates, sets, grouping };
                 if scalar {
                     self.plan_scalar(*input, groups)
-                } else {
+                } else if groups.sets == GroupSets::One {
                     self.plan_groups(*input, groups, goal)
+                } else {
+                    self.plan_group_sets(*input, groups)
                 }
             }
             Logical::Window { input, partition_by, order_by, calls } => {
@@ -247,24 +249,21 @@ impl Planner<'_> {
         Ok(groups.over(node, AggregateMode::Scalar))
     }
 
+    /// Groups by several sets of keys: levels of sorted rows, or a hash table for listed sets.
+    fn plan_group_sets(&mut self, input: Logical, groups: Groups) -> Result<Node> {
+        if groups.sets != GroupSets::Rollup {
+            let node = self.plan(input, &Goal::default())?;
+            return Ok(groups.over(node, AggregateMode::Hash));
+        }
+        let ascending =
+            |(_, expr): &(Register, Expr)| SortKey { expr: expr.clone(), descending: false };
+        let sort: Vec<SortKey> = groups.keys.iter().map(ascending).collect();
+        let node = self.plan_sort(input, sort, None, &Goal::default())?;
+        Ok(groups.over(node, AggregateMode::Sorted))
+    }
+
     /// Groups, in the goal's order when that is cheaper than forming them in any order and sorting them.
     fn plan_groups(&mut self, input: Logical, mut groups: Groups, goal: &Goal) -> Result<Node> {
-        match groups.sets {
-            GroupSets::One => {}
-            GroupSets::Rollup => {
-                let ascending = |(_, expr): &(Register, Expr)| SortKey {
-                    expr: expr.clone(),
-                    descending: false,
-                };
-                let sort: Vec<SortKey> = groups.keys.iter().map(ascending).collect();
-                let node = self.plan_sort(input, sort, None, &Goal::default())?;
-                return Ok(groups.over(node, AggregateMode::Sorted));
-            }
-            GroupSets::Listed(_) => {
-                let node = self.plan(input, &Goal::default())?;
-                return Ok(groups.over(node, AggregateMode::Hash));
-            }
-        }
         // Planned twice, so without query blocks in it: each level of them would double the work.
         let ordered = match groups.order_of_input(goal) {
             Some(order) if !has_block(&input) => {

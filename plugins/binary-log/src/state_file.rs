@@ -46,15 +46,7 @@ impl Durable {
     }
 
     fn parse(text: &str) -> Option<Durable> {
-        let (content, sum) = text.trim_end_matches('\n').rsplit_once('\n')?;
-        let sum = u32::from_str_radix(sum.strip_prefix("checksum ")?, 16).ok()?;
-        if binlog::event::checksum(format!("{content}\n").as_bytes()) != sum {
-            return None;
-        }
-        let mut lines = content.lines();
-        if lines.next()? != FIRST_LINE {
-            return None;
-        }
+        let mut lines = checked_lines(text, FIRST_LINE)?;
         let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
         Some(Durable {
             file: field("file")?.parse().ok()?,
@@ -94,6 +86,17 @@ impl Durable {
         disk.rename(NEW_NAME, NAME)?;
         disk.sync_dir()
     }
+}
+
+/// The lines after `first` of a text that ends with the checksum of what is before; `None` when it is damaged or another text.
+pub(crate) fn checked_lines<'t>(text: &'t str, first: &str) -> Option<std::str::Lines<'t>> {
+    let (content, sum) = text.trim_end_matches('\n').rsplit_once('\n')?;
+    let sum = u32::from_str_radix(sum.strip_prefix("checksum ")?, 16).ok()?;
+    if binlog::event::checksum(format!("{content}\n").as_bytes()) != sum {
+        return None;
+    }
+    let mut lines = content.lines();
+    (lines.next()? == first).then_some(lines)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::io;
 use sys::disk::{Disk, OpenMode};
 use types::GtidSet;
 
+use crate::state_file::checked_lines;
 use crate::streams::{Scope, Stream, one_line};
 
 const NAME: &str = "streams";
@@ -64,15 +65,7 @@ fn put(stream: &Stream, out: &mut String) {
 }
 
 fn parse(text: &str) -> Option<Vec<Stream>> {
-    let (content, sum) = text.trim_end_matches('\n').rsplit_once('\n')?;
-    let sum = u32::from_str_radix(sum.strip_prefix("checksum ")?, 16).ok()?;
-    if binlog::event::checksum(format!("{content}\n").as_bytes()) != sum {
-        return None;
-    }
-    let mut lines = content.lines();
-    if lines.next()? != FIRST_LINE {
-        return None;
-    }
+    let mut lines = checked_lines(text, FIRST_LINE)?;
     let mut streams = Vec::new();
     while let Some(line) = lines.next() {
         let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');

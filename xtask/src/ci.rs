@@ -59,6 +59,10 @@ const STEPS: &[Step] = &[
         let squalld = ["--squalld", "target/debug/squalld"];
         run::command("target/debug/histories", &[&squalld[..], &["--seconds", "5"]].concat())
     }),
+    ("pathologies", || {
+        let script = ["tests/observability/pathologies.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &script)
+    }),
     ("damage", || {
         let scripts = ["damage.py", "device.py", "surroundings.py", "addresses.py"];
         for script in scripts.map(|name| format!("tests/crash/{name}")) {
@@ -71,31 +75,29 @@ const STEPS: &[Step] = &[
             "python3",
             &[&transactions[..], &["--rounds", "15", "--kills", "5"]].concat(),
         )?;
-        let pathologies =
-            ["tests/observability/pathologies.py", "--squalld", "target/debug/squalld"];
-        run::command("python3", &pathologies)?;
-        // It says so when there is no MySQL to replicate from.
-        let replica = ["tests/crash/replica.py", "--squalld", "target/debug/squalld"];
-        run::command("python3", &replica)?;
-        let scripts = [
-            "binary_log.py",
-            "follow.py",
-            "log_settings.py",
-            "filters.py",
-            "parallel.py",
-            "positions.py",
-            "encrypted.py",
-            "semi_sync.py",
-            "binlog_tool.py",
-            "point_in_time.py",
-            "changes.py",
-        ];
-        for script in scripts {
-            let script = format!("tests/replication/{script}");
-            run::command("python3", &[&script, "--squalld", "target/debug/squalld"])?;
-        }
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
+    }),
+    ("replication", || {
+        // Those that need MySQL say so when there is none.
+        let scripts = [
+            "crash/replica.py",
+            "replication/binary_log.py",
+            "replication/follow.py",
+            "replication/log_settings.py",
+            "replication/filters.py",
+            "replication/parallel.py",
+            "replication/positions.py",
+            "replication/encrypted.py",
+            "replication/semi_sync.py",
+            "replication/binlog_tool.py",
+            "replication/point_in_time.py",
+            "replication/changes.py",
+        ];
+        scripts.iter().try_for_each(|script| {
+            let script = format!("tests/{script}");
+            run::command("python3", &[script.as_str(), "--squalld", "target/debug/squalld"])
+        })
     }),
     ("backup", || {
         let scripts = ["backup.py", "reflink.py", "encryption.py"];
@@ -126,6 +128,13 @@ const STEPS: &[Step] = &[
     ("size", lines::size),
 ];
 
+/// Steps that wait for servers, disks and clients more than they compute: a whole run does them after the others, the two lists side by
+/// side, and shows the output of each when it ends.
+const LANES: [&[&str]; 2] = [
+    &["damage", "histories", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
+    &["replication", "import", "clients"],
+];
+
 /// The scripts of `damage` that find more the longer they run, on the debug build.
 ///
 /// # Errors
@@ -144,30 +153,58 @@ pub fn soak() -> Result<(), String> {
 /// wrong.
 ///
 /// # Errors
-/// The steps that failed.
+/// The steps that failed, or a name that no step has.
 pub fn ci(only: &[String]) -> Result<(), String> {
     let started = Instant::now();
-    let mut passed = 0;
-    let mut failures = Vec::new();
-    for (name, step) in STEPS {
-        if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        println!("==> {name}");
-        let step_started = Instant::now();
-        let result = step();
-        println!("    {name}: {:.0} s", step_started.elapsed().as_secs_f64());
-        match result {
-            Ok(()) => passed += 1,
-            Err(error) => {
-                println!("    {name}: failed: {error}");
-                failures.push(format!("{name}: {error}"));
-            }
+    let mut ended = Vec::new();
+    if only.is_empty() {
+        let is_in_a_lane = |name: &str| LANES.iter().any(|lane| lane.contains(&name));
+        ended.extend(STEPS.iter().filter(|(name, _)| !is_in_a_lane(name)).map(run_step));
+        ended.extend(run_lanes());
+    } else {
+        for name in only {
+            let step = STEPS.iter().find(|(known, _)| known == name);
+            ended.push(run_step(step.ok_or_else(|| format!("no step {name}"))?));
         }
     }
+    let failures: Vec<String> = ended.iter().filter_map(|result| result.clone().err()).collect();
     println!("ci: all steps in {:.0} s", started.elapsed().as_secs_f64());
-    println!("{passed} passed, {} failed", failures.len());
+    println!("{} passed, {} failed", ended.len() - failures.len(), failures.len());
     if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+}
+
+/// Runs one step here; its error says its name.
+fn run_step((name, step): &Step) -> Result<(), String> {
+    println!("==> {name}");
+    let started = Instant::now();
+    let result = step();
+    println!("    {name}: {:.0} s", started.elapsed().as_secs_f64());
+    result.map_err(|error| {
+        println!("    {name}: failed: {error}");
+        format!("{name}: {error}")
+    })
+}
+
+/// Runs the steps of `LANES`, each in a process of its own, so that its output stays together.
+fn run_lanes() -> Vec<Result<(), String>> {
+    std::thread::scope(|scope| {
+        let lanes = LANES.map(|lane| {
+            scope.spawn(move || lane.iter().map(|name| run_apart(name)).collect::<Vec<_>>())
+        });
+        let died = |_| vec![Err("a lane of steps panicked".to_owned())];
+        lanes.into_iter().flat_map(|lane| lane.join().unwrap_or_else(died)).collect()
+    })
+}
+
+/// Runs one step in a process of its own and prints its output when it ends.
+fn run_apart(name: &str) -> Result<(), String> {
+    let (is_success, text) =
+        run::apart(&["ci", name]).map_err(|error| format!("{name}: {error}"))?;
+    // What a process of one step says of all steps is not of interest.
+    let is_summary = |line: &str| line.starts_with("ci: all steps") || line.ends_with(" failed");
+    let lines: Vec<&str> = text.lines().filter(|line| !is_summary(line)).collect();
+    println!("{}", lines.join("\n"));
+    if is_success { Ok(()) } else { Err(format!("{name}: its output is above")) }
 }
 
 /// The crash loop at its full length, optimised: only the engine is built for it.

@@ -50,6 +50,25 @@ pub fn command_in<A: AsRef<str>>(
     if status.success() { Ok(()) } else { Err(format!("failed: {line}")) }
 }
 
+/// Runs this program again with `args`: whether it succeeded, and all that it and its children printed.
+///
+/// # Errors
+/// It cannot be started, or its output cannot be kept.
+pub fn apart(args: &[&str]) -> Result<(bool, String), String> {
+    // A file, not a pipe: a server that a failed script left behind would hold a pipe open.
+    let kept = || -> std::io::Result<(bool, String)> {
+        let folder = root().join("target/ci");
+        std::fs::create_dir_all(&folder)?;
+        let path = folder.join(format!("{}.log", args.join("-").replace(' ', "-")));
+        let file = std::fs::File::create(&path)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(args).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let status = command.current_dir(root()).status()?;
+        Ok((status.success(), String::from_utf8_lossy(&std::fs::read(&path)?).into_owned()))
+    };
+    kept().map_err(|error| format!("cannot run {}: {error}", args.join(" ")))
+}
+
 /// The output of `program`.
 ///
 /// # Errors

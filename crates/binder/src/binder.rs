@@ -14,6 +14,7 @@ use plan::{
 use plugin_api::{BindContext, Registry};
 use types::DataType;
 
+use crate::collation::Coercibilities;
 use crate::reader::{CatalogReader, Notice, RequiredPrivilege, StoredProgram, VariableTypes};
 use crate::scope::{Block, CteDefinition, NewRow, ScopeTable};
 use crate::spelling::{Change, Spelling};
@@ -96,6 +97,8 @@ pub struct Binder<'a> {
     /// The text that spans refer to.
     pub(crate) source: Cow<'a, [u8]>,
     pub(crate) registers: u32,
+    /// How strongly the texts of columns hold their collations.
+    pub(crate) coercibilities: Coercibilities,
     pub(crate) instances: Vec<TableInstance>,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) subqueries: Vec<LogicalSubquery>,
@@ -170,6 +173,7 @@ impl<'a> Binder<'a> {
     /// A binder for one statement.
     pub fn new(input: BindInput<'a>) -> Binder<'a> {
         Binder {
+            coercibilities: Coercibilities::new(input.bind.collation_connection),
             input,
             source: Cow::Borrowed(&[]),
             registers: 0,

@@ -320,10 +320,7 @@ impl<'b> Binder<'b> {
                 let mut ty = DataType::bigint().with_nullable(false);
                 ty.length = 10;
                 Expr::literal(
-                    Value::Int(collation::coercibility(
-                        &operand,
-                        self.input.bind.collation_connection,
-                    ) as i64),
+                    Value::Int(collation::coercibility(&operand, &self.coercibilities) as i64),
                     ty,
                 )
             }
@@ -511,9 +508,9 @@ impl<'b> Binder<'b> {
         if columns < 2 && !texts.iter().any(explicit) {
             return Ok(None);
         }
-        let connection = self.input.bind.collation_connection;
         let texts = texts.iter().filter(is_text);
-        collation::aggregate(texts, connection, &called.to_ascii_lowercase(), differing).map(Some)
+        collation::aggregate(texts, &self.coercibilities, &called.to_ascii_lowercase(), differing)
+            .map(Some)
     }
 
     /// Where some text arguments are binary strings and others are not, all become what the stronger are.
@@ -533,10 +530,9 @@ impl<'b> Binder<'b> {
         if !has_bytes || !texts.of(args).iter().any(has_text) {
             return Ok(());
         }
-        let connection = self.input.bind.collation_connection;
         let strings = texts.of(args).iter().filter(|arg| is_stringy(&arg.ty()));
         let operation = called.to_ascii_lowercase();
-        let common = collation::aggregate(strings, connection, &operation, differing)?;
+        let common = collation::aggregate(strings, &self.coercibilities, &operation, differing)?;
         for (position, arg) in args.iter_mut().enumerate() {
             if texts.contains(position) && is_stringy(&arg.ty()) {
                 let null = Expr::literal(Value::Null, DataType::null());
@@ -554,8 +550,8 @@ impl<'b> Binder<'b> {
         if !mixed {
             return;
         }
-        let connection = self.input.bind.collation_connection;
-        let wanted = collation::aggregate(args.iter(), connection, name, Differing::Binary);
+        let wanted =
+            collation::aggregate(args.iter(), &self.coercibilities, name, Differing::Binary);
         let Ok(collation) = wanted else { return };
         for arg in args {
             if let Expr::Literal { ty, .. } | Expr::Parameter { ty, .. } = arg

@@ -1,8 +1,10 @@
 //! Which collation an operation works in: coercibility of expressions and how several are combined (error 1267 otherwise).
 
+use std::collections::BTreeMap;
+
 use charset::Encoding;
 use errors::{Error, Result, err};
-use plan::{CastKind, Expr};
+use plan::{CastKind, Expr, Register};
 use types::{CollationId, TextSource, TypeKind};
 
 use crate::typing::is_stringy;
@@ -41,10 +43,38 @@ const STANDS_FOR_LATIN1: &str = "utf8mb4_swedish_ci";
 /// The operation of columns of a set operation.
 pub(crate) const UNION: &str = "UNION";
 
-/// The coercibility of an expression on a connection with this collation.
-pub(crate) fn coercibility(expr: &Expr, connection: CollationId) -> Coercibility {
+/// What decides the coercibility of columns and constants.
+pub(crate) struct Coercibilities {
+    /// The connection's collation, which literals have.
+    pub(crate) connection: CollationId,
+    /// Columns of derived tables that are no columns of tables: they have that of the expression that they show.
+    shown: BTreeMap<Register, Coercibility>,
+}
+
+impl Coercibilities {
+    /// Of a statement on a connection with this collation.
+    pub(crate) fn new(connection: CollationId) -> Coercibilities {
+        Coercibilities { connection, shown: BTreeMap::new() }
+    }
+
+    /// Column `register` of a derived table shows these expressions, of the blocks of a set operation.
+    pub(crate) fn show<'e>(
+        &mut self,
+        register: Register,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) {
+        let exprs = exprs.into_iter().filter(|expr| is_stringy(&expr.ty()));
+        let least = exprs.map(|expr| coercibility(expr, self)).min();
+        if let Some(least) = least.filter(|least| *least > Coercibility::Implicit) {
+            self.shown.insert(register, least);
+        }
+    }
+}
+
+/// The coercibility of an expression.
+pub(crate) fn coercibility(expr: &Expr, known: &Coercibilities) -> Coercibility {
     let ty = expr.ty();
-    let of = |expr: &Expr| coercibility(expr, connection);
+    let of = |expr: &Expr| coercibility(expr, known);
     if ty.kind == TypeKind::Null {
         return Coercibility::Ignorable;
     }
@@ -56,15 +86,17 @@ pub(crate) fn coercibility(expr: &Expr, connection: CollationId) -> Coercibility
         // Literals and clients' parameters have the connection's collation: this is a variable of a routine, which counts as a column does.
         Expr::Parameter { ty, .. }
             if is_stringy(ty)
-                && ty.collation != connection
+                && ty.collation != known.connection
                 && ty.collation != CollationId::BINARY =>
         {
             Coercibility::Implicit
         }
         Expr::Literal { .. } | Expr::Parameter { .. } => Coercibility::Coercible,
         Expr::SystemVariable { .. } => Coercibility::SystemConstant,
-        Expr::Column { .. }
-        | Expr::Stored { .. }
+        Expr::Column { register, .. } => {
+            known.shown.get(register).copied().unwrap_or(Coercibility::Implicit)
+        }
+        Expr::Stored { .. }
         | Expr::Match { .. }
         | Expr::UserVariable { .. }
         | Expr::AssignUserVariable { .. }
@@ -117,11 +149,11 @@ struct Wanted {
     ascii: bool,
 }
 
-fn wanted(expr: &Expr, connection: CollationId) -> Wanted {
+fn wanted(expr: &Expr, known: &Coercibilities) -> Wanted {
     let ty = expr.ty();
-    let strength = coercibility(expr, connection);
+    let strength = coercibility(expr, known);
     let collation = match strength {
-        Coercibility::Numeric | Coercibility::Ignorable => connection,
+        Coercibility::Numeric | Coercibility::Ignorable => known.connection,
         _ if ty.kind == TypeKind::Json => CollationId::UTF8MB4_BIN,
         _ => ty.collation,
     };
@@ -232,10 +264,10 @@ fn agree_across_charsets(a: Wanted, b: Wanted) -> Wanted {
 }
 
 /// The collation in which an operation on these expressions works. Expressions that are not text are converted, so they never
-/// decide; without any text the result is `connection`.
+/// decide; without any text the result is the connection's collation.
 pub(crate) fn aggregate<'e>(
     exprs: impl IntoIterator<Item = &'e Expr>,
-    connection: CollationId,
+    known: &Coercibilities,
     operation: &str,
     differing: Differing,
 ) -> Result<CollationId> {
@@ -249,7 +281,7 @@ pub(crate) fn aggregate<'e>(
         {
             constants.push((&**text, ty.collation));
         }
-        let next = wanted(expr, connection);
+        let next = wanted(expr, known);
         met.push(next);
         if matches!(next.strength, Coercibility::Numeric | Coercibility::Ignorable) {
             continue;
@@ -260,7 +292,7 @@ pub(crate) fn aggregate<'e>(
             Some(None) => return Err(illegal_mix(&met, operation)),
         };
     }
-    let Some(result) = result else { return Ok(connection) };
+    let Some(result) = result else { return Ok(known.connection) };
     let allowed = differing == Differing::Binary && result.collation != CollationId::BINARY;
     if result.strength == Coercibility::Undecided && !allowed {
         return Err(illegal_mix(&met, operation));

@@ -123,8 +123,12 @@ impl Binder<'_> {
         if texts < 2 {
             return Ok(CollationId::BINARY);
         }
-        let connection = self.input.bind.collation_connection;
-        collation::aggregate(exprs.iter().copied(), connection, operation, Differing::Refuse)
+        collation::aggregate(
+            exprs.iter().copied(),
+            &self.coercibilities,
+            operation,
+            Differing::Refuse,
+        )
     }
 
     /// Rows compare element by element.

@@ -302,8 +302,12 @@ impl Binder<'_> {
         let connection = self.input.bind.collation_connection;
         self.infer(&mut pattern, &DataType::varchar(16_383, connection));
         refuse_geometries([&operand, &pattern], "like")?;
-        let collation =
-            collation::aggregate([&operand, &pattern], connection, "like", Differing::Refuse)?;
+        let collation = collation::aggregate(
+            [&operand, &pattern],
+            &self.coercibilities,
+            "like",
+            Differing::Refuse,
+        )?;
         let escape = match &like.escape {
             Some(escape) => Some(Box::new(self.bind_single(escape)?)),
             None => None,
@@ -365,12 +369,15 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let results: Vec<&Expr> =
             branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
-        let mut ty = self.unify_exprs(&results, operation)?;
+        let mut ty = match results.iter().all(|expr| expr.ty().kind == types::TypeKind::Null) {
+            true => DataType::null(),
+            false => self.unify_exprs(&results, operation)?,
+        };
         if ty.is_binary() {
-            let connection = self.input.bind.collation_connection;
             let texts =
                 results.iter().copied().filter(|expr| crate::typing::is_stringy(&expr.ty()));
-            let common = collation::aggregate(texts, connection, operation, Differing::Binary)?;
+            let common =
+                collation::aggregate(texts, &self.coercibilities, operation, Differing::Binary)?;
             for (_, then) in &mut branches {
                 let null = Expr::literal(types::Value::Null, DataType::null());
                 *then = self.joined_in(std::mem::replace(then, null), common)?;

@@ -436,6 +436,7 @@ impl Binder<'_> {
                 }
                 _ => {
                     let register = self.new_register();
+                    self.coercibilities.show(register, [&output.expr]);
                     let ty = output.expr.ty();
                     shown.push((register, ty.clone()));
                     computed.push((register, output.expr));

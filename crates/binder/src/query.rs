@@ -131,11 +131,11 @@ impl Binder<'_> {
 
     /// The type and collation of a column made of these expressions.
     pub(crate) fn unify_exprs(&self, exprs: &[&Expr], operation: &str) -> Result<DataType> {
-        let connection = self.input.bind.collation_connection;
         let differing =
             if operation == collation::UNION { Differing::Refuse } else { Differing::Binary };
         let exprs_in_turn = exprs.iter().copied();
-        let collation = collation::aggregate(exprs_in_turn, connection, operation, differing)?;
+        let collation =
+            collation::aggregate(exprs_in_turn, &self.coercibilities, operation, differing)?;
         let types: Vec<DataType> = exprs.iter().map(|expr| expr.ty()).collect();
         Ok(unify(&types, collation))
     }
@@ -206,6 +206,7 @@ impl Binder<'_> {
                 ty.nullable = exprs[0].ty().nullable;
             }
             let register = self.new_register();
+            self.coercibilities.show(register, exprs);
             columns.push((register, ty.clone()));
             outputs.push(OutputColumn {
                 name: parts[0].outputs[index].name.clone(),

@@ -445,6 +445,7 @@ impl Binder<'_> {
                 Some(register) => register,
                 None => {
                     let register = self.new_register();
+                    self.coercibilities.show(register, [&output.expr]);
                     let expr =
                         std::mem::replace(&mut output.expr, Expr::column(register, ty.clone()));
                     computed.push((register, expr));
@@ -485,6 +486,9 @@ impl Binder<'_> {
             .into_iter()
             .map(|(register, ty)| (self.new_register(), Expr::column(register, ty)))
             .collect();
+        for (register, column) in &keys {
+            self.coercibilities.show(*register, [column]);
+        }
         let replace = |expr: &mut Expr| replace_keys(expr, &keys, false, &[]);
         parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
         parts.order.iter_mut().for_each(|key| replace(&mut key.expr));

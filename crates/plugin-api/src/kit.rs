@@ -482,8 +482,8 @@ pub fn json_type() -> DataType {
     ty
 }
 
-/// How an argument that becomes a JSON value is wanted: ENUM and SET by name, everything else as it is.
-pub fn json_coercion(ty: &DataType) -> Coercion {
+/// How an argument that is read as it is written is wanted: ENUM and SET by name, everything else as it is.
+pub fn named_coercion(ty: &DataType) -> Coercion {
     match ty.kind {
         TypeKind::Enum | TypeKind::Set => Coercion::Text,
         _ => Coercion::AsIs,

@@ -46,7 +46,7 @@ fn bind_array(args: &[ArgInfo]) -> BoundAggregate {
     let ty = args[0].ty.clone();
     BoundAggregate {
         ty: kit::json_type(),
-        coercions: vec![kit::json_coercion(&ty)],
+        coercions: vec![kit::named_coercion(&ty)],
         skip_nulls: false,
         accumulator: Arc::new(move || Box::new(Array { ty: ty.clone(), elements: None, bytes: 0 })),
     }
@@ -56,7 +56,7 @@ fn bind_object(args: &[ArgInfo]) -> BoundAggregate {
     let ty = args[1].ty.clone();
     BoundAggregate {
         ty: kit::json_type(),
-        coercions: vec![Coercion::Text, kit::json_coercion(&ty)],
+        coercions: vec![Coercion::Text, kit::named_coercion(&ty)],
         skip_nulls: false,
         accumulator: Arc::new(move || Box::new(Object { ty: ty.clone(), members: None, bytes: 0 })),
     }

@@ -106,7 +106,7 @@ fn bind_contains(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 
 fn bind_contains_path(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let call = Call::new("json_contains_path", args, |index| index > 1);
-    let wanted = vec![kit::json_coercion(&args[0].ty), Coercion::Text];
+    let wanted = vec![kit::named_coercion(&args[0].ty), Coercion::Text];
     Ok(BoundFunction::new(kit::integer_type(21, true), wanted, move |_, args| {
         let Some(document) = call.document(args, 0)? else { return Ok(Value::Null) };
         let Some(all) = call.wants_all(args, 1)? else { return Ok(Value::Null) };

@@ -47,7 +47,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 
 /// Every argument unchanged, except for names of ENUM and SET members.
 pub(crate) fn coercions(args: &[ArgInfo]) -> Vec<Coercion> {
-    args.iter().map(|arg| kit::json_coercion(&arg.ty)).collect()
+    args.iter().map(|arg| kit::named_coercion(&arg.ty)).collect()
 }
 
 fn bind_object(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
@@ -57,7 +57,7 @@ fn bind_object(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let call = Call::new("json_object", args, no_paths);
     let coercions = args.iter().enumerate().map(|(index, arg)| match index % 2 {
         0 => Coercion::Text,
-        _ => kit::json_coercion(&arg.ty),
+        _ => kit::named_coercion(&arg.ty),
     });
     let bound = BoundFunction::new(json_type(), coercions.collect(), move |_, args| {
         let mut members = Vec::with_capacity(args.len() / 2);
@@ -75,8 +75,8 @@ fn bind_object(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 fn bind_quote(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     // A control character takes six.
     let length = text_length(&args[0].ty).saturating_mul(6).saturating_add(2);
-    let string = args[0].ty.is_string() || args[0].ty.kind == TypeKind::Null;
-    if !string {
+    let given = &args[0].ty;
+    if !given.is_string() && !given.is_enum_or_set() && given.kind != TypeKind::Null {
         return Err(Error::with(ErrorCode(3064), &[&1, &"json_quote"]));
     }
     let ty = text_type(length, CollationId::UTF8MB4_BIN);
@@ -102,7 +102,7 @@ fn bind_unquote(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     }
     let call = Call::new("json_unquote", args, no_paths);
     let ty = text_type(length, CollationId::UTF8MB4_BIN);
-    Ok(BoundFunction::new(ty, vec![kit::json_coercion(&args[0].ty)], move |_, args| {
+    Ok(BoundFunction::new(ty, vec![kit::named_coercion(&args[0].ty)], move |_, args| {
         let document = match &args[0] {
             Value::Bytes(text)
                 if !(text.len() >= 2 && text.starts_with(b"\"") && text.ends_with(b"\"")) =>

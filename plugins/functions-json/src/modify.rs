@@ -78,7 +78,7 @@ fn bind_pairs(args: &[ArgInfo], name: &'static str, change: Change) -> Result<Bo
     let call = Call::new(name, args, odd_are_paths);
     let coercions = args.iter().enumerate().map(|(index, arg)| match index % 2 {
         1 => Coercion::Text,
-        _ => kit::json_coercion(&arg.ty),
+        _ => kit::named_coercion(&arg.ty),
     });
     let bound = BoundFunction::new(json_type(), coercions.collect(), move |ctx, args| {
         let Some(mut document) = call.tree(args, 0)? else { return Ok(Value::Null) };
@@ -128,7 +128,7 @@ fn insert(document: &mut JsonValue, path: &JsonPath, value: JsonValue) -> Result
 
 fn bind_remove(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let call = Call::new("json_remove", args, rest_are_paths);
-    let coercions = vec![kit::json_coercion(&args[0].ty), Coercion::Text];
+    let coercions = vec![kit::named_coercion(&args[0].ty), Coercion::Text];
     Ok(BoundFunction::new(json_type(), coercions, move |_, args| {
         let Some(mut document) = call.tree(args, 0)? else { return Ok(Value::Null) };
         for index in 1..args.len() {

@@ -138,7 +138,7 @@ fn at_path(
     let call = Call::new(name, args, rest_are_paths);
     Ok(BoundFunction::new(
         ty,
-        vec![kit::json_coercion(&args[0].ty), Coercion::Text],
+        vec![kit::named_coercion(&args[0].ty), Coercion::Text],
         move |_, args| {
             let Some(document) = call.document(args, 0)? else { return Ok(Value::Null) };
             let root = JsonRef::new(&document);
@@ -154,7 +154,7 @@ fn at_path(
 }
 
 fn path_coercions(args: &[ArgInfo]) -> Vec<Coercion> {
-    vec![kit::json_coercion(&args[0].ty), Coercion::Text]
+    vec![kit::named_coercion(&args[0].ty), Coercion::Text]
 }
 
 fn bind_extract(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {

@@ -25,7 +25,7 @@ struct Search<'a> {
 
 fn bind_search(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let call = Call::new("json_search", args, |index| index > 3);
-    let coercions = vec![kit::json_coercion(&args[0].ty), Coercion::Text];
+    let coercions = vec![kit::named_coercion(&args[0].ty), Coercion::Text];
     let mut bound = BoundFunction::new(json_type(), coercions, move |_, args| {
         let Some(document) = call.document(args, 0)? else { return Ok(Value::Null) };
         let Some(all) = call.wants_all(args, 1)? else { return Ok(Value::Null) };

@@ -87,7 +87,7 @@ fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
                 .map_err(|_| error_of(&misfit, &column)),
         }
     };
-    let coercions = vec![kit::json_coercion(&args[0].ty), Coercion::Text, Coercion::AsIs];
+    let coercions = vec![kit::named_coercion(&args[0].ty), Coercion::Text, Coercion::AsIs];
     Ok(BoundFunction::new(result, coercions, kernel).with_nulls())
 }
 

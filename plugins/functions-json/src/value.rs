@@ -34,7 +34,7 @@ pub(crate) fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = args[RETURNING].ty.clone();
     let on_empty = on_clause(args, ON_EMPTY, &ty)?;
     let on_error = on_clause(args, ON_ERROR, &ty)?;
-    let coercions = vec![kit::json_coercion(&args[0].ty), Coercion::Text, Coercion::AsIs];
+    let coercions = vec![kit::named_coercion(&args[0].ty), Coercion::Text, Coercion::AsIs];
     let result = ty.clone().with_nullable(true);
     let kernel = move |ctx: &mut FunctionContext<'_>, args: &[Value]| {
         let failed = |error: Error| match &on_error {

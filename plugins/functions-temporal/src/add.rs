@@ -146,7 +146,10 @@ fn bind(
             ty
         }
     };
-    Ok(BoundFunction::new(ty, vec![Coercion::AsIs], move |ctx, args| {
+    // The amount of an ENUM is its number, a date its name.
+    let mut coercions = vec![Coercion::AsIs; layout.date.max(layout.amount) + 1];
+    coercions[layout.date] = kit::named_coercion(&date.ty);
+    Ok(BoundFunction::new(ty, coercions, move |ctx, args| {
         let Some(amount) = unit.amount(ctx, &args[layout.amount]) else {
             read::warn_out_of_range(ctx, "DATETIME", "date_add", args);
             return Ok(Value::Null);

@@ -67,7 +67,7 @@ fn bind_addtime(
         _ => text_result(ctx),
     };
     let as_text = ty.is_string();
-    Ok(BoundFunction::new(ty, vec![Coercion::AsIs], move |ctx, args| {
+    Ok(BoundFunction::new(ty, read::as_written(args), move |ctx, args| {
         let Some(base) = read::clock_or_date(ctx, &args[0]) else { return Ok(Value::Null) };
         let Some(added) = read::clock(ctx, &args[1]) else { return Ok(Value::Null) };
         let micros = sign * added.time().micros();
@@ -84,6 +84,7 @@ fn bind_addtime(
                 let total = time.micros() + micros;
                 if total.abs() > TIME_MAX_MICROS {
                     read::warn_out_of_range(ctx, "TIME", name, args);
+                    return Ok(Value::Null);
                 }
                 let sum = Time::from_micros_clamped(total);
                 if as_text { time_text_value(sum) } else { Value::Time(sum) }
@@ -94,7 +95,7 @@ fn bind_addtime(
 
 fn bind_timediff(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let digits = args.iter().map(read::fraction_digits).max().unwrap_or(0);
-    Ok(BoundFunction::new(time_type(digits), vec![Coercion::AsIs], |ctx, args| {
+    Ok(BoundFunction::new(time_type(digits), read::as_written(args), |ctx, args| {
         let (Some(left), Some(right)) =
             (read::clock_or_date(ctx, &args[0]), read::clock_or_date(ctx, &args[1]))
         else {

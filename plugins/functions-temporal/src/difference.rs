@@ -3,8 +3,7 @@
 use errors::Result;
 use plugin_api::kit::{self, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, PartitionUse,
-    ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, FunctionRole, PartitionUse, ScalarFunction,
 };
 use types::DateTime;
 
@@ -16,14 +15,18 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "DATEDIFF",
         Arity::exactly(2),
         "DATEDIFF(expr1, expr2)\nDays from expr2 to expr1.",
-        |_, _| {
-            Ok(BoundFunction::new(kit::integer_type(9, true), vec![Coercion::AsIs], |ctx, args| {
-                let (left, right) =
-                    (read::real_date(ctx, &args[0]), read::real_date(ctx, &args[1]));
-                Ok(integer_value(
-                    left.zip(right).map(|(left, right)| left.to_days() - right.to_days()),
-                ))
-            }))
+        |_, args| {
+            Ok(BoundFunction::new(
+                kit::integer_type(9, true),
+                read::as_written(args),
+                |ctx, args| {
+                    let (left, right) =
+                        (read::real_date(ctx, &args[0]), read::real_date(ctx, &args[1]));
+                    Ok(integer_value(
+                        left.zip(right).map(|(left, right)| left.to_days() - right.to_days()),
+                    ))
+                },
+            ))
         },
     )
     .partitions_by(PartitionUse::DateOnly),
@@ -38,7 +41,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 
 fn bind_timestampdiff(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let unit = Unit::of_argument(&args[0])?;
-    Ok(BoundFunction::new(kit::integer_type(21, true), vec![Coercion::AsIs], move |ctx, args| {
+    Ok(BoundFunction::new(kit::integer_type(21, true), read::as_written(args), move |ctx, args| {
         let from = read::datetime(ctx, &args[1], Zeros::Mode, Expected::DateTime);
         let to = read::datetime(ctx, &args[2], Zeros::Mode, Expected::DateTime);
         Ok(integer_value(from.zip(to).map(|(from, to)| difference(unit, from.at, to.at))))

@@ -24,12 +24,14 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "DATE_FORMAT(date, format)\ndate as text in a format.",
         |ctx, args| {
             let ty = result_type(ctx, &args[1]);
-            Ok(BoundFunction::new(ty, vec![Coercion::AsIs, Coercion::Text], |ctx, args| {
-                match read::datetime(ctx, &args[0], Zeros::Parts, Expected::DateTime) {
+            Ok(BoundFunction::new(
+                ty,
+                vec![kit::named_coercion(&args[0].ty), Coercion::Text],
+                |ctx, args| match read::datetime(ctx, &args[0], Zeros::Parts, Expected::DateTime) {
                     Some(datetime) => format_datetime(ctx, datetime.at, &args[1]),
                     None => Ok(Value::Null),
-                }
-            }))
+                },
+            ))
         },
     ),
     scalar(
@@ -38,12 +40,14 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "TIME_FORMAT(time, format)\ntime as text in a format.",
         |ctx, args| {
             let ty = result_type(ctx, &args[1]);
-            Ok(BoundFunction::new(ty, vec![Coercion::AsIs, Coercion::Text], |ctx, args| {
-                match read::clock_or_date(ctx, &args[0]) {
+            Ok(BoundFunction::new(
+                ty,
+                vec![kit::named_coercion(&args[0].ty), Coercion::Text],
+                |ctx, args| match read::clock_or_date(ctx, &args[0]) {
                     Some(clock) => finish(ctx, Date::ZERO, clock.time(), &args[1]),
                     None => Ok(Value::Null),
-                }
-            }))
+                },
+            ))
         },
     ),
     scalar(

@@ -17,15 +17,15 @@ use crate::units::Unit;
 use crate::week::year_and_week;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
-    scalar("DATE", Arity::exactly(1), "DATE(expr)\nThe date part of expr.", |_, _| {
-        Ok(BoundFunction::new(date_type(), vec![Coercion::AsIs], |ctx, args| {
+    scalar("DATE", Arity::exactly(1), "DATE(expr)\nThe date part of expr.", |_, args| {
+        Ok(BoundFunction::new(date_type(), read::as_written(args), |ctx, args| {
             Ok(read::date_value(read::date(ctx, &args[0], Zeros::Mode)))
         }))
     }),
     scalar("TIME", Arity::exactly(1), "TIME(expr)\nThe time part of expr.", |_, args| {
         Ok(BoundFunction::new(
             time_type(read::fraction_digits(&args[0])),
-            vec![Coercion::AsIs],
+            read::as_written(args),
             |ctx, args| {
                 Ok(read::time_value(match &args[0] {
                     Value::Int(_)
@@ -44,52 +44,55 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "TIMESTAMP(expr1[, expr2])\nexpr1 as a date and time, plus the time expr2.",
         bind_timestamp,
     ),
-    scalar("YEAR", Arity::exactly(1), "YEAR(date)\nThe year.", |_, _| {
+    scalar("YEAR", Arity::exactly(1), "YEAR(date)\nThe year.", |_, args| {
         let mut ty = DataType::new(TypeKind::Year, 4, 0);
         ty.unsigned = true;
-        Ok(BoundFunction::new(ty, vec![Coercion::AsIs], |ctx, args| {
+        Ok(BoundFunction::new(ty, read::as_written(args), |ctx, args| {
             let date = read::date(ctx, &args[0], Zeros::Parts);
             Ok(date.map_or(Value::Null, |date| Value::UInt(date.year().into())))
         }))
     })
     .growing(Growth::Growing)
     .partitions_by(PartitionUse::Date),
-    scalar("MONTH", Arity::exactly(1), "MONTH(date)\nThe month, 1 to 12.", |_, _| {
-        loose(3, |date| date.month())
+    scalar("MONTH", Arity::exactly(1), "MONTH(date)\nThe month, 1 to 12.", |_, args| {
+        loose(args, 3, |date| date.month())
     })
     .partitions_by(PartitionUse::Date),
-    scalar("DAYOFMONTH", Arity::exactly(1), "DAYOFMONTH(date)\nThe day of the month.", |_, _| {
-        loose(3, |date| date.day())
-    })
+    scalar(
+        "DAYOFMONTH",
+        Arity::exactly(1),
+        "DAYOFMONTH(date)\nThe day of the month.",
+        |_, args| loose(args, 3, |date| date.day()),
+    )
     .partitions_by(PartitionUse::Date)
     .aliases(&["DAY"]),
-    scalar("QUARTER", Arity::exactly(1), "QUARTER(date)\nThe quarter, 1 to 4.", |_, _| {
-        loose(2, |date| date.month().div_ceil(3))
+    scalar("QUARTER", Arity::exactly(1), "QUARTER(date)\nThe quarter, 1 to 4.", |_, args| {
+        loose(args, 2, |date| date.month().div_ceil(3))
     })
     .partitions_by(PartitionUse::Date),
     scalar(
         "DAYOFYEAR",
         Arity::exactly(1),
         "DAYOFYEAR(date)\nThe day of the year, 1 to 366.",
-        |_, _| strict(4, |date| date.day_of_year().into()),
+        |_, args| strict(args, 4, |date| date.day_of_year().into()),
     )
     .partitions_by(PartitionUse::Date),
     scalar(
         "DAYOFWEEK",
         Arity::exactly(1),
         "DAYOFWEEK(date)\nThe day of the week, 1 for Sunday.",
-        |_, _| strict(2, |date| i64::from((date.weekday() + 1) % 7 + 1)),
+        |_, args| strict(args, 2, |date| i64::from((date.weekday() + 1) % 7 + 1)),
     )
     .partitions_by(PartitionUse::Date),
     scalar(
         "WEEKDAY",
         Arity::exactly(1),
         "WEEKDAY(date)\nThe day of the week, 0 for Monday.",
-        |_, _| strict(2, |date| date.weekday().into()),
+        |_, args| strict(args, 2, |date| date.weekday().into()),
     )
     .partitions_by(PartitionUse::Date),
-    scalar("TO_DAYS", Arity::exactly(1), "TO_DAYS(date)\nDays since the year 0.", |_, _| {
-        strict(8, Date::to_days)
+    scalar("TO_DAYS", Arity::exactly(1), "TO_DAYS(date)\nDays since the year 0.", |_, args| {
+        strict(args, 8, Date::to_days)
     })
     .growing(Growth::GrowingOrNull)
     .partitions_by(PartitionUse::Date),
@@ -99,7 +102,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "WEEKOFYEAR",
         Arity::exactly(1),
         "WEEKOFYEAR(date)\nThe ISO week of the year.",
-        |_, _| strict(3, |date| year_and_week(date, 3).1),
+        |_, args| strict(args, 3, |date| year_and_week(date, 3).1),
     ),
     scalar(
         "YEARWEEK",
@@ -112,25 +115,33 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "DAYNAME",
         Arity::exactly(1),
         "DAYNAME(date)\nThe name of the day of the week.",
-        |ctx, _| name(ctx, Language::day, false),
+        |ctx, args| name(ctx, args, Language::day, false),
     ),
-    scalar("MONTHNAME", Arity::exactly(1), "MONTHNAME(date)\nThe name of the month.", |ctx, _| {
-        name(ctx, Language::month, true)
-    }),
-    scalar("LAST_DAY", Arity::exactly(1), "LAST_DAY(date)\nThe last day of the month.", |_, _| {
-        Ok(BoundFunction::new(date_type(), vec![Coercion::AsIs], |ctx, args| {
-            let date = read::date(ctx, &args[0], Zeros::Parts).filter(|date| date.month() > 0);
-            Ok(read::date_value(date.and_then(Date::last_day)))
-        }))
-    }),
+    scalar(
+        "MONTHNAME",
+        Arity::exactly(1),
+        "MONTHNAME(date)\nThe name of the month.",
+        |ctx, args| name(ctx, args, Language::month, true),
+    ),
+    scalar(
+        "LAST_DAY",
+        Arity::exactly(1),
+        "LAST_DAY(date)\nThe last day of the month.",
+        |_, args| {
+            Ok(BoundFunction::new(date_type(), read::as_written(args), |ctx, args| {
+                let date = read::date(ctx, &args[0], Zeros::Parts).filter(|date| date.month() > 0);
+                Ok(read::date_value(date.and_then(Date::last_day)))
+            }))
+        },
+    ),
     scalar(
         "TO_SECONDS",
         Arity::exactly(1),
         "TO_SECONDS(expr)\nSeconds since the year 0.",
-        |_, _| {
+        |_, args| {
             Ok(BoundFunction::new(
                 kit::integer_type(21, true),
-                vec![Coercion::AsIs],
+                read::as_written(args),
                 |ctx, args| {
                     let datetime = read::datetime(ctx, &args[0], Zeros::Mode, Expected::DateTime);
                     let at = datetime
@@ -143,27 +154,38 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     )
     .growing(Growth::GrowingOrNull)
     .partitions_by(PartitionUse::Date),
-    scalar("HOUR", Arity::exactly(1), "HOUR(time)\nThe hour.", |_, _| {
-        clock_part(4, |time| time.hour())
+    scalar("HOUR", Arity::exactly(1), "HOUR(time)\nThe hour.", |_, args| {
+        clock_part(args, 4, |time| time.hour())
     })
     .partitions_by(PartitionUse::Time),
-    scalar("MINUTE", Arity::exactly(1), "MINUTE(time)\nThe minute.", |_, _| {
-        clock_part(3, |time| time.minute())
+    scalar("MINUTE", Arity::exactly(1), "MINUTE(time)\nThe minute.", |_, args| {
+        clock_part(args, 3, |time| time.minute())
     })
     .partitions_by(PartitionUse::Time),
-    scalar("SECOND", Arity::exactly(1), "SECOND(time)\nThe second.", |_, _| {
-        clock_part(3, |time| time.second())
+    scalar("SECOND", Arity::exactly(1), "SECOND(time)\nThe second.", |_, args| {
+        clock_part(args, 3, |time| time.second())
     })
     .partitions_by(PartitionUse::Time),
-    scalar("MICROSECOND", Arity::exactly(1), "MICROSECOND(expr)\nThe microsecond.", |_, _| {
-        clock_part(21, |time| time.microsecond())
+    scalar("MICROSECOND", Arity::exactly(1), "MICROSECOND(expr)\nThe microsecond.", |_, args| {
+        clock_part(args, 21, |time| time.microsecond())
     })
     .partitions_by(PartitionUse::Time),
-    scalar("TIME_TO_SEC", Arity::exactly(1), "TIME_TO_SEC(time)\nThe time in seconds.", |_, _| {
-        Ok(BoundFunction::new(kit::integer_type(10, true), vec![Coercion::AsIs], |ctx, args| {
-            Ok(integer_value(read::time(ctx, &args[0]).map(|time| time.micros() / 1_000_000)))
-        }))
-    })
+    scalar(
+        "TIME_TO_SEC",
+        Arity::exactly(1),
+        "TIME_TO_SEC(time)\nThe time in seconds.",
+        |_, args| {
+            Ok(BoundFunction::new(
+                kit::integer_type(10, true),
+                read::as_written(args),
+                |ctx, args| {
+                    Ok(integer_value(
+                        read::time(ctx, &args[0]).map(|time| time.micros() / 1_000_000),
+                    ))
+                },
+            ))
+        },
+    )
     .partitions_by(PartitionUse::Time),
     scalar(
         "EXTRACT",
@@ -175,28 +197,28 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     .partitions_by(PartitionUse::ByUnit),
 ];
 
-fn loose(length: u32, part: fn(Date) -> u32) -> Result<BoundFunction> {
+fn loose(args: &[ArgInfo], length: u32, part: fn(Date) -> u32) -> Result<BoundFunction> {
     Ok(BoundFunction::new(
         kit::integer_type(length, true),
-        vec![Coercion::AsIs],
+        read::as_written(args),
         move |ctx, args| {
             Ok(integer_value(read::date(ctx, &args[0], Zeros::Parts).map(|date| part(date).into())))
         },
     ))
 }
 
-fn strict(length: u32, part: fn(Date) -> i64) -> Result<BoundFunction> {
+fn strict(args: &[ArgInfo], length: u32, part: fn(Date) -> i64) -> Result<BoundFunction> {
     Ok(BoundFunction::new(
         kit::integer_type(length, true),
-        vec![Coercion::AsIs],
+        read::as_written(args),
         move |ctx, args| Ok(integer_value(read::real_date(ctx, &args[0]).map(part))),
     ))
 }
 
-fn clock_part(length: u32, part: fn(Time) -> u32) -> Result<BoundFunction> {
+fn clock_part(args: &[ArgInfo], length: u32, part: fn(Time) -> u32) -> Result<BoundFunction> {
     Ok(BoundFunction::new(
         kit::integer_type(length, true),
-        vec![Coercion::AsIs],
+        read::as_written(args),
         move |ctx, args| Ok(integer_value(read::time(ctx, &args[0]).map(|time| part(time).into()))),
     ))
 }
@@ -204,11 +226,12 @@ fn clock_part(length: u32, part: fn(Time) -> u32) -> Result<BoundFunction> {
 /// Names have at most nine letters.
 fn name(
     ctx: &BindContext,
+    args: &[ArgInfo],
     part: fn(&Language, Date) -> Option<&'static str>,
     zero_day: bool,
 ) -> Result<BoundFunction> {
     let ty = text_type(9, ctx.collation_connection);
-    Ok(BoundFunction::new(ty, vec![Coercion::AsIs], move |ctx, args| {
+    Ok(BoundFunction::new(ty, read::as_written(args), move |ctx, args| {
         let date = if zero_day {
             read::date(ctx, &args[0], Zeros::Parts)
         } else {
@@ -221,7 +244,7 @@ fn name(
 
 fn bind_timestamp(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let digits = args.iter().map(read::fraction_digits).max().unwrap_or(0);
-    Ok(BoundFunction::new(datetime_type(digits), vec![Coercion::AsIs], |ctx, args| {
+    Ok(BoundFunction::new(datetime_type(digits), read::as_written(args), |ctx, args| {
         let Some(datetime) = read::datetime(ctx, &args[0], Zeros::Mode, Expected::DateTime) else {
             return Ok(Value::Null);
         };
@@ -240,33 +263,41 @@ fn bind_timestamp(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     }))
 }
 
-fn bind_week(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
+fn bind_week(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = kit::integer_type(3, true);
-    let bound = BoundFunction::new(ty, vec![Coercion::AsIs, Coercion::Integer], |ctx, args| {
-        let mode = args.get(1).map_or(0, |mode| kit::integer(mode) as u32);
-        Ok(integer_value(
-            read::real_date(ctx, &args[0]).map(|date| year_and_week(date, mode & 7).1),
-        ))
-    });
+    let bound = BoundFunction::new(
+        ty,
+        vec![kit::named_coercion(&args[0].ty), Coercion::Integer],
+        |ctx, args| {
+            let mode = args.get(1).map_or(0, |mode| kit::integer(mode) as u32);
+            Ok(integer_value(
+                read::real_date(ctx, &args[0]).map(|date| year_and_week(date, mode & 7).1),
+            ))
+        },
+    );
     Ok(bound.with_nulls())
 }
 
-fn bind_yearweek(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
+fn bind_yearweek(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = kit::integer_type(7, true);
-    let bound = BoundFunction::new(ty, vec![Coercion::AsIs, Coercion::Integer], |ctx, args| {
-        let mode = args.get(1).map_or(0, |mode| kit::integer(mode) as u32);
-        Ok(integer_value(read::real_date(ctx, &args[0]).map(|date| {
-            let (year, week) = year_and_week(date, mode & 7 | 2);
-            year * 100 + week
-        })))
-    });
+    let bound = BoundFunction::new(
+        ty,
+        vec![kit::named_coercion(&args[0].ty), Coercion::Integer],
+        |ctx, args| {
+            let mode = args.get(1).map_or(0, |mode| kit::integer(mode) as u32);
+            Ok(integer_value(read::real_date(ctx, &args[0]).map(|date| {
+                let (year, week) = year_and_week(date, mode & 7 | 2);
+                year * 100 + week
+            })))
+        },
+    );
     Ok(bound.with_nulls())
 }
 
 fn bind_extract(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let unit = Unit::of_argument(&args[0])?;
     let ty = kit::integer_type(unit.extract_length(), true);
-    let coercions = vec![Coercion::AsIs, Coercion::AsIs, Coercion::Integer];
+    let coercions = vec![Coercion::AsIs, kit::named_coercion(&args[1].ty), Coercion::Integer];
     Ok(BoundFunction::new(ty, coercions, move |ctx, args| {
         if unit.is_date_part() {
             let zeros = if unit == Unit::Week { Zeros::Mode } else { Zeros::Parts };

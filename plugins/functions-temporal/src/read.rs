@@ -2,7 +2,7 @@
 //! other values.
 
 use errors::{Condition, ErrorCode, Level};
-use plugin_api::{ArgInfo, FunctionContext, kit};
+use plugin_api::{ArgInfo, Coercion, FunctionContext, kit};
 use types::temporal::{
     ParsedTemporal, TemporalMode, datetime_from_decimal, parse_datetime, parse_time,
     time_from_decimal,
@@ -232,6 +232,11 @@ pub(crate) fn clock_or_date(ctx: &mut FunctionContext<'_>, value: &Value) -> Opt
 /// Reads a duration; the time of day of a datetime.
 pub(crate) fn time(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Time> {
     clock(ctx, value).map(Clock::time)
+}
+
+/// Arguments are read as they are written: ENUM and SET by name.
+pub(crate) fn as_written(args: &[ArgInfo]) -> Vec<Coercion> {
+    args.iter().map(|arg| kit::named_coercion(&arg.ty)).collect()
 }
 
 /// Fractional digits that an argument's value may have.

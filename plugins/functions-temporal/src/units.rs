@@ -176,7 +176,7 @@ impl Unit {
             Value::Bytes(_) => leading_integer(ctx, &kit::text(value)),
             // An unsigned number beyond the signed range wraps as it does in the reference.
             Value::UInt(number) => *number as i64,
-            Value::Double(number) => number.round() as i64,
+            Value::Double(number) => number.round_ties_even() as i64,
             other => kit::integer_i64(other),
         };
         let (months, micros) = self.size();
@@ -189,6 +189,7 @@ impl Unit {
     fn seconds(self, value: &Value) -> Option<Amount> {
         let seconds = match value {
             Value::Bytes(text) => Decimal::parse_lenient(text).value,
+            Value::UInt(number) => Decimal::from(*number as i64),
             other => kit::decimal(other),
         };
         let (micros, _) = seconds.round(6).rescale(6).as_i128()?;

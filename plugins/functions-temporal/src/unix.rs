@@ -56,7 +56,7 @@ fn bind_unix_timestamp(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunctio
         digits => DataType::decimal(11 + u32::from(digits), digits),
     };
     let ty = ty.with_nullable(any_nullable(args));
-    Ok(BoundFunction::new(ty, vec![Coercion::AsIs], move |ctx, args| {
+    Ok(BoundFunction::new(ty, read::as_written(args), move |ctx, args| {
         let micros = unix_micros(ctx, &args[0]);
         Ok(match digits {
             0 => Value::Int(micros / MICROS_PER_SECOND),
@@ -99,7 +99,7 @@ fn bind_from_unixtime(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFuncti
 
 fn bind_convert_tz(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = datetime_type(read::fraction_digits(&args[0]));
-    let coercions = vec![Coercion::AsIs, Coercion::Text, Coercion::Text];
+    let coercions = vec![kit::named_coercion(&args[0].ty), Coercion::Text, Coercion::Text];
     Ok(BoundFunction::new(ty, coercions, |ctx, args| {
         let Some(datetime) = read::datetime(ctx, &args[0], Zeros::Mode, Expected::DateTime) else {
             return Ok(Value::Null);

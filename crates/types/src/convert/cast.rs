@@ -21,6 +21,11 @@ pub fn cast(
     if value.is_null() {
         return Ok(Value::Null);
     }
+    if to.is_temporal() && from.is_enum_or_set() {
+        // By the name: the number of a value is no date.
+        let named = DataType::varchar(from.length, from.collation);
+        return cast(&Value::Bytes(string_of(value, from)), &named, to, ctx);
+    }
     let mode = ctx.sql_mode.temporal();
     let some = |value: Option<Value>| Ok(value.unwrap_or(Value::Null));
     match to.kind {

@@ -63,6 +63,11 @@ const STEPS: &[Step] = &[
         let script = ["tests/observability/pathologies.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)
     }),
+    // Without MySQL beside it: other plans, other tables, other ways to ask must give the same answers.
+    ("queries", || {
+        let squalld = ["--squalld", "target/fast/squalld", "--rounds", "40", "--queries", "100"];
+        run::command("target/debug/queries", &squalld)
+    }),
     ("damage", || {
         let scripts = ["damage.py", "device.py", "surroundings.py", "addresses.py"];
         for script in scripts.map(|name| format!("tests/crash/{name}")) {
@@ -131,17 +136,28 @@ const STEPS: &[Step] = &[
 /// Steps that wait for servers, disks and clients more than they compute: a whole run does them after the others, the two lists side by
 /// side, and shows the output of each when it ends.
 const LANES: [&[&str]; 2] = [
-    &["damage", "histories", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
+    &[
+        "damage",
+        "queries",
+        "histories",
+        "backup",
+        "old files",
+        "HTTP",
+        "BarCamp",
+        "console in a browser",
+    ],
     &["replication", "import", "clients"],
 ];
 
-/// The scripts of `damage` that find more the longer they run, on the debug build.
+/// What finds more the longer it runs, on the debug build: random queries, and scripts of `damage`.
 ///
 /// # Errors
 /// A script failed.
 pub fn soak() -> Result<(), String> {
     run::command("cargo", &["build", "--package", "server", "--bin", "squalld", "--locked"])?;
     let full_disk = ["tests/crash/full_disk.py", "--squalld", "target/debug/squalld"];
+    let queries = ["run", "--quiet", "--package", "queries", "--", "--rounds", "2000"];
+    run::command("cargo", &queries)?;
     // A new directory each time: one that was filled once has free pages.
     (1..=10).try_for_each(|seed: u32| {
         let (moments, seed) = (["--moments", "20", "--seed"], seed.to_string());

@@ -30,7 +30,7 @@ Usage: cargo xtask <task>
   models  loom and shuttle on the engine's concurrent parts
   platforms     builds for other processors, tests under qemu; [--units | --check] [TARGET..]
   powernv       a POWER machine from the firmware up, emulated, with the server in it: SELECT 1
-  soak    what takes too long for each change: a disk that is full at 200 moments
+  soak    what takes too long for each change: random queries, a disk that is full at 200 moments
   tidy    layers, sizes, banned calls, names in documents, ratchets; [--strict | --ratchet | --list NAME]
   circles files that import each other in a circle; [CRATE]
   book    checks pages and links of the documentation, and builds it where mdbook is

@@ -84,7 +84,9 @@ fn bind_addtime(
                 let total = time.micros() + micros;
                 if total.abs() > TIME_MAX_MICROS {
                     read::warn_out_of_range(ctx, "TIME", name, args);
-                    return Ok(Value::Null);
+                    if !as_text {
+                        return Ok(Value::Null);
+                    }
                 }
                 let sum = Time::from_micros_clamped(total);
                 if as_text { time_text_value(sum) } else { Value::Time(sum) }

@@ -333,7 +333,8 @@ impl<'a> Maker<'a> {
         if kind == Kind::Truth {
             let number = self.leaf(Kind::Number);
             let mut node = Node::new(kind);
-            node.text("(").node(number).text(*pick(self.random, &[" > 1)", " = 0)", " IS NULL)"]));
+            let test = pick(self.random, &[" > 1)", " = 0)", " IS NULL)"]).to_owned();
+            node.text("(").node(number).text(test);
             return node;
         }
         Node::leaf(kind, *pick(self.random, constants(kind)))

@@ -10,6 +10,7 @@ use page::PageNo;
 use sys::blocking::blocking;
 use sys::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sys::sync::{Condvar, Mutex};
+use sys::topology::Sizes;
 
 use crate::flush::BATCH_PAGES;
 use crate::pool::{NO_FRAME, Pool};
@@ -53,10 +54,15 @@ fn frame_at(place: usize, parts: usize, at: usize) -> usize {
     (place / BLOCK_FRAMES * parts + at) * BLOCK_FRAMES + place % BLOCK_FRAMES
 }
 
+/// All of `parts` partitions that belong to `nodes` nodes in turn, from `own` on: those of its node first.
+fn order(own: usize, parts: usize, nodes: usize) -> impl Iterator<Item = usize> {
+    let of_node = parts / nodes;
+    (0..parts).map(move |at| (own + at % of_node * nodes + at / of_node) % parts)
+}
+
 /// The frames of `count` in partitions.
-pub(crate) fn divide(count: usize) -> Box<[Partition]> {
-    let wanted = sys::threads::processors() * 2;
-    let parts = wanted.min(PARTITIONS_MAX).min(count / PARTITION_FRAMES_MIN).max(1);
+pub(crate) fn divide(count: usize, sizes: &Sizes) -> Box<[Partition]> {
+    let parts = sizes.partitions(PARTITIONS_MAX.min(count / PARTITION_FRAMES_MIN));
     let partition = |at: usize| {
         let places = (0..share(count, parts, at)).rev();
         let free = places.map(|place| frame_at(place, parts, at) as u32).collect();
@@ -77,8 +83,20 @@ pub(crate) struct Service {
 }
 
 impl Pool {
+    /// The partition that the calling thread takes frames from first. That of a thread which is bound to a node of memory belongs to its node: frames that
+    /// only such threads touch first have their memory there.
     fn partition(&self) -> usize {
-        sys::threads::number() % self.partitions.len()
+        sys::threads::part_of(self.partitions.len(), self.nodes())
+    }
+
+    /// Nodes to which the partitions belong in turn.
+    fn nodes(&self) -> usize {
+        if self.partitions.len().is_multiple_of(self.nodes) { self.nodes } else { 1 }
+    }
+
+    /// The partitions in the order in which a thread whose own one is `own` asks them: those of the same node first.
+    fn order(&self, own: usize) -> impl Iterator<Item = usize> + use<> {
+        order(own, self.partitions.len(), self.nodes())
     }
 
     /// Frames of a partition.
@@ -106,14 +124,13 @@ impl Pool {
 
     /// A frame that holds no page.
     pub(crate) fn take_frame(&self) -> io::Result<u32> {
-        let (own, count) = (self.partition(), self.partitions.len());
-        let order = || (own..own + count).map(|at| at % count);
+        let own = self.partition();
         for round in 0..ROUNDS_MAX {
-            if let Some(frame) = order().find_map(|at| self.pop_free(at)) {
+            if let Some(frame) = self.order(own).find_map(|at| self.pop_free(at)) {
                 return Ok(frame);
             }
             let mut cold = Vec::new();
-            if let Some(frame) = order().find_map(|at| self.evict(at, &mut cold)) {
+            if let Some(frame) = self.order(own).find_map(|at| self.evict(at, &mut cold)) {
                 return Ok(frame);
             }
             blocking(|| self.flush_frames(&cold))?;

@@ -16,9 +16,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::affinity::{self, Seat};
 use crate::sync::{Condvar, Mutex, MutexGuard, Waited};
 use crate::threads::Thread;
 
@@ -75,6 +76,9 @@ pub struct PoolOptions {
     pub name: String,
     /// Bound on worker threads. When all of them block, reactors wait.
     pub threads_max: usize,
+    /// Seats of the leaders, one for each reactor; none where the kernel decides. A thread that loses its reactor while its task runs gives up
+    /// the seat.
+    pub seats: Vec<Seat>,
 }
 
 /// Low bit: the leader runs a task. The rest: the epoch of the leadership.
@@ -88,6 +92,8 @@ struct Slot<R: Reactor> {
     word: AtomicU64,
     /// Tasks begun. Written by the leader only, read by the watchdog.
     turns: AtomicU64,
+    /// The system's number of the leader's thread, where it has a seat.
+    leader: AtomicU32,
 }
 
 struct State {
@@ -127,6 +133,7 @@ impl<R: Reactor> Pool<R> {
                 remote,
                 word: AtomicU64::new(0),
                 turns: AtomicU64::new(0),
+                leader: AtomicU32::new(0),
             })
             .collect();
         let count = slots.len();
@@ -238,6 +245,11 @@ impl<R: Reactor> Shared<R> {
     /// Leads `slot` until it is lost or ends.
     fn lead(self: Arc<Self>, slot: usize, scratch: &mut R::Scratch) {
         let this = &self.slots[slot];
+        if let Some(seat) = self.options.seats.get(slot) {
+            seat.take();
+            // The watchdog reads it after the leader's first task, which it sees through `word`.
+            this.leader.store(crate::threads::system_number(), Ordering::Relaxed);
+        }
         let word = Cell::new(this.word.load(Ordering::Acquire));
         let lead = Rc::new(Lead { pool: self.clone(), slot, word, leads: Cell::new(true) });
         LEAD.with(|current| *current.borrow_mut() = Some(lead.clone()));
@@ -257,7 +269,7 @@ impl<R: Reactor> Shared<R> {
                 let stuck = now.0 & RUNNING != 0 && now == seen[index];
                 busy |= now != seen[index] || now.0 & RUNNING != 0;
                 seen[index] = now;
-                if stuck && leave(&slot.word, now.0) {
+                if stuck && self.take_away(index, now.0) {
                     self.orphan(index);
                 }
             }
@@ -269,6 +281,27 @@ impl<R: Reactor> Shared<R> {
             if self.lock().running_slots == 0 {
                 return;
             }
+        }
+    }
+
+    /// Ends the leadership that a slot's word had with value `held`, and makes the leader's thread give up its seat. False when it has ended already.
+    fn take_away(&self, slot: usize, held: u64) -> bool {
+        let this = &self.slots[slot];
+        let Some(seat) = self.options.seats.get(slot) else { return leave(&this.word, held) };
+        // The thread cannot lead again, and sit, before it gets this lock.
+        let _state = self.lock();
+        let leader = this.leader.load(Ordering::Relaxed);
+        let has_left = leave(&this.word, held);
+        if has_left {
+            seat.take_from(leader);
+        }
+        has_left
+    }
+
+    /// The calling thread goes on with a task without its reactor, whose next leader needs the seat.
+    fn give_up_seat(&self, slot: usize) {
+        if let Some(seat) = self.options.seats.get(slot) {
+            seat.leave();
         }
     }
 
@@ -340,6 +373,7 @@ impl<R: Reactor> Lead<R> {
         if leave(&slot.word, self.word.get()) {
             self.pool.orphan(self.slot);
         }
+        self.pool.give_up_seat(self.slot);
         let run = catch_unwind(AssertUnwindSafe(|| R::run_detached(&mut task, scratch)));
         if run.is_err() {
             R::panicked(&mut task);
@@ -357,12 +391,15 @@ impl<R: Reactor> Lead<R> {
 
     /// Whether this thread still leads.
     fn end_task(&self, slot: &Slot<R>) -> bool {
-        if !self.leads.get() {
-            return false;
-        }
         let word = self.word.get();
         let running = word | RUNNING;
-        slot.word.compare_exchange(running, word, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let keep =
+            || slot.word.compare_exchange(running, word, Ordering::AcqRel, Ordering::Acquire);
+        let leads = self.leads.get() && keep().is_ok();
+        if !leads {
+            affinity::moved();
+        }
+        leads
     }
 
     fn stop(&self) {
@@ -399,7 +436,10 @@ impl<R: Reactor> HandOff for Lead<R> {
 
     fn reclaim(&self) {
         let mut state = self.pool.lock();
-        let Some(at) = state.orphans.iter().position(|slot| *slot == self.slot) else { return };
+        let Some(at) = state.orphans.iter().position(|slot| *slot == self.slot) else {
+            drop(state);
+            return self.pool.give_up_seat(self.slot);
+        };
         state.orphans.remove(at);
         let slot = &self.pool.slots[self.slot];
         // Only the thread that takes an orphan off the queue changes its word, and this thread just took it.
@@ -532,7 +572,7 @@ mod tests {
         let (task_sender, tasks) = mpsc::channel();
         let (done, done_receiver) = mpsc::channel();
         let remote = Mutex::new(done.clone());
-        let options = PoolOptions { name: "test".into(), threads_max: 8 };
+        let options = PoolOptions { name: "test".into(), threads_max: 8, seats: Vec::new() };
         let pool = Pool::start(vec![(Queue { tasks, done }, remote)], options).expect("threads");
         (pool, task_sender, done_receiver)
     }

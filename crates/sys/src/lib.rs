@@ -5,6 +5,7 @@
 //! Independent of pages, rows and protocols. Everything nondeterministic in the project comes through here.
 #![allow(unsafe_code)]
 
+pub mod affinity;
 pub mod blocking;
 pub mod clock;
 #[cfg(feature = "count")]

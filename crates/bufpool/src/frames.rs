@@ -86,17 +86,12 @@ impl Pool {
     /// The partition that the calling thread takes frames from first. That of a thread which is bound to a node of memory belongs to its node: frames that
     /// only such threads touch first have their memory there.
     fn partition(&self) -> usize {
-        sys::threads::part_of(self.partitions.len(), self.nodes())
-    }
-
-    /// Nodes to which the partitions belong in turn.
-    fn nodes(&self) -> usize {
-        if self.partitions.len().is_multiple_of(self.nodes) { self.nodes } else { 1 }
+        sys::threads::part_of(self.partitions.len(), self.nodes)
     }
 
     /// The partitions in the order in which a thread whose own one is `own` asks them: those of the same node first.
     fn order(&self, own: usize) -> impl Iterator<Item = usize> + use<> {
-        order(own, self.partitions.len(), self.nodes())
+        order(own, self.partitions.len(), self.nodes)
     }
 
     /// Frames of a partition.
@@ -321,5 +316,35 @@ impl Pool {
         self.service.frames.notify_all();
         drop(self.service.ahead.lock());
         self.service.pages.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_of_the_same_node_are_asked_first_and_all_once() {
+        let asked = |own, parts, nodes| order(own, parts, nodes).collect::<Vec<usize>>();
+        assert_eq!(asked(2, 4, 1), [2, 3, 0, 1]);
+        assert_eq!(asked(3, 8, 2), [3, 5, 7, 1, 4, 6, 0, 2]);
+        for (parts, nodes) in [(1, 1), (6, 3), (12, 4), (64, 2)] {
+            for own in 0..parts {
+                let mut all = asked(own, parts, nodes);
+                assert!(all[..parts / nodes].iter().all(|at| at % nodes == own % nodes));
+                all.sort_unstable();
+                assert_eq!(all, (0..parts).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn partitions_follow_from_the_processors() {
+        let sizes = |processors, nodes| Sizes { processors, cores: processors, nodes };
+        let parts = |count, sizes| divide(count, &sizes).len();
+        assert_eq!(parts(1 << 20, sizes(2, 1)), 4);
+        assert_eq!(parts(1 << 20, sizes(120, 3)), 63);
+        assert_eq!(parts(PARTITION_FRAMES_MIN * 7, sizes(120, 2)), 6);
+        assert_eq!(parts(32, sizes(120, 2)), 1);
     }
 }

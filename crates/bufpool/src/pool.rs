@@ -128,7 +128,7 @@ pub struct Pool {
     pub(crate) marks: DirtySet,
     directory: Box<[OnceLock<Segment>]>,
     pub(crate) partitions: Box<[Partition]>,
-    /// Nodes of memory of the machine.
+    /// Nodes of memory to which the partitions belong in turn.
     pub(crate) nodes: usize,
     pub(crate) service: Service,
     /// Frames that `set_aside` took from the free ones.
@@ -177,6 +177,7 @@ impl Pool {
         let config = PoolConfig { frames, frames_max, ..config };
         let segments = config.pages_max.div_ceil(SEGMENT_ENTRIES);
         let sizes = Sizes::here();
+        let partitions = divide(frames, &sizes);
         Ok(Pool {
             page_words,
             region,
@@ -187,8 +188,8 @@ impl Pool {
             resizing: Resizing::new(frames),
             marks: DirtySet::new(frames_max),
             directory: (0..segments).map(|_| OnceLock::new()).collect(),
-            partitions: divide(frames, &sizes),
-            nodes: sizes.nodes,
+            nodes: if partitions.len().is_multiple_of(sizes.nodes) { sizes.nodes } else { 1 },
+            partitions,
             service: Service::default(),
             aside: Mutex::new(Vec::new()),
             file,

@@ -275,6 +275,7 @@ impl Inheritance {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::topology::Processor;
 
     fn set(numbers: &[u32]) -> BTreeSet<u32> {
         numbers.iter().copied().collect()
@@ -316,6 +317,32 @@ mod tests {
     fn masks_have_a_bit_for_each_processor() {
         assert_eq!(*Mask::of(&set(&[0, 63, 64, 130])).0, [1 | 1 << 63, 1, 4]);
         assert_eq!(*Mask::of(&set(&[])).0, [0]);
+    }
+
+    #[test]
+    fn seats_know_their_nodes_and_a_list_has_seats_on_its_processors_only() {
+        let processor = |number: u32, node: u32| Processor {
+            number,
+            is_online: true,
+            is_usable: true,
+            node: Some(node),
+            memory_node: Some(node),
+            package: None,
+            siblings: set(&[number]),
+            caches: Vec::new(),
+        };
+        let processors = (0..4).map(|number| processor(number, number / 2 * 8)).collect();
+        let topology = Topology { processors, quota: None };
+        let seats = |text: &str| {
+            let seats = Affinity::parse(text).unwrap().seats(&topology, 4);
+            let place = |seat: &Seat| (seat.processor, seat.node, seat.around.0[0]);
+            seats.iter().map(place).collect::<Vec<_>>()
+        };
+        assert_eq!(seats("OFF"), []);
+        assert_eq!(seats("AUTO"), [(0, 0, 0b11), (1, 0, 0b11), (2, 1, 0b1100), (3, 1, 0b1100)]);
+        assert_eq!(seats("1,2"), [(1, 0, 0b10), (1, 0, 0b10), (2, 1, 0b100), (2, 1, 0b100)]);
+        // Where the system shows none, nobody has a seat.
+        assert_eq!(Affinity::Auto.seats(&Topology::default(), 4), []);
     }
 
     /// On the real machine: the thread runs where its seat is, others that it starts do not inherit that.

@@ -507,6 +507,7 @@ fn run_handed_over<T>(hand_over: HandOver, body: impl FnOnce() -> T) -> T {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::affinity::Affinity;
     use std::sync::mpsc;
 
     /// Tasks from a channel; a finished one is reported with the thread that ran it.
@@ -569,10 +570,14 @@ mod tests {
     type Started = (Pool<Queue>, mpsc::Sender<Option<Job>>, mpsc::Receiver<&'static str>);
 
     fn start() -> Started {
+        start_on(Vec::new())
+    }
+
+    fn start_on(seats: Vec<Seat>) -> Started {
         let (task_sender, tasks) = mpsc::channel();
         let (done, done_receiver) = mpsc::channel();
         let remote = Mutex::new(done.clone());
-        let options = PoolOptions { name: "test".into(), threads_max: 8, seats: Vec::new() };
+        let options = PoolOptions { name: "test".into(), threads_max: 8, seats };
         let pool = Pool::start(vec![(Queue { tasks, done }, remote)], options).expect("threads");
         (pool, task_sender, done_receiver)
     }
@@ -639,6 +644,58 @@ mod tests {
             assert_eq!(done.recv(), Ok("t"));
         }
         assert!(pool.threads() <= 8);
+        tasks.send(None).expect("alive");
+        pool.join();
+    }
+
+    /// The leader is on the reactor's processor; one that lost the reactor, in whichever way, is not, and sits again when it leads again.
+    #[test]
+    fn leaders_have_the_seat_and_others_leave_it() {
+        let topology = crate::topology::Topology::read();
+        let seats = Affinity::Auto.seats(&topology, 1);
+        let (Some(seat), true) = (seats.first().cloned(), topology.usable().count() > 1) else {
+            return;
+        };
+        let allowed = || affinity::allowed(0).expect("this thread lives").len();
+        let near = topology.around(seat.processor()).len();
+        let (pool, tasks, done) = start_on(seats);
+        let (say, said) = mpsc::channel::<usize>();
+        let expect_leader = || {
+            let say = say.clone();
+            tasks.send(job("leader", move || say.send(allowed()).expect("alive"))).expect("alive");
+            assert_eq!((said.recv(), done.recv()), (Ok(1), Ok("leader")));
+        };
+        for _ in 0..3 {
+            expect_leader();
+            // It blocks, and the next leader has the reactor when it goes on.
+            let (release, wait) = mpsc::channel::<()>();
+            let theirs = say.clone();
+            let body = move || {
+                blocking(|| wait.recv().unwrap_or(()));
+                theirs.send(allowed()).expect("alive");
+            };
+            tasks.send(job("blocks", body)).expect("alive");
+            expect_leader();
+            release.send(()).expect("alive");
+            assert_eq!((said.recv(), done.recv()), (Ok(near), Ok("blocks")));
+            // The watchdog relieves it.
+            let (release, wait) = mpsc::channel::<()>();
+            let theirs = say.clone();
+            let body = move || {
+                wait.recv().unwrap_or(());
+                theirs.send(allowed()).expect("alive");
+            };
+            tasks.send(job("long", body)).expect("alive");
+            expect_leader();
+            release.send(()).expect("alive");
+            assert_eq!((said.recv(), done.recv()), (Ok(near), Ok("long")));
+            // It has its own thread.
+            let theirs = say.clone();
+            let detached = job("detached", move || theirs.send(allowed()).expect("alive"));
+            tasks.send(detached.map(|job| Job { detach: true, ..job })).expect("alive");
+            assert_eq!((said.recv(), done.recv()), (Ok(near), Ok("detached")));
+        }
+        expect_leader();
         tasks.send(None).expect("alive");
         pool.join();
     }

@@ -24,6 +24,7 @@ pub mod lend;
 pub mod library;
 pub mod lock_stats;
 pub mod log_file;
+pub mod machine;
 pub mod mem;
 pub mod model;
 pub mod net;

@@ -59,7 +59,8 @@ const PROCESSORS: &[Processor] = &[
         gnu: "s390x-linux-gnu",
         debian: "s390x",
         qemu: "qemu-s390x",
-        models: &["max"],
+        // The last has no vectors.
+        models: &["max", "z13", "zEC12"],
         page_bytes: 4_096,
     },
     Processor {

@@ -284,5 +284,12 @@ pub fn has_vector_crypto() -> bool {
     rustix::param::linux_hwcap().1 & 0x0200_0000 != 0
 }
 
+/// Whether the processor has the vector instructions of IBM z13, and the system lets programs use them.
+#[cfg(target_arch = "s390x")]
+pub fn has_vectors() -> bool {
+    // HWCAP_S390_VXRS.
+    rustix::param::linux_hwcap().0 & 0x800 != 0
+}
+
 #[cfg(test)]
 mod tests;

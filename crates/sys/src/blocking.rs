@@ -92,7 +92,7 @@ struct Slot<R: Reactor> {
     word: AtomicU64,
     /// Tasks begun. Written by the leader only, read by the watchdog.
     turns: AtomicU64,
-    /// The system's number of the leader's thread, where it has a seat.
+    /// The system's number of the thread that has the slot's seat, 0 for none. Read and changed under the lock of the state, but for the leader's own.
     leader: AtomicU32,
 }
 
@@ -202,6 +202,7 @@ impl<R: Reactor> Shared<R> {
         let mut state = self.lock();
         loop {
             if let Some(slot) = state.orphans.pop_front() {
+                self.vacate(slot);
                 return Some(slot);
             }
             if state.running_slots == 0 {
@@ -247,7 +248,6 @@ impl<R: Reactor> Shared<R> {
         let this = &self.slots[slot];
         if let Some(seat) = self.options.seats.get(slot) {
             seat.take();
-            // The watchdog reads it after the leader's first task, which it sees through `word`.
             this.leader.store(crate::threads::system_number(), Ordering::Relaxed);
         }
         let word = Cell::new(this.word.load(Ordering::Acquire));
@@ -288,20 +288,18 @@ impl<R: Reactor> Shared<R> {
     fn take_away(&self, slot: usize, held: u64) -> bool {
         let this = &self.slots[slot];
         let Some(seat) = self.options.seats.get(slot) else { return leave(&this.word, held) };
-        // The thread cannot lead again, and sit, before it gets this lock.
         let _state = self.lock();
-        let leader = this.leader.load(Ordering::Relaxed);
         let has_left = leave(&this.word, held);
         if has_left {
-            seat.take_from(leader);
+            this.move_leader(seat);
         }
         has_left
     }
 
-    /// The calling thread goes on with a task without its reactor, whose next leader needs the seat.
-    fn give_up_seat(&self, slot: usize) {
+    /// Frees the seat of a slot for its next leader, while the state is locked: the last one may compute for long before it comes back.
+    fn vacate(&self, slot: usize) {
         if let Some(seat) = self.options.seats.get(slot) {
-            seat.leave();
+            self.slots[slot].move_leader(seat);
         }
     }
 
@@ -318,6 +316,16 @@ impl<R: Reactor> Shared<R> {
         // The lock orders this after the watchdog's wait has begun.
         drop(self.lock());
         self.watchdog_wake.notify_one();
+    }
+}
+
+impl<R: Reactor> Slot<R> {
+    /// Makes the thread that sits leave. It does not lead any more, and gets the state's lock before it leads and sits again.
+    fn move_leader(&self, seat: &Seat) {
+        match self.leader.swap(0, Ordering::Relaxed) {
+            0 => {}
+            leader => seat.take_from(leader),
+        }
     }
 }
 
@@ -369,11 +377,14 @@ impl<R: Reactor> Lead<R> {
     /// Leaves the reactor and serves one task.
     fn detach(&self, slot: &Slot<R>, mut task: R::Task, scratch: &mut R::Scratch) {
         self.leads.set(false);
+        if let Some(seat) = self.pool.options.seats.get(self.slot) {
+            slot.leader.store(0, Ordering::Relaxed);
+            seat.leave();
+        }
         // No other thread changes the word while no task runs.
         if leave(&slot.word, self.word.get()) {
             self.pool.orphan(self.slot);
         }
-        self.pool.give_up_seat(self.slot);
         let run = catch_unwind(AssertUnwindSafe(|| R::run_detached(&mut task, scratch)));
         if run.is_err() {
             R::panicked(&mut task);
@@ -436,10 +447,7 @@ impl<R: Reactor> HandOff for Lead<R> {
 
     fn reclaim(&self) {
         let mut state = self.pool.lock();
-        let Some(at) = state.orphans.iter().position(|slot| *slot == self.slot) else {
-            drop(state);
-            return self.pool.give_up_seat(self.slot);
-        };
+        let Some(at) = state.orphans.iter().position(|slot| *slot == self.slot) else { return };
         state.orphans.remove(at);
         let slot = &self.pool.slots[self.slot];
         // Only the thread that takes an orphan off the queue changes its word, and this thread just took it.
@@ -671,13 +679,24 @@ mod tests {
             let (release, wait) = mpsc::channel::<()>();
             let theirs = say.clone();
             let body = move || {
-                blocking(|| wait.recv().unwrap_or(()));
-                theirs.send(allowed()).expect("alive");
+                // What blocks may also compute: scans do.
+                blocking(|| {
+                    wait.recv().unwrap_or(());
+                    theirs.send(allowed()).expect("alive");
+                });
             };
             tasks.send(job("blocks", body)).expect("alive");
             expect_leader();
             release.send(()).expect("alive");
             assert_eq!((said.recv(), done.recv()), (Ok(near), Ok("blocks")));
+            // Nobody takes the reactor, or somebody does: it leads and sits, or neither.
+            let theirs = say.clone();
+            let short = move || {
+                blocking(|| ());
+                theirs.send(allowed()).expect("alive");
+            };
+            tasks.send(job("short", short)).expect("alive");
+            assert!([1, near].map(Ok).contains(&said.recv()) && done.recv() == Ok("short"));
             // The watchdog relieves it.
             let (release, wait) = mpsc::channel::<()>();
             let theirs = say.clone();

@@ -45,6 +45,12 @@ class Server:
                 "--mysql-user=root", "--mysql-db=sbtest", "--mysql-ssl=off", *more]
 
 
+def processor_times():
+    """Ticks of all processors: those that the hypervisor took, and all."""
+    times = [int(time) for time in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    return times[7], sum(times)
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
@@ -160,8 +166,13 @@ def main():
         own += [Server("floor", options.floor)] if options.floor else []
     else:
         own, processes = start(directory.name, options)
+    # The processor, its SMT mode, DSCR, governor and hypervisor: the figures mean little without them.
+    subprocess.run(["cargo", "run", "--quiet", "-p", "squall-slap", "--", "--machine"], cwd=HERE.parent, check=True)
+    before = processor_times()
     try:
         compare(own, Server("peer", options.peer), options, directory.name)
+        stolen, ticks = (now - then for now, then in zip(processor_times(), before))
+        print(f"\nStolen during the run: {100 * stolen / max(ticks, 1):.1f} % of the processors' time")
     finally:
         for process in processes:
             process.terminate()

@@ -64,7 +64,8 @@ const PROCESSORS: &[Processor] = &[
         gnu: "s390x-linux-gnu",
         debian: "s390x",
         qemu: "qemu-s390x",
-        models: &["max"],
+        // The last has no vectors.
+        models: &["max", "z13", "zEC12"],
         page_bytes: 4_096,
         // The crate knows the structures of io_uring for 64 bits, but not this processor by name: they are the same there.
         rustc: "--cfg=io_uring_skip_arch_check",

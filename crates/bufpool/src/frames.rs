@@ -10,6 +10,7 @@ use page::PageNo;
 use sys::blocking::blocking;
 use sys::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sys::sync::{Condvar, Mutex};
+use sys::topology::Sizes;
 
 use crate::flush::BATCH_PAGES;
 use crate::pool::{NO_FRAME, Pool};
@@ -53,10 +54,15 @@ fn frame_at(place: usize, parts: usize, at: usize) -> usize {
     (place / BLOCK_FRAMES * parts + at) * BLOCK_FRAMES + place % BLOCK_FRAMES
 }
 
+/// All of `parts` partitions that belong to `nodes` nodes in turn, from `own` on: those of its node first.
+fn order(own: usize, parts: usize, nodes: usize) -> impl Iterator<Item = usize> {
+    let of_node = parts / nodes;
+    (0..parts).map(move |at| (own + at % of_node * nodes + at / of_node) % parts)
+}
+
 /// The frames of `count` in partitions.
-pub(crate) fn divide(count: usize) -> Box<[Partition]> {
-    let wanted = sys::threads::processors() * 2;
-    let parts = wanted.min(PARTITIONS_MAX).min(count / PARTITION_FRAMES_MIN).max(1);
+pub(crate) fn divide(count: usize, sizes: &Sizes) -> Box<[Partition]> {
+    let parts = sizes.partitions(PARTITIONS_MAX.min(count / PARTITION_FRAMES_MIN));
     let partition = |at: usize| {
         let places = (0..share(count, parts, at)).rev();
         let free = places.map(|place| frame_at(place, parts, at) as u32).collect();
@@ -77,8 +83,15 @@ pub(crate) struct Service {
 }
 
 impl Pool {
+    /// The partition that the calling thread takes frames from first. That of a thread which is bound to a node of memory belongs to its node: frames that
+    /// only such threads touch first have their memory there.
     fn partition(&self) -> usize {
-        sys::threads::number() % self.partitions.len()
+        sys::threads::part_of(self.partitions.len(), self.nodes)
+    }
+
+    /// The partitions in the order in which a thread whose own one is `own` asks them: those of the same node first.
+    fn order(&self, own: usize) -> impl Iterator<Item = usize> + use<> {
+        order(own, self.partitions.len(), self.nodes)
     }
 
     /// Frames of a partition.
@@ -106,14 +119,13 @@ impl Pool {
 
     /// A frame that holds no page.
     pub(crate) fn take_frame(&self) -> io::Result<u32> {
-        let (own, count) = (self.partition(), self.partitions.len());
-        let order = || (own..own + count).map(|at| at % count);
+        let own = self.partition();
         for round in 0..ROUNDS_MAX {
-            if let Some(frame) = order().find_map(|at| self.pop_free(at)) {
+            if let Some(frame) = self.order(own).find_map(|at| self.pop_free(at)) {
                 return Ok(frame);
             }
             let mut cold = Vec::new();
-            if let Some(frame) = order().find_map(|at| self.evict(at, &mut cold)) {
+            if let Some(frame) = self.order(own).find_map(|at| self.evict(at, &mut cold)) {
                 return Ok(frame);
             }
             blocking(|| self.flush_frames(&cold))?;
@@ -304,5 +316,35 @@ impl Pool {
         self.service.frames.notify_all();
         drop(self.service.ahead.lock());
         self.service.pages.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_of_the_same_node_are_asked_first_and_all_once() {
+        let asked = |own, parts, nodes| order(own, parts, nodes).collect::<Vec<usize>>();
+        assert_eq!(asked(2, 4, 1), [2, 3, 0, 1]);
+        assert_eq!(asked(3, 8, 2), [3, 5, 7, 1, 4, 6, 0, 2]);
+        for (parts, nodes) in [(1, 1), (6, 3), (12, 4), (64, 2)] {
+            for own in 0..parts {
+                let mut all = asked(own, parts, nodes);
+                assert!(all[..parts / nodes].iter().all(|at| at % nodes == own % nodes));
+                all.sort_unstable();
+                assert_eq!(all, (0..parts).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn partitions_follow_from_the_processors() {
+        let sizes = |processors, nodes| Sizes { processors, cores: processors, nodes };
+        let parts = |count, sizes| divide(count, &sizes).len();
+        assert_eq!(parts(1 << 20, sizes(2, 1)), 4);
+        assert_eq!(parts(1 << 20, sizes(120, 3)), 63);
+        assert_eq!(parts(PARTITION_FRAMES_MIN * 7, sizes(120, 2)), 6);
+        assert_eq!(parts(32, sizes(120, 2)), 1);
     }
 }

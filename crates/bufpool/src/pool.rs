@@ -12,6 +12,7 @@ use sys::mem::Region;
 use sys::model::sized;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use sys::topology::Sizes;
 use wal::Log;
 
 use crate::bad_pages::{BadPage, BadPages};
@@ -127,6 +128,8 @@ pub struct Pool {
     pub(crate) marks: DirtySet,
     directory: Box<[OnceLock<Segment>]>,
     pub(crate) partitions: Box<[Partition]>,
+    /// Nodes of memory to which the partitions belong in turn.
+    pub(crate) nodes: usize,
     pub(crate) service: Service,
     /// Frames that `set_aside` took from the free ones.
     pub(crate) aside: Mutex<Vec<u32>>,
@@ -173,6 +176,8 @@ impl Pool {
         };
         let config = PoolConfig { frames, frames_max, ..config };
         let segments = config.pages_max.div_ceil(SEGMENT_ENTRIES);
+        let sizes = Sizes::here();
+        let partitions = divide(frames, &sizes);
         Ok(Pool {
             page_words,
             region,
@@ -183,7 +188,8 @@ impl Pool {
             resizing: Resizing::new(frames),
             marks: DirtySet::new(frames_max),
             directory: (0..segments).map(|_| OnceLock::new()).collect(),
-            partitions: divide(frames),
+            nodes: if partitions.len().is_multiple_of(sizes.nodes) { sizes.nodes } else { 1 },
+            partitions,
             service: Service::default(),
             aside: Mutex::new(Vec::new()),
             file,

@@ -53,10 +53,13 @@ impl std::fmt::Debug for ArchiveDisk {
     }
 }
 
+/// Bytes of a page, unless the configuration says otherwise.
+pub const PAGE_BYTES: usize = 16 << 10;
+
 impl Default for EngineConfig {
     fn default() -> Self {
         EngineConfig {
-            page_bytes: 16 << 10,
+            page_bytes: PAGE_BYTES,
             pool_bytes: 128 << 20,
             pool_bytes_max: 0,
             // 4 TiB of 16 KiB pages.

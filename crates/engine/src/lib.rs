@@ -54,7 +54,7 @@ mod undo_window;
 mod write;
 
 pub use backup::restore::{RestoreUntil, Restored, restore, time_text};
-pub use config::{ArchiveDisk, EngineConfig, Settings};
+pub use config::{ArchiveDisk, EngineConfig, PAGE_BYTES, Settings};
 pub use engine::DurableEngine;
 pub use offline::{CheckNews, Checked, check_files};
 pub use stats::recovery_stats;

@@ -1,5 +1,5 @@
 //! CRC-32C, the checksum of pages and of the log: with the instructions of the processor that runs, else by tables. `crc_fast` has them for
-//! x86-64 and ARM and picks at run time; `vpmsum` is POWER's.
+//! x86-64 and ARM and picks at run time; `vpmsum` is POWER's, `vgfm` IBM Z's.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -42,11 +42,11 @@ pub fn crc(bytes: &[u8]) -> u32 {
 
 /// The remainder after `bytes`, by the best instructions there are.
 fn by_processor(state: u32, bytes: &[u8]) -> u32 {
-    #[cfg(target_arch = "powerpc64")]
-    if bytes.len() >= 2 * crate::vpmsum::STEP_BYTES && crate::vpmsum::is_there() {
-        let whole = bytes.len() / crate::vpmsum::STEP_BYTES * crate::vpmsum::STEP_BYTES;
+    #[cfg(any(target_arch = "powerpc64", target_arch = "s390x"))]
+    if bytes.len() >= 2 * crate::folding::STEP_BYTES && crate::folding::is_there() {
+        let whole = bytes.len() / crate::folding::STEP_BYTES * crate::folding::STEP_BYTES;
         // SAFETY: the instructions are there.
-        let sums = unsafe { crate::vpmsum::fold(state, &bytes[..whole]) };
+        let sums = unsafe { crate::folding::fold(state, &bytes[..whole]) };
         return by_library(by_library(0, &sums), &bytes[whole..]);
     }
     by_library(state, bytes)

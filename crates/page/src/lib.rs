@@ -10,10 +10,14 @@
 
 mod crc;
 mod edit;
+#[cfg(any(target_arch = "powerpc64", target_arch = "s390x"))]
+mod folding;
 mod image;
 mod layout;
 mod node;
 mod read;
+#[cfg(target_arch = "s390x")]
+mod vgfm;
 #[cfg(target_arch = "powerpc64")]
 mod vpmsum;
 

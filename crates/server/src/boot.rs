@@ -55,8 +55,13 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Whether the options can be used: before anything is made that a start with other options would find.
+/// Whether the options can be used: before anything is made that a start with other options would find. Narrows the process to its processors, by which
+/// everything after this is sized.
 fn check_options(options: &Options) -> Result<(), String> {
+    let narrowed = options.affinity.check().and_then(|()| {
+        options.affinity.narrow_process().map_err(|error| format!("the system refuses: {error}"))
+    });
+    narrowed.map_err(|why| format!("--cpu-affinity={}: {why}", options.affinity))?;
     let keyring = options.keyring_file.as_deref();
     let known =
         plugins::known(&Engines::in_memory(), &Arc::default(), &ErrorLog::unstarted(), keyring);

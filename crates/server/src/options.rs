@@ -11,6 +11,7 @@ use engine::RestoreUntil;
 use keyring_file::FileKeyring;
 use plugin_api::{Keyring, parse_bind_addresses};
 use session::{PluginChoice, Wanted};
+use sys::affinity::Affinity;
 use types::temporal::parse_datetime;
 use types::{DateTime, TemporalMode};
 
@@ -42,6 +43,7 @@ Usage: squalld [--NAME=VALUE]...
   --defaults-file=PATH     option file with a section [squalld], [mysqld] or [server]
   --in-memory              keep nothing on disk: data is lost at shutdown
   --innodb-buffer-pool-size=N[K|M|G]  memory for pages (a quarter of the available memory)
+  --cpu-affinity=OFF|AUTO|LIST  bind the threads of connections to processors, or the server to those like 0-3,8 (OFF)
   --plugin-add=NAME        load a plugin that is off unless asked for; may be given several times
   --plugin-remove=NAME     do not load a plugin
   --skip-ssl               no TLS
@@ -96,6 +98,8 @@ pub(crate) struct Options {
     pub(crate) pool_bytes: u64,
     /// Writes many pages in one call.
     pub(crate) io_uring: bool,
+    /// Which processors threads run on.
+    pub(crate) affinity: Affinity,
     pub(crate) tls_disabled: bool,
     /// Changes go to the binary log.
     pub(crate) log_bin: bool,
@@ -286,6 +290,10 @@ impl Options {
             let shown = if doublewrite { "ON" } else { "OFF" };
             variables.push(("innodb_doublewrite".to_owned(), shown.to_owned()));
         }
+        let affinity = affinity_of(last("cpu_affinity"))?;
+        if last("cpu_affinity").is_some() {
+            variables.push(("cpu_affinity".to_owned(), affinity.to_string()));
+        }
         let log_bin = logs_changes(last)?;
         if log_bin {
             variables.push(("log_bin".to_owned(), "ON".to_owned()));
@@ -310,6 +318,7 @@ impl Options {
             open_up_to_log_damage: is_on(last("open_up_to_log_damage")),
             doublewrite,
             io_uring: last("innodb_use_native_aio").is_none_or(|value| is_on(Some(value))),
+            affinity,
             pool_bytes,
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
             tls_files,
@@ -361,6 +370,12 @@ impl Options {
         let given = self.variables.iter().rev().find(|(known, _)| known == name);
         given.and_then(|(_, value)| value.parse().ok())
     }
+}
+
+/// `--cpu-affinity`; whether this machine has the processors is looked at when the server starts.
+fn affinity_of(given: Option<&str>) -> Result<Affinity, String> {
+    let parsed = given.map_or(Ok(Affinity::Off), Affinity::parse);
+    parsed.map_err(|why| format!("--cpu-affinity: {why}"))
 }
 
 /// What the process would have to do to itself before it serves.

@@ -19,7 +19,7 @@ pub(crate) fn doublewrite(
 }
 
 fn page_bytes() -> u64 {
-    engine::EngineConfig::default().page_bytes as u64
+    engine::PAGE_BYTES as u64
 }
 
 fn decide(

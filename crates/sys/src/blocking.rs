@@ -16,9 +16,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::affinity::{self, Seat};
 use crate::sync::{Condvar, Mutex, MutexGuard, Waited};
 use crate::threads::Thread;
 
@@ -75,6 +76,9 @@ pub struct PoolOptions {
     pub name: String,
     /// Bound on worker threads. When all of them block, reactors wait.
     pub threads_max: usize,
+    /// Seats of the leaders, one for each reactor; none where the kernel decides. A thread that loses its reactor while its task runs gives up
+    /// the seat.
+    pub seats: Vec<Seat>,
 }
 
 /// Low bit: the leader runs a task. The rest: the epoch of the leadership.
@@ -88,6 +92,8 @@ struct Slot<R: Reactor> {
     word: AtomicU64,
     /// Tasks begun. Written by the leader only, read by the watchdog.
     turns: AtomicU64,
+    /// The system's number of the thread that has the slot's seat, 0 for none. Read and changed under the lock of the state, but for the leader's own.
+    leader: AtomicU32,
 }
 
 struct State {
@@ -127,6 +133,7 @@ impl<R: Reactor> Pool<R> {
                 remote,
                 word: AtomicU64::new(0),
                 turns: AtomicU64::new(0),
+                leader: AtomicU32::new(0),
             })
             .collect();
         let count = slots.len();
@@ -195,6 +202,7 @@ impl<R: Reactor> Shared<R> {
         let mut state = self.lock();
         loop {
             if let Some(slot) = state.orphans.pop_front() {
+                self.vacate(slot);
                 return Some(slot);
             }
             if state.running_slots == 0 {
@@ -238,6 +246,10 @@ impl<R: Reactor> Shared<R> {
     /// Leads `slot` until it is lost or ends.
     fn lead(self: Arc<Self>, slot: usize, scratch: &mut R::Scratch) {
         let this = &self.slots[slot];
+        if let Some(seat) = self.options.seats.get(slot) {
+            seat.take();
+            this.leader.store(crate::threads::system_number(), Ordering::Relaxed);
+        }
         let word = Cell::new(this.word.load(Ordering::Acquire));
         let lead = Rc::new(Lead { pool: self.clone(), slot, word, leads: Cell::new(true) });
         LEAD.with(|current| *current.borrow_mut() = Some(lead.clone()));
@@ -257,7 +269,7 @@ impl<R: Reactor> Shared<R> {
                 let stuck = now.0 & RUNNING != 0 && now == seen[index];
                 busy |= now != seen[index] || now.0 & RUNNING != 0;
                 seen[index] = now;
-                if stuck && leave(&slot.word, now.0) {
+                if stuck && self.take_away(index, now.0) {
                     self.orphan(index);
                 }
             }
@@ -269,6 +281,25 @@ impl<R: Reactor> Shared<R> {
             if self.lock().running_slots == 0 {
                 return;
             }
+        }
+    }
+
+    /// Ends the leadership that a slot's word had with value `held`, and makes the leader's thread give up its seat. False when it has ended already.
+    fn take_away(&self, slot: usize, held: u64) -> bool {
+        let this = &self.slots[slot];
+        let Some(seat) = self.options.seats.get(slot) else { return leave(&this.word, held) };
+        let _state = self.lock();
+        let has_left = leave(&this.word, held);
+        if has_left {
+            this.move_leader(seat);
+        }
+        has_left
+    }
+
+    /// Frees the seat of a slot for its next leader, while the state is locked: the last one may compute for long before it comes back.
+    fn vacate(&self, slot: usize) {
+        if let Some(seat) = self.options.seats.get(slot) {
+            self.slots[slot].move_leader(seat);
         }
     }
 
@@ -285,6 +316,16 @@ impl<R: Reactor> Shared<R> {
         // The lock orders this after the watchdog's wait has begun.
         drop(self.lock());
         self.watchdog_wake.notify_one();
+    }
+}
+
+impl<R: Reactor> Slot<R> {
+    /// Makes the thread that sits leave. It does not lead any more, and gets the state's lock before it leads and sits again.
+    fn move_leader(&self, seat: &Seat) {
+        match self.leader.swap(0, Ordering::Relaxed) {
+            0 => {}
+            leader => seat.take_from(leader),
+        }
     }
 }
 
@@ -336,6 +377,10 @@ impl<R: Reactor> Lead<R> {
     /// Leaves the reactor and serves one task.
     fn detach(&self, slot: &Slot<R>, mut task: R::Task, scratch: &mut R::Scratch) {
         self.leads.set(false);
+        if let Some(seat) = self.pool.options.seats.get(self.slot) {
+            slot.leader.store(0, Ordering::Relaxed);
+            seat.leave();
+        }
         // No other thread changes the word while no task runs.
         if leave(&slot.word, self.word.get()) {
             self.pool.orphan(self.slot);
@@ -357,12 +402,15 @@ impl<R: Reactor> Lead<R> {
 
     /// Whether this thread still leads.
     fn end_task(&self, slot: &Slot<R>) -> bool {
-        if !self.leads.get() {
-            return false;
-        }
         let word = self.word.get();
         let running = word | RUNNING;
-        slot.word.compare_exchange(running, word, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let keep =
+            || slot.word.compare_exchange(running, word, Ordering::AcqRel, Ordering::Acquire);
+        let leads = self.leads.get() && keep().is_ok();
+        if !leads {
+            affinity::moved();
+        }
+        leads
     }
 
     fn stop(&self) {
@@ -467,6 +515,7 @@ fn run_handed_over<T>(hand_over: HandOver, body: impl FnOnce() -> T) -> T {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::affinity::Affinity;
     use std::sync::mpsc;
 
     /// Tasks from a channel; a finished one is reported with the thread that ran it.
@@ -529,10 +578,14 @@ mod tests {
     type Started = (Pool<Queue>, mpsc::Sender<Option<Job>>, mpsc::Receiver<&'static str>);
 
     fn start() -> Started {
+        start_on(Vec::new())
+    }
+
+    fn start_on(seats: Vec<Seat>) -> Started {
         let (task_sender, tasks) = mpsc::channel();
         let (done, done_receiver) = mpsc::channel();
         let remote = Mutex::new(done.clone());
-        let options = PoolOptions { name: "test".into(), threads_max: 8 };
+        let options = PoolOptions { name: "test".into(), threads_max: 8, seats };
         let pool = Pool::start(vec![(Queue { tasks, done }, remote)], options).expect("threads");
         (pool, task_sender, done_receiver)
     }
@@ -599,6 +652,69 @@ mod tests {
             assert_eq!(done.recv(), Ok("t"));
         }
         assert!(pool.threads() <= 8);
+        tasks.send(None).expect("alive");
+        pool.join();
+    }
+
+    /// The leader is on the reactor's processor; one that lost the reactor, in whichever way, is not, and sits again when it leads again.
+    #[test]
+    fn leaders_have_the_seat_and_others_leave_it() {
+        let topology = crate::topology::Topology::read();
+        let seats = Affinity::Auto.seats(&topology, 1);
+        let (Some(seat), true) = (seats.first().cloned(), topology.usable().count() > 1) else {
+            return;
+        };
+        let allowed = || affinity::allowed(0).expect("this thread lives").len();
+        let near = topology.around(seat.processor()).len();
+        let (pool, tasks, done) = start_on(seats);
+        let (say, said) = mpsc::channel::<usize>();
+        let expect_leader = || {
+            let say = say.clone();
+            tasks.send(job("leader", move || say.send(allowed()).expect("alive"))).expect("alive");
+            assert_eq!((said.recv(), done.recv()), (Ok(1), Ok("leader")));
+        };
+        for _ in 0..3 {
+            expect_leader();
+            // It blocks, and the next leader has the reactor when it goes on.
+            let (release, wait) = mpsc::channel::<()>();
+            let theirs = say.clone();
+            let body = move || {
+                // What blocks may also compute: scans do.
+                blocking(|| {
+                    wait.recv().unwrap_or(());
+                    theirs.send(allowed()).expect("alive");
+                });
+            };
+            tasks.send(job("blocks", body)).expect("alive");
+            expect_leader();
+            release.send(()).expect("alive");
+            assert_eq!((said.recv(), done.recv()), (Ok(near), Ok("blocks")));
+            // Nobody takes the reactor, or somebody does: it leads and sits, or neither.
+            let theirs = say.clone();
+            let short = move || {
+                blocking(|| ());
+                theirs.send(allowed()).expect("alive");
+            };
+            tasks.send(job("short", short)).expect("alive");
+            assert!([1, near].map(Ok).contains(&said.recv()) && done.recv() == Ok("short"));
+            // The watchdog relieves it.
+            let (release, wait) = mpsc::channel::<()>();
+            let theirs = say.clone();
+            let body = move || {
+                wait.recv().unwrap_or(());
+                theirs.send(allowed()).expect("alive");
+            };
+            tasks.send(job("long", body)).expect("alive");
+            expect_leader();
+            release.send(()).expect("alive");
+            assert_eq!((said.recv(), done.recv()), (Ok(near), Ok("long")));
+            // It has its own thread.
+            let theirs = say.clone();
+            let detached = job("detached", move || theirs.send(allowed()).expect("alive"));
+            tasks.send(detached.map(|job| Job { detach: true, ..job })).expect("alive");
+            assert_eq!((said.recv(), done.recv()), (Ok(near), Ok("detached")));
+        }
+        expect_leader();
         tasks.send(None).expect("alive");
         pool.join();
     }

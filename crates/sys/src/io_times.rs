@@ -18,6 +18,7 @@ use crate::disk::BLOCK_BYTES;
 use crate::probes;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::topology::Sizes;
 use crate::usage;
 use crate::waits::{self, Wait};
 
@@ -136,8 +137,8 @@ impl Operation {
 
 /// Bucket n counts durations below 2^n microseconds and not below half of it; the last one everything longer.
 const BUCKETS: usize = 28;
-/// A power of two.
-const SHARDS: usize = 16;
+/// On small machines; a power of two.
+const SHARDS_MIN: usize = 16;
 
 #[derive(Default)]
 struct Bucket {
@@ -291,7 +292,7 @@ pub struct IoTimes {
 
 impl Default for IoTimes {
     fn default() -> IoTimes {
-        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        let shards = (0..Sizes::here().shards(SHARDS_MIN)).map(|_| Shard::default()).collect();
         IoTimes { shards, files: Mutex::default() }
     }
 }
@@ -385,7 +386,7 @@ impl IoTimes {
     }
 
     fn calls(&self, class: FileClass, call: Call) -> &Calls {
-        let shard = &self.shards[crate::threads::number() & (SHARDS - 1)];
+        let shard = &self.shards[crate::threads::number() & (self.shards.len() - 1)];
         &shard.0[class as usize][call as usize]
     }
 

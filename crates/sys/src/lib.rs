@@ -5,6 +5,7 @@
 //! Independent of pages, rows and protocols. Everything nondeterministic in the project comes through here.
 #![allow(unsafe_code)]
 
+pub mod affinity;
 pub mod blocking;
 pub mod clock;
 #[cfg(feature = "count")]
@@ -23,6 +24,7 @@ pub mod lend;
 pub mod library;
 pub mod lock_stats;
 pub mod log_file;
+pub mod machine;
 pub mod mem;
 pub mod model;
 pub mod net;

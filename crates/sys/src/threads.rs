@@ -4,7 +4,9 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::affinity::{self, Inheritance};
 use crate::simulation::{self, VirtualThread};
+use crate::topology::Sizes;
 use crate::turns::Turns;
 use crate::usage::Reporting;
 use crate::waits::{self, Wait};
@@ -64,9 +66,11 @@ fn spawn_sized(
     builder.spawn(seen(body)).map(|thread| Thread(Handle::Real(thread)))
 }
 
-/// A thread that others see from its start, not only from its first wait.
+/// A thread that others see from its start, not only from its first wait, and that is not bound to its parent's processor.
 fn seen<T>(body: impl FnOnce() -> T) -> impl FnOnce() -> T {
-    || {
+    let inherited = Inheritance::here();
+    move || {
+        inherited.give_up();
         waits::slot();
         body()
     }
@@ -106,6 +110,11 @@ pub fn number() -> usize {
     shuttle::current::me().into()
 }
 
+/// The operating system's number of the calling thread.
+pub(crate) fn system_number() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
+}
+
 /// Ends the process when the calling thread unwinds: for state that a bug left half changed and that no other thread may see. A restart recovers.
 pub fn abort_if_panicking(why: &str) {
     if is_panicking() {
@@ -142,15 +151,24 @@ pub fn sleep(time: Duration) {
     }
 }
 
-/// On a simulated machine.
-const SIMULATED_PROCESSORS: usize = 2;
-
 /// Processors this process may use, at least 1.
 pub fn processors() -> usize {
-    if simulation::current().is_some() {
-        return SIMULATED_PROCESSORS;
+    Sizes::here().processors
+}
+
+/// The one of `parts` parts of a structure that the calling thread uses first. The parts belong to `nodes` nodes of memory in turn: a thread that is
+/// bound to a node uses one of its node's.
+pub fn part_of(parts: usize, nodes: usize) -> usize {
+    part_for(number(), affinity::node(), parts, nodes)
+}
+
+fn part_for(number: usize, node: Option<usize>, parts: usize, nodes: usize) -> usize {
+    match node {
+        Some(node) if nodes > 1 && parts.is_multiple_of(nodes) => {
+            number % (parts / nodes) * nodes + node % nodes
+        }
+        Some(_) | None => number % parts,
     }
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The most helper threads that all users together may have at one time.
@@ -267,7 +285,13 @@ pub fn alongside<R: Send, T>(
     }
     let reporting = Reporting::here();
     std::thread::scope(|scope| {
-        let helped = |index| move || reporting.helped(|| piece(index));
+        let inherited = Inheritance::here();
+        let helped = |index| {
+            move || {
+                inherited.give_up();
+                reporting.helped(|| piece(index))
+            }
+        };
         let running: Vec<_> = (0..count).map(|index| scope.spawn(helped(index))).collect();
         let other = meanwhile();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
@@ -283,7 +307,19 @@ pub fn alongside<R: Send, T>(
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::HelperLimit;
+    use super::{HelperLimit, part_for};
+
+    #[test]
+    fn a_thread_of_a_node_uses_parts_of_that_node() {
+        let parts: Vec<usize> = (0..5).map(|number| part_for(number, None, 8, 2)).collect();
+        assert_eq!(parts, [0, 1, 2, 3, 4]);
+        let of_second = |number| part_for(number, Some(1), 8, 2);
+        assert_eq!((0..5).map(of_second).collect::<Vec<_>>(), [1, 3, 5, 7, 1]);
+        // A node beyond those that the parts were made for, parts that are not the same for each, and one part only.
+        assert_eq!(part_for(3, Some(2), 8, 2), 6);
+        assert_eq!(part_for(9, Some(1), 7, 2), 2);
+        assert_eq!((part_for(9, Some(1), 1, 1), part_for(9, Some(0), 1, 2)), (0, 0));
+    }
 
     #[test]
     fn helpers_are_granted_while_there_are_some() {

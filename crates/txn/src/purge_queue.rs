@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use sys::sync::atomic::{AtomicUsize, Ordering};
 use sys::sync::{Mutex, MutexGuard};
 
-use sys::model::sized;
+use sys::topology::Sizes;
 
-/// A power of two.
-const LANES: usize = sized(32, 2);
+/// Lanes on small machines.
+const LANES_MIN: usize = 32;
 
 /// An ended transaction that waits for purge.
 pub(crate) struct Ended {
@@ -45,6 +45,7 @@ pub struct PurgeLane<'a> {
 
 /// See the file's head.
 pub(crate) struct PurgeQueue {
+    /// A power of two of them.
     lanes: Box<[Lane]>,
     /// The lane at which the next round begins.
     turn: AtomicUsize,
@@ -63,12 +64,13 @@ pub(crate) struct Backlog {
 
 impl PurgeQueue {
     pub fn new() -> PurgeQueue {
-        let lanes = (0..LANES).map(|_| Lane::default()).collect();
+        let count = Sizes::here().shards(LANES_MIN);
+        let lanes = (0..count).map(|_| Lane::default()).collect();
         PurgeQueue { lanes, turn: AtomicUsize::new(0) }
     }
 
     fn own(&self) -> &Lane {
-        &self.lanes[sys::threads::number() & (LANES - 1)]
+        &self.lanes[sys::threads::number() & (self.lanes.len() - 1)]
     }
 
     /// Adds a transaction to the lane of the calling thread.
@@ -92,7 +94,8 @@ impl PurgeQueue {
     /// The lanes that no thread holds, starting with another one each time.
     pub fn free_lanes(&self) -> impl Iterator<Item = PurgeLane<'_>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
-        (0..LANES).filter_map(move |at| self.lanes[(first + at) & (LANES - 1)].hold())
+        let count = self.lanes.len();
+        (0..count).filter_map(move |at| self.lanes[(first + at) & (count - 1)].hold())
     }
 
     pub fn backlog(&self) -> Backlog {

@@ -11,6 +11,7 @@ use bufpool::Pool;
 use page::PageNo;
 use sys::disk::Disk;
 use sys::threads::{Crew, alongside};
+use sys::topology::Sizes;
 use wal::{Checkpoint, LogConfig, LogLoader, LogReader, ReplayEnd, Window};
 
 use crate::recovery::{Found, Progress, Recovery, RecoveryPhase, damaged};
@@ -27,8 +28,6 @@ const LOADERS: usize = 4;
 const STRETCHES_MAX: usize = 3;
 /// Segments that are being read ahead or wait to be verified, at most.
 const SEGMENTS_AHEAD_MAX: usize = 4;
-/// Workers for each processor: they spend most of their time waiting for a page, so as many pages are read at a time.
-const WORKERS_PER_PROCESSOR: usize = 4;
 /// The division of redo among threads.
 #[derive(Clone, Copy, Debug)]
 pub struct RedoCrew {
@@ -40,7 +39,7 @@ pub struct RedoCrew {
 
 impl Default for RedoCrew {
     fn default() -> Self {
-        let workers = sys::threads::processors() * WORKERS_PER_PROCESSOR;
+        let workers = Sizes::here().waiting_workers();
         RedoCrew { workers, crew: Crew::Threads }
     }
 }

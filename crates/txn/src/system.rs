@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use locks::{LockTable, Owner};
 use sys::model::{breaks, sized};
 use sys::sync::{Mutex, MutexGuard};
+use sys::topology::Sizes;
 use wal::Log;
 
 use crate::checkpoint::RESERVE_BYTES_MIN;
@@ -130,7 +131,7 @@ impl TxnSystem {
             locks,
             slots: SnapshotSlots::new(SLOTS),
             cores: (0..SHARDS).map(|_| Shard::default()).collect(),
-            beginning: (0..SHARDS).map(|_| Mark(Mutex::new(()))).collect(),
+            beginning: (0..Sizes::here().shards(SHARDS)).map(|_| Mark(Mutex::new(()))).collect(),
             queue: PurgeQueue::new(),
             horizon: AtomicU64::new(0),
             filer: Filer::default(),
@@ -158,7 +159,7 @@ impl TxnSystem {
     /// A transaction's first write.
     pub fn begin_write(&self, owner: Arc<Owner>) -> Arc<TxnState> {
         // X1: the mark is at or below the id, and stays until the transaction is in the table.
-        let mark = &self.beginning[sys::threads::number() & (SHARDS - 1)].0;
+        let mark = &self.beginning[sys::threads::number() & (self.beginning.len() - 1)].0;
         let guard = mark.lock();
         let id = self.log.draw();
         let core = Arc::new(TxnState::fresh(id, owner, UndoLog::new(id)));

@@ -36,6 +36,7 @@ const FACT_FAMILIES: &[&str] = &["have_", "version"];
 
 /// Settings that a start needs before it reads the dictionary, or that the dictionary must not decide: options set them.
 const OPTIONS: &[&str] = &[
+    "cpu_affinity",
     "datadir",
     "innodb_doublewrite",
     "innodb_use_native_aio",

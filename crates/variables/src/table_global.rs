@@ -33,6 +33,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("connect_timeout", uint(2, YEAR_SECONDS), "10", "Seconds that a login may take"),
     Definition::fixed("core_file", Kind::Bool, "OFF", "Accepted"),
     Definition::global("cost_model_profile", Kind::Enum(&["DEFAULT"]), "DEFAULT", "Accepted"),
+    Definition::fixed("cpu_affinity", Kind::Text, "OFF", "Processors: OFF, the kernel decides; AUTO, each thread that leads connections has one; a list like 0-3,8, the same, and the server uses no others"),
     Definition::fixed("datadir", Kind::Text, "./squall-data/", "Data directory"),
     Definition::global("default_authentication_plugin", Kind::Text, "caching_sha2_password", "Authentication method offered first").read_only(),
     Definition::global("default_password_lifetime", uint(0, 65_535), "0", "Days until a password expires"),

@@ -7,6 +7,7 @@ use sys::disk::Disk;
 use sys::histogram::{Histogram, Summary};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sys::topology::Sizes;
 
 use crate::batch::put_record;
 use crate::flush::FlushState;
@@ -55,13 +56,14 @@ impl Default for LogConfig {
     fn default() -> Self {
         /// Lanes for whose records a segment of the reserve is enough.
         const LANES_EACH: usize = 16;
-        let lanes = sys::threads::processors().next_power_of_two().min(64);
+        let sizes = Sizes::here();
+        let lanes = sizes.lanes();
         LogConfig {
             segment_bytes: 16 << 20,
             block_bytes: 4096,
             lanes,
             reserve_segments: 3 + lanes / LANES_EACH,
-            flights: sys::threads::processors().clamp(2, 4),
+            flights: sizes.flights(),
             durability: Durability::Synced,
             failure: FailurePolicy::Abort,
         }

@@ -118,3 +118,43 @@ fn bind_random_bytes(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
         Ok(Value::Bytes(SqlBytes::from(bytes)))
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The library takes the processor's instructions where it has them: what it gives is what FIPS 180-4's examples say, whichever it took.
+    #[test]
+    fn this_processor_computes_what_the_standard_says() {
+        let million = vec![b'a'; 1_000_000];
+        let texts = |digest: fn(&[u8]) -> SqlBytes| {
+            [&b"abc"[..], &million].map(|text| String::from_utf8_lossy(&digest(text)).into_owned())
+        };
+        let sha1 = texts(|text| digits(&sha1::Sha1::digest(text)));
+        assert_eq!(
+            sha1,
+            [
+                "a9993e364706816aba3e25717850c26c9cd0d89d",
+                "34aa973cd4c4daa4f61eeb2bdbad27316534016f"
+            ]
+        );
+        let sha256 = texts(|text| digits(&sha2::Sha256::digest(text)));
+        assert_eq!(
+            sha256,
+            [
+                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+                "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+            ]
+        );
+        let sha512 = texts(|text| digits(&sha2::Sha512::digest(text)));
+        assert_eq!(
+            sha512,
+            [
+                "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+                 2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+                "e718483d0ce769644e2e42c7bc15b4638e1f98b13b2044285632a803afa973eb\
+                 de0ff244877ea60a4cb0432ce577c31beb009c5c2c49aa2e4eadb217ad8cc09b"
+            ]
+        );
+    }
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext};
+use sys::topology::list_text;
 use sys::waits::{self, ThreadWaits, Wait};
 use types::Value;
 
@@ -59,9 +60,16 @@ pub fn states(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>)
             Value::UInt(network),
             Value::UInt(elapsed.saturating_sub(known)),
             Value::UInt(thread.held_bytes),
+            cpus(thread.thread_id),
         ])?;
     }
     Ok(())
+}
+
+/// The processors on which a thread may run, as the kernel writes them; NULL of one that has just ended.
+fn cpus(thread: u32) -> Value {
+    let allowed = sys::affinity::allowed(thread.cast_signed());
+    allowed.map_or(Value::Null, |allowed| Value::text(&list_text(&allowed)))
 }
 
 /// `THREAD_STACKS`: the stacks of all threads but the one that asks, in the form that flame graph tools read.

@@ -15,6 +15,7 @@ use hyper::{HeaderMap, Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use plugin_api::variable::{as_text, as_u64};
 use plugin_api::{Listener, ListenerContext, Rebinding, RunningListener, cannot_listen};
+use sys::affinity::Inheritance;
 use sys::sync::Mutex;
 use sys::threads::Thread;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -64,12 +65,15 @@ impl Listener for JsonServer {
         let threads = self.settings.max_threads.number() as usize;
         let address = self.address()?;
         let quick_max = sys::threads::processors();
+        // INSTALL PLUGIN runs on a thread that may have a seat.
+        let inherited = Inheritance::here();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(IO_THREADS + quick_max)
             // Others go on with the sockets for those that wait in a statement; one more is for upkeep.
             .max_blocking_threads(threads + quick_max + 1)
             .thread_stack_size(STATEMENT_STACK_BYTES)
             .thread_name("json-server")
+            .on_thread_start(move || inherited.give_up())
             .enable_io()
             .enable_time()
             .build()

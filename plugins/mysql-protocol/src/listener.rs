@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use errors::{Error, Result, err};
 use plugin_api::{Listener, ListenerContext, Rebinding, RunningListener, cannot_listen};
+use sys::affinity::{Affinity, Seat};
 use sys::blocking::{Pool, PoolOptions};
 use sys::clock::monotonic;
 use sys::io_times::IoTimes;
 use sys::net::{Poller, Stream, Waker};
 use sys::sync::{Condvar, Mutex};
 use sys::threads::Thread;
+use sys::topology::Topology;
 use types::Value;
 use wire::{Capabilities, ErrPacket, begin_packet, finish_packet};
 
@@ -160,9 +162,17 @@ fn start_reactors(ctx: &ListenerContext, server: &Arc<Server>) -> io::Result<Rea
         reactors.push((reactor, inbox));
     }
     let connections = server.sessions.global_integer("max_connections") as usize;
+    // The server has checked the setting before it started.
+    let affinity = Affinity::parse(&server.sessions.global_text("cpu_affinity"));
+    let seats = affinity.unwrap_or_default().seats(&Topology::read(), count);
+    if !seats.is_empty() {
+        let processors: Vec<u32> = seats.iter().map(Seat::processor).collect();
+        tracing::info!(?processors, "mysql: a reactor on each of these processors");
+    }
     let options = PoolOptions {
         name: "mysql-worker".to_owned(),
         threads_max: connections.saturating_add(count + SPARE_THREADS),
+        seats,
     };
     Ok((Pool::start(reactors, options)?, inboxes))
 }

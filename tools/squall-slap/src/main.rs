@@ -15,16 +15,27 @@ mod slap;
 use std::process::ExitCode;
 
 use clap::Parser;
+use sys::machine::ProcessorTimes;
 
 fn main() -> ExitCode {
     let options = options::Options::parse();
+    if options.machine {
+        report::print_machine(None);
+        return ExitCode::SUCCESS;
+    }
+    let before = ProcessorTimes::read();
     let run = match options.workload {
         Some(options::Workload::Flexasync) => flexasync::run,
         Some(_) => oltp::run,
         None => slap::run,
     };
     match options.check().and_then(|()| run(&options)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            if options.has_report() {
+                report::print_machine(Some(before));
+            }
+            ExitCode::SUCCESS
+        }
         Err(message) => {
             eprintln!("squall-slap: {message}");
             ExitCode::FAILURE

@@ -274,6 +274,9 @@ pub struct Options {
     /// Name of the test in the CSV.
     #[arg(long, default_value = "")]
     pub label: String,
+    /// Print what of this machine the figures depend on, and exit.
+    #[arg(long)]
+    pub machine: bool,
     /// Keep the schema afterwards.
     #[arg(long)]
     pub no_drop: bool,
@@ -377,6 +380,11 @@ impl Options {
             return Err(rule.into());
         }
         Ok(())
+    }
+
+    /// Whether there is a report that people read.
+    pub fn has_report(&self) -> bool {
+        !self.silent && !self.only_print && self.csv.as_deref() != Some("-")
     }
 
     /// A connection on which the first statements have run.

@@ -2,7 +2,30 @@
 
 use std::io::Write;
 
+use sys::machine::{Machine, ProcessorTimes};
+
 use crate::options::Options;
+
+/// Prints what of this machine the figures depend on; after a run also the time that a hypervisor took from it since `before`.
+pub fn print_machine(before: Option<Option<ProcessorTimes>>) {
+    println!("Machine of squall-slap");
+    for (name, fact) in Machine::read().lines() {
+        println!("\t{name}: {fact}");
+    }
+    if let Some(before) = before {
+        println!("\tStolen during the run: {}", stolen(before, ProcessorTimes::read()));
+    }
+}
+
+fn stolen(before: Option<ProcessorTimes>, after: Option<ProcessorTimes>) -> String {
+    let (Some(before), Some(after)) = (before, after) else {
+        return "absent: the kernel does not show processor times".into();
+    };
+    match after.stolen_percent_since(&before) {
+        Some(percent) => format!("{percent:.1} % of the processors' time"),
+        None => "absent: the run was shorter than a tick".into(),
+    }
+}
 
 /// Results of all iterations of one test.
 pub struct Report<'a> {
@@ -59,5 +82,19 @@ impl Report<'_> {
         }
         println!();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_time_is_a_percentage_or_named_as_absent() {
+        let times = |stolen, all| Some(ProcessorTimes { stolen, all });
+        assert_eq!(stolen(times(10, 100), times(25, 300)), "7.5 % of the processors' time");
+        assert_eq!(stolen(times(10, 100), times(10, 300)), "0.0 % of the processors' time");
+        assert!(stolen(times(10, 100), times(10, 100)).starts_with("absent: the run"));
+        assert!(stolen(None, times(10, 100)).starts_with("absent: the kernel"));
     }
 }

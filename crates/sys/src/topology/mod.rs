@@ -6,6 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+mod quota;
+mod sizes;
+
+pub use sizes::Sizes;
+
 /// A cache of a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
@@ -30,6 +35,8 @@ pub struct Processor {
     pub is_usable: bool,
     /// The node of memory that it belongs to.
     pub node: Option<u32>,
+    /// The node whose memory is nearest: its own, unless that has none.
+    pub memory_node: Option<u32>,
     /// The socket.
     pub package: Option<u32>,
     /// The threads of its core that are on, with itself.
@@ -56,6 +63,8 @@ impl Processor {
 pub struct Topology {
     /// All that are plugged in.
     pub processors: Vec<Processor>,
+    /// As many processors as a limit of time lets this process use at once (the quota of a control group), if there is one.
+    pub quota: Option<usize>,
 }
 
 impl Topology {
@@ -74,24 +83,27 @@ impl Topology {
             .ok()
             .and_then(|text| list(field(&text, "Cpus_allowed_list")?));
         let nodes = nodes(root);
+        let memory_nodes = memory_nodes(root);
         let processors = present.into_iter().map(|number| {
             let is_online = online.as_ref().is_none_or(|online| online.contains(&number));
             let is_allowed = usable.as_ref().is_none_or(|usable| usable.contains(&number));
             let folder = cpus.join(format!("cpu{number}"));
             let topology = folder.join("topology");
+            let node = nodes.get(&number).copied();
             let siblings = numbers(&topology.join("thread_siblings_list"))
                 .or_else(|| numbers(&topology.join("core_cpus_list")));
             Processor {
                 number,
                 is_online,
                 is_usable: is_online && is_allowed,
-                node: nodes.get(&number).copied(),
+                node,
+                memory_node: node.map(|node| memory_nodes.get(&node).copied().unwrap_or(node)),
                 package: number_in(&topology.join("physical_package_id")),
                 siblings: siblings.unwrap_or_else(|| BTreeSet::from([number])),
                 caches: caches(&folder.join("cache")),
             }
         });
-        Topology { processors: processors.collect() }
+        Topology { processors: processors.collect(), quota: quota::read(root) }
     }
 
     /// Processors that this process may run on.
@@ -102,6 +114,11 @@ impl Topology {
     /// Cores that this process may run on.
     pub fn usable_cores(&self) -> usize {
         self.usable().map(Processor::core).collect::<BTreeSet<u32>>().len()
+    }
+
+    /// Nodes near whose memory this process may run, by number.
+    pub fn usable_nodes(&self) -> BTreeSet<u32> {
+        self.usable().filter_map(|processor| processor.memory_node).collect()
     }
 
     /// The most threads of one core that are on: the SMT mode. 1 when there are none, or the kernel does not tell.
@@ -125,6 +142,27 @@ impl Topology {
         order.sort_unstable();
         order.into_iter().map(|(_, _, number)| number).collect()
     }
+
+    /// Processors for `count` threads that are bound to one each: the first ones of `placement`, several times if they are fewer, with those of a node
+    /// one after the other.
+    pub fn seats(&self, count: usize) -> Vec<u32> {
+        let mut seats: Vec<u32> = self.placement().into_iter().cycle().take(count).collect();
+        let node = |number: &u32| {
+            let known = self.processors.iter().find(|processor| processor.number == *number);
+            known.and_then(|processor| processor.memory_node)
+        };
+        // Stable: within a node they stay in their order.
+        seats.sort_by_key(node);
+        seats
+    }
+
+    /// The usable processors near the same memory as `number`, with itself.
+    pub fn around(&self, number: u32) -> BTreeSet<u32> {
+        let own = self.usable().find(|processor| processor.number == number);
+        let Some(own) = own else { return BTreeSet::from([number]) };
+        let is_near = |other: &&Processor| other.memory_node == own.memory_node;
+        self.usable().filter(is_near).map(|processor| processor.number).collect()
+    }
 }
 
 /// The node of each processor.
@@ -140,6 +178,29 @@ fn nodes(root: &Path) -> BTreeMap<u32, u32> {
         }
     }
     found
+}
+
+/// For each node the one whose memory its processors use: its own, or of those that have memory the nearest. Empty when the kernel does not tell.
+fn memory_nodes(root: &Path) -> BTreeMap<u32, u32> {
+    let folder = root.join("sys/devices/system/node");
+    let text = |path: &Path| std::fs::read_to_string(path).ok();
+    let numbers = |name: &str| text(&folder.join(name)).and_then(|text| list(&text));
+    let (Some(online), Some(with_memory)) = (numbers("online"), numbers("has_memory")) else {
+        return BTreeMap::new();
+    };
+    let nearest = |node: u32| {
+        if with_memory.contains(&node) {
+            return Some((node, node));
+        }
+        // A distance for each node that is online, in their order.
+        let distances = text(&folder.join(format!("node{node}/distance")))?;
+        let distances = distances.split_ascii_whitespace().map(str::parse::<u32>);
+        let of_nodes = online.iter().zip(distances);
+        let with_memory = of_nodes.filter(|(other, _)| with_memory.contains(other));
+        let known = with_memory.filter_map(|(other, distance)| Some((distance.ok()?, *other)));
+        known.min().map(|(_, other)| (node, other))
+    };
+    online.iter().copied().filter_map(nearest).collect()
 }
 
 fn caches(folder: &Path) -> Vec<Cache> {
@@ -184,10 +245,10 @@ fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 }
 
 /// No machine has more; a damaged list stays small.
-const PROCESSORS_MAX: u32 = 65_536;
+pub(crate) const PROCESSORS_MAX: u32 = 65_536;
 
 /// The kernel's lists: `0-3,8,10-11`; an empty one has none.
-fn list(text: &str) -> Option<BTreeSet<u32>> {
+pub(crate) fn list(text: &str) -> Option<BTreeSet<u32>> {
     let mut numbers = BTreeSet::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -200,6 +261,22 @@ fn list(text: &str) -> Option<BTreeSet<u32>> {
     Some(numbers)
 }
 
+/// Numbers as the kernel writes them: `0-3,8`.
+pub fn list_text(numbers: &BTreeSet<u32>) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            Some(_) | None => runs.push((*number, *number)),
+        }
+    }
+    let texts = runs.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    texts.collect::<Vec<String>>().join(",")
+}
+
 /// Whether the processor has the vector instructions of POWER8 for checksums.
 #[cfg(target_arch = "powerpc64")]
 pub fn has_vector_crypto() -> bool {
@@ -207,138 +284,12 @@ pub fn has_vector_crypto() -> bool {
     rustix::param::linux_hwcap().1 & 0x0200_0000 != 0
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A tree under the test's own folder, removed with it.
-    struct Tree(std::path::PathBuf);
-
-    impl Tree {
-        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
-            let own = format!("squall-topology-{name}-{}", std::process::id());
-            let tree = Tree(std::env::temp_dir().join(own));
-            for (path, text) in files {
-                tree.write(path, text);
-            }
-            tree
-        }
-
-        fn write(&self, path: &str, text: &str) {
-            let path = self.0.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, format!("{text}\n")).unwrap();
-        }
-
-        fn cpu(&self, number: u32, siblings: &str, package: i32) {
-            let folder = format!("sys/devices/system/cpu/cpu{number}");
-            self.write(&format!("{folder}/topology/thread_siblings_list"), siblings);
-            self.write(&format!("{folder}/topology/physical_package_id"), &package.to_string());
-            let caches =
-                [("1", "Data", "32K"), ("1", "Instruction", "48K"), ("3", "Unified", "10M")];
-            for (at, (level, kind, bytes)) in caches.into_iter().enumerate() {
-                let index = format!("{folder}/cache/index{at}");
-                self.write(&format!("{index}/level"), level);
-                self.write(&format!("{index}/type"), kind);
-                self.write(&format!("{index}/size"), bytes);
-                self.write(&format!("{index}/shared_cpu_list"), siblings);
-            }
-        }
-    }
-
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            let _gone_already = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
-    /// Two sockets of two cores with four threads; nodes 0 and 8, and one of a graphics card without processors.
-    fn power9(name: &str) -> Tree {
-        let tree = Tree::new(
-            name,
-            &[
-                ("sys/devices/system/cpu/present", "0-15"),
-                ("sys/devices/system/cpu/online", "0-15"),
-                ("sys/devices/system/node/node0/cpulist", "0-7"),
-                ("sys/devices/system/node/node8/cpulist", "8-15"),
-                ("sys/devices/system/node/node252/cpulist", ""),
-                (
-                    "proc/self/status",
-                    "Name:\tsqualld\nCpus_allowed:\tffff\nCpus_allowed_list:\t0-15",
-                ),
-            ],
-        );
-        for number in 0..16 {
-            let first = number / 4 * 4;
-            tree.cpu(number, &format!("{first}-{}", first + 3), (number / 8 * 8).cast_signed());
-        }
-        tree
-    }
-
-    #[test]
-    fn a_power9_has_four_threads_in_a_core_and_sparse_nodes() {
-        let tree = power9("power9");
-        let topology = Topology::read_at(&tree.0);
-        assert_eq!((topology.threads_per_core(), topology.usable_cores()), (4, 4));
-        let ninth = &topology.processors[9];
-        assert_eq!(
-            (ninth.number, ninth.core(), ninth.node, ninth.package),
-            (9, 8, Some(8), Some(8))
-        );
-        assert_eq!((ninth.cache_bytes(1), ninth.cache_bytes(3)), (Some(32 << 10), Some(10 << 20)));
-        assert_eq!(ninth.cache_bytes(2), None);
-        // One thread of each core first, the nodes in turn.
-        let order = topology.placement();
-        assert_eq!(order[..6], [0, 8, 4, 12, 1, 9]);
-    }
-
-    #[test]
-    fn smt8_with_most_threads_off_runs_in_smt2() {
-        let tree = Tree::new(
-            "smt8",
-            &[
-                ("sys/devices/system/cpu/present", "0-15"),
-                ("sys/devices/system/cpu/online", "0-1,8-9"),
-            ],
-        );
-        for (number, siblings) in [(0, "0-1"), (1, "0-1"), (8, "8-9"), (9, "8-9")] {
-            tree.cpu(number, siblings, 0);
-        }
-        let topology = Topology::read_at(&tree.0);
-        assert_eq!((topology.processors.len(), topology.usable().count()), (16, 4));
-        assert_eq!((topology.threads_per_core(), topology.usable_cores()), (2, 2));
-        assert_eq!(topology.placement(), [0, 8, 1, 9]);
-        assert!(!topology.processors[2].is_online && !topology.processors[2].is_usable);
-    }
-
-    #[test]
-    fn a_cpuset_leaves_out_what_it_does_not_name() {
-        let tree = power9("cpuset");
-        tree.write("proc/self/status", "Cpus_allowed_list:\t5,8-9");
-        let topology = Topology::read_at(&tree.0);
-        assert_eq!((topology.usable().count(), topology.usable_cores()), (3, 2));
-        assert_eq!(topology.placement(), [5, 8, 9]);
-        // The core has four threads whoever may use them.
-        assert_eq!(topology.threads_per_core(), 4);
-    }
-
-    #[test]
-    fn where_nothing_is_shown_nothing_is_known() {
-        let tree = Tree::new("none", &[("sys/devices/system/cpu/online", "a-b")]);
-        let topology = Topology::read_at(&tree.0);
-        assert_eq!(topology, Topology::default());
-        assert_eq!((topology.threads_per_core(), topology.usable_cores()), (1, 0));
-        assert_eq!(list("0-4000000000"), None);
-        assert_eq!(list("3-1"), Some(BTreeSet::new()));
-        assert_eq!((size("12X"), size("99999999999999999999K")), (None, None));
-    }
-
-    #[test]
-    fn this_machine_has_a_processor_for_this_process() {
-        let topology = Topology::read();
-        if Path::new("/sys/devices/system/cpu/online").exists() {
-            assert!(topology.usable().count() >= 1);
-            assert_eq!(topology.placement().len(), topology.usable().count());
-        }
-    }
+/// Whether the processor has the vector instructions of IBM z13, and the system lets programs use them.
+#[cfg(target_arch = "s390x")]
+pub fn has_vectors() -> bool {
+    // HWCAP_S390_VXRS.
+    rustix::param::linux_hwcap().0 & 0x800 != 0
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,7 +77,7 @@ def load_large(port, gigabytes):
         CREATE TABLE longs (id INT PRIMARY KEY, at DATE, body LONGBLOB); CREATE TABLE named (k VARCHAR(60) PRIMARY KEY, n BIGINT, filler VARCHAR(400))""")
     ordinal = "a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d"
     # `n` is the row's number and `h` 64 bytes that no other row has.
-    rows = "FROM (SELECT {ordinal} + {first} AS n, SHA2({ordinal} + {first}, 512) AS h FROM farm.digits a, farm.digits b, farm.digits c, farm.digits d, farm.digits e WHERE {ordinal} < {count}) t"
+    rows = "FROM (SELECT {ordinal} + {first} AS n, SHA2({ordinal} + {first}, 512) AS h FROM farm.digits a, farm.digits b, farm.digits c, farm.digits d, farm.digits e WHERE {ordinal} < {count} ORDER BY n) t"
     selects = {"wide": "SELECT n + 1, CRC32(h), '2020-01-01' + INTERVAL n SECOND, 100, CONCAT('name ', LEFT(h, 40)), REPEAT(UNHEX(h), 14)",
                "longs": "SELECT n, '2020-01-01' + INTERVAL n HOUR, REPEAT(UNHEX(h), 4096)", "named": "SELECT CONCAT(LEFT(h, 20), '-', n), n, REPEAT(h, 3)"}
     for table, (share, row_bytes) in LARGE.items():

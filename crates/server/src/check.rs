@@ -220,7 +220,9 @@ fn file_system(place: &Path, findings: &mut Findings) {
             let text = format!("{shown} has {} MiB free", free >> 20);
             findings.poor(SUBJECT, text, format!("free space: df -h {shown}"));
         }
-        Some((free, _)) => findings.good(SUBJECT, format!("{name}, {} GiB free", free >> 30)),
+        Some((free, _)) => {
+            findings.good(SUBJECT, format!("{shown} is on {name}, {} GiB free", free >> 30));
+        }
         None => {}
     }
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes the packages of Squall from programs that are built: a .deb, a .rpm (where rpmbuild is), an archive, an image in OCI's layout, a list of
-what is in them (CycloneDX) and checksums.
+what is in them (CycloneDX), checksums, and a signature of these.
 
-    packaging/build.py [--bins target/release --bins ..] [--out target/packages]
+    packaging/build.py [--bins target/release --bins ..] [--static FOLDER] [--sign KEY] [--out target/packages]
 
-The first folder that has a program gives it. Two runs over the same programs and commit give the same bytes: times are the commit's, owners are
+`--static` adds an archive of programs that need no library (`cargo xtask static` builds them); `--sign` takes a key of OpenSSH. The first folder that has a program gives it. Two runs over the same programs and commit give the same bytes: times are the commit's, owners are
 root, names are in order. docs/installation.md says what the packages install.
 """
 
@@ -32,6 +32,8 @@ PROGRAMS = {
     "squall-check": ("usr/bin", 1, "checks the files of a stopped Squall server"),
 }
 SUMMARY = "SQL database server compatible with MySQL"
+#: What a signature of the checksums is for, so that one made for something else does not count.
+SIGNED_AS = "squall-release"
 DESCRIPTION = """\
 Squall speaks MySQL's protocol and SQL: drivers, dumps and tools stay as they
 are. It has a small kernel with everything else in plugins, a storage engine
@@ -97,6 +99,15 @@ def program(name, folders):
     raise SystemExit(f"{name} is in none of {', '.join(folders)}: cargo build --release --workspace --bins")
 
 
+def all_help(program):
+    """What a program says of itself and of its uses, such as `squall import`."""
+    own = run(program, "--help")
+    uses = [use for use in re.findall(r"squall ([a-z]+)[,;]", own) if program.endswith("/squall")]
+    # Some of them colour their headings.
+    more = (re.sub(r"\x1b\[[0-9;]*m", "", run(program, use, "--help")) for use in uses)
+    return own + "".join(f"\nsquall {use}: {text}" for use, text in zip(uses, more))
+
+
 def manual_page(name, section, what, text, date):
     """A manual page from what `--help` prints."""
     plain = text.replace("\\", "\\\\").replace("-", "\\-")
@@ -130,11 +141,14 @@ def install_tree(folders, version, epoch, date):
     for name, (folder, section, what) in PROGRAMS.items():
         path, content = program(name, folders)
         tree.add(f"{folder}/{name}", content, 0o755)
-        page = manual_page(name, section, what, run(str(path.resolve()), "--help"), date)
+        page = manual_page(name, section, what, all_help(str(path.resolve())), date)
         tree.compressed(f"usr/share/man/man{section}/{name}.{section}", page)
         completion = (HERE / "squall.bash-completion").read_text()
         only = completion.replace("squalld squall squall-slap squall-check", name)
         tree.add(f"usr/share/bash-completion/completions/{name}", only)
+        fish = (HERE / "squall.fish-completion").read_text().replace("PROGRAM", name)
+        tree.add(f"usr/share/fish/vendor_completions.d/{name}.fish", fish)
+    tree.add("usr/share/zsh/vendor-completions/_squall", (HERE / "squall.zsh-completion").read_text())
     places = {
         "squalld.cnf": "etc/squall/squalld.cnf",
         "squall.service": "usr/lib/systemd/system/squall.service",
@@ -175,6 +189,7 @@ def glibc_needed(tree):
 def deb(tree, version, arch, out):
     own = Tree(tree.epoch)
     own.files = {path: about for path, about in tree.files.items() if path != "usr/share/doc/squall/changelog.gz"}
+    own.add("etc/apparmor.d/usr.sbin.squalld", (HERE / "squall.apparmor").read_text())
     changes = f"squall ({version}-1) unstable; urgency=medium\n\n  * See /usr/share/doc/squall/changelog.gz.\n\n -- The Squall developers <maintainers@squall.example>  {rfc(tree.epoch)}\n"
     own.compressed("usr/share/doc/squall/changelog.Debian", changes)
     own.files["usr/share/doc/squall/changelog.gz"] = tree.files["usr/share/doc/squall/changelog.gz"]
@@ -240,6 +255,30 @@ def archive(tree, version, arch, out):
     path = out / f"{top}.tar.gz"
     path.write_bytes(gzip.compress(flat.tar(""), 6, mtime=0))
     return path
+
+
+def static(folder, version, arch, epoch, out):
+    """Programs that run wherever the kernel does: no C library, no loader."""
+    flat = Tree(epoch)
+    top = f"squall-{version}-linux-{arch}-static"
+    for name in PROGRAMS:
+        path, content = program(name, [folder])
+        if "(NEEDED)" in run("readelf", "-d", str(path)) or "INTERP" in run("readelf", "-l", str(path)):
+            raise SystemExit(f"{path} needs libraries: cargo xtask static")
+        flat.add(f"{top}/bin/{name}", content, 0o755)
+    flat.add(f"{top}/LICENSE", (ROOT / "LICENSE").read_text())
+    flat.add(f"{top}/README.md", (ROOT / "README.md").read_text())
+    path = out / f"{top}.tar.gz"
+    path.write_bytes(gzip.compress(flat.tar(""), 6, mtime=0))
+    return path
+
+
+def sign(sums, key):
+    """`ssh-keygen -Y verify` checks it, on every machine with OpenSSH. An Ed25519 key gives the same signature each time."""
+    signature = sums.with_name(sums.name + ".sig")
+    signature.unlink(missing_ok=True)
+    run("ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", SIGNED_AS, str(sums))
+    return signature
 
 
 def image(tree, version, arch, out):
@@ -328,6 +367,8 @@ def parts(version, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bins", action="append", help="a folder with programs (target/release)")
+    parser.add_argument("--static", metavar="FOLDER", help="a folder with programs for musl")
+    parser.add_argument("--sign", metavar="KEY", help="a private key of OpenSSH, or a public one whose private half is with ssh-agent")
     parser.add_argument("--out", default="target/packages")
     options = parser.parse_args()
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
@@ -338,9 +379,13 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     tree = install_tree(options.bins or ["target/release"], version, epoch, date)
     made = [make(tree, version, arch, out) for make in (deb, rpm, archive, image)] + [parts(version, out)]
+    if options.static:
+        made.append(static(options.static, version, arch, epoch, out))
     made = [path for path in made if path]
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made)
     (out / "SHA256SUMS").write_text(sums)
+    if options.sign:
+        made.append(sign(out / "SHA256SUMS", options.sign))
     for path in made:
         print(f"{path.stat().st_size:>12} {path.name}")
 

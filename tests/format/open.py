@@ -122,15 +122,16 @@ def anonymous(entry):
     return entry
 
 
-def check(program, archive):
+def check(program, archive, previous):
     folder, port = pathlib.Path(tempfile.mkdtemp()), free_port()
     (folder / "data").mkdir()
     with tarfile.open(archive) as files:
         files.extractall(folder / "data")
     expected = archive.with_name(archive.name.removesuffix(".tar.gz") + ".txt").read_text()
-    # The second time nothing is left to recover.
-    for start in (1, 2):
-        server = Server(program, folder, port)
+    # The second time nothing is left to recover. Then the way back, and forth again.
+    back = [previous, program] if previous else []
+    for start, starts in enumerate([program, program, *back], 1):
+        server = Server(starts, folder, port)
         seen = answers(port)
         if seen != expected:
             (folder / "seen").write_text(seen)
@@ -156,6 +157,7 @@ def command(about, folder, make, check, passed):
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
     parser.add_argument("--make", metavar="NAME")
+    parser.add_argument("--previous", metavar="PROGRAM", help="the program of the version before, which opens what the present one has written")
     options = parser.parse_args()
     if options.make:
         if (folder / f"{options.make}.tar.gz").exists():
@@ -165,8 +167,10 @@ def command(about, folder, make, check, passed):
     if not archives:
         raise SystemExit("no sets")
     for archive in archives:
-        check(options.squalld, archive)
+        check(options.squalld, archive, options.previous)
     print(f"{len(archives)} {passed}")
+    if options.previous:
+        print("and the previous version opens them again")
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def compare(archive, what, port, folder):
         raise SystemExit(f"{archive.name}, {what}: ann does not log in with her role")
 
 
-def check(program, archive):
+def check(program, archive, previous):
     folder, port = pathlib.Path(tempfile.mkdtemp()), free_port()
     with tarfile.open(archive) as files:
         files.extractall(folder)
@@ -128,6 +128,11 @@ def check(program, archive):
     server = Server(program, folder, port, OPTIONS)
     compare(archive, "the second start", port, folder)
     stop(server)
+    for what, again in [("the previous version", previous), ("the present version again", program)] if previous else []:
+        server = Server(again, folder, port, OPTIONS)
+        compare(archive, what, port, folder)
+        run(port, "INSERT INTO zoo.nokey VALUES (79, 'then'); DELETE FROM zoo.nokey WHERE b = 'then'; ALTER TABLE zoo.ph ADD COLUMN then_ INT; ALTER TABLE zoo.ph DROP COLUMN then_")
+        stop(server)
     restored = folder / "restored"
     restored.mkdir()
     subprocess.run([program, f"--restore-from={folder / 'backup'}", f"--datadir={restored / 'data'}"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -18,6 +18,7 @@ mod platforms;
 mod reference;
 mod release;
 mod run;
+mod static_build;
 mod tidy;
 mod tour;
 
@@ -39,8 +40,10 @@ Usage: cargo xtask <task>
   console rebuilds the web console and compares it with web/dist; its unit tests
   size    lines by crate, and the kernel's share
   ndb-shim      the library through which the plugin ndb reaches a MySQL Cluster: --include DIR --lib DIR [--out DIR]
-  release the server, laid out by what a load runs: some minutes, some percent faster
-  package       .deb, .rpm, archive, image and checksums of built programs; [--bins FOLDER]
+  release the server, laid out by what a load runs: some minutes, some percent faster;
+          --set [--sign KEY]: and all that a release publishes, in target/packages
+  static  programs that need no library (musl), tried in an empty root; [--profile NAME]
+  package       .deb, .rpm, archive, image and checksums of built programs; [--bins FOLDER] [--static FOLDER] [--sign KEY]
   coverage      lines that tests run, by crate; with names of crates, by their tests alone
   instructions  what everyday statements cost, compared with tests/instructions.toml
   bench   workloads against Squall and a peer in one run (see benches/README.md)
@@ -69,7 +72,8 @@ fn main() -> ExitCode {
         "console" => console::check(),
         "size" => lines::size(),
         "ndb-shim" => ndb_shim::build(&rest),
-        "release" => release::release(),
+        "release" => release::publish(&rest),
+        "static" => static_build::build(&rest),
         "package" => run::command("python3", &prefixed("packaging/build.py", &rest)),
         "coverage" => coverage::coverage(&rest),
         "instructions" => instructions::instructions(&rest),

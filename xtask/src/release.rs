@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use crate::run;
+use crate::{run, static_build};
 
 const TOOLS: [&str; 2] = ["squall-slap", "sqltest"];
 const WORKLOADS: [&str; 11] = [
@@ -30,11 +30,38 @@ const SECONDS_PER_WORKLOAD: &str = "2";
 const TABLE_ROWS: &str = "100000";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Builds, trains and builds; prints where the server is.
+/// `cargo xtask release [--set [--sign KEY]]`: the server, or all that a release publishes.
+///
+/// # Errors
+/// An option is unknown, a tool is missing, or a step fails.
+pub fn publish(args: &[String]) -> Result<(), String> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let sign: &[&str] = match args.as_slice() {
+        [] => return release().map(|_| ()),
+        ["--set"] => &[],
+        ["--set", rest @ ..] if rest.len() == 2 && rest[0] == "--sign" => rest,
+        _ => return Err("release takes --set, and then --sign KEY".into()),
+    };
+    let server = release()?;
+    println!("==> other programs");
+    let others = ["-p", "squall", "-p", "squall-slap", "-p", "squall-check"];
+    let build = ["build", "--locked", "--quiet", "--release", "--bins"];
+    run::command("cargo", &[&build[..], &others].concat())?;
+    println!("==> static programs");
+    static_build::build(&[])?;
+    println!("==> packages");
+    let folder = server.parent().ok_or("the server is in no folder")?.display().to_string();
+    let programs = ["--bins", &folder, "--bins", "target/release"];
+    let fixed = static_build::folder("release");
+    let package = [&["packaging/build.py"][..], &programs[..], &["--static", &fixed], sign].concat();
+    run::command("python3", &package)
+}
+
+/// Builds, trains and builds; prints and returns where the server is.
 ///
 /// # Errors
 /// A tool is missing, or a step fails.
-pub fn release() -> Result<(), String> {
+fn release() -> Result<PathBuf, String> {
     let host = host()?;
     let merge = llvm_tool("llvm-profdata")?;
     let target = run::root().join("target/release-trained");
@@ -58,7 +85,7 @@ pub fn release() -> Result<(), String> {
     run::command(&merge, &["merge", "-o", &merged.display().to_string(), &folder])?;
     build_server(&target, &host, &format!("-Cprofile-use={}", merged.display()))?;
     println!("the server: {}", server.display());
-    Ok(())
+    Ok(server)
 }
 
 /// This machine's target: flags are given for it, and not for programs that run while building.

@@ -220,7 +220,9 @@ fn file_system(place: &Path, findings: &mut Findings) {
             let text = format!("{shown} has {} MiB free", free >> 20);
             findings.poor(SUBJECT, text, format!("free space: df -h {shown}"));
         }
-        Some((free, _)) => findings.good(SUBJECT, format!("{name}, {} GiB free", free >> 30)),
+        Some((free, _)) => {
+            findings.good(SUBJECT, format!("{shown} is on {name}, {} GiB free", free >> 30));
+        }
         None => {}
     }
 }
@@ -288,42 +290,62 @@ fn secrets(options: &Options, findings: &mut Findings) {
 
 /// Memory, open files, huge pages and the clock.
 fn machine(options: &Options, findings: &mut Findings) {
-    /// Nothing of this server is older: 2026-01-01.
-    const OLDEST: Duration = Duration::from_secs(1_767_225_600);
     /// The default of `max_connections`.
     const CONNECTIONS: u64 = 151;
     /// Files of a server beside its connections.
     const FILES: u64 = 256;
-    let pool = options.pool_bytes;
-    match sys::process::memory_limit_bytes() {
-        Some(limit) if pool > limit / 10 * 9 => {
-            let text = format!("the pool takes {} MiB of {} MiB", pool >> 20, limit >> 20);
-            let less = format!("--innodb-buffer-pool-size={}M", (limit >> 20) / 4);
-            findings.poor("memory", text, less);
-        }
-        Some(limit) => {
-            findings.good("memory", format!("pool {} MiB of {} MiB", pool >> 20, limit >> 20));
-        }
-        None => {}
+    if let Some(limit) = sys::process::memory_limit_bytes() {
+        memory(options.pool_bytes, limit, findings);
     }
     let wanted = options.number("max_connections").unwrap_or(CONNECTIONS) + FILES;
-    match sys::process::open_files_limit() {
-        (_, hard) if hard < wanted => findings.poor(
+    let (_, hard) = sys::process::open_files_limit();
+    open_files(wanted, hard, findings);
+    let huge = files::read_text(Path::new("/sys/kernel/mm/transparent_hugepage/enabled"));
+    // A kernel without them has no such file.
+    huge_pages(&huge.unwrap_or_default(), findings);
+    clock(sys::clock::wall(), findings);
+}
+
+/// Whether the pool fits into what this process may take.
+fn memory(pool: u64, limit: u64, findings: &mut Findings) {
+    if pool > limit / 10 * 9 {
+        let text = format!("the pool takes {} MiB of {} MiB", pool >> 20, limit >> 20);
+        let less = format!("--innodb-buffer-pool-size={}M", (limit >> 20) / 4);
+        findings.poor("memory", text, less);
+    } else {
+        findings.good("memory", format!("pool {} MiB of {} MiB", pool >> 20, limit >> 20));
+    }
+}
+
+/// Whether each connection can have its file.
+fn open_files(wanted: u64, hard: u64, findings: &mut Findings) {
+    if hard < wanted {
+        findings.poor(
             "open files",
             format!("at most {hard}, and max_connections wants {wanted}"),
             format!("LimitNOFILE={wanted} in the unit, or ulimit -Hn {wanted}"),
-        ),
-        (_, hard) => findings.good("open files", format!("at most {hard}")),
+        );
+    } else {
+        findings.good("open files", format!("at most {hard}"));
     }
-    let huge = files::read_text(Path::new("/sys/kernel/mm/transparent_hugepage/enabled"));
-    if huge.is_ok_and(|text| text.contains("[always]")) {
+}
+
+/// What the kernel's setting of transparent huge pages does to idle connections.
+fn huge_pages(setting: &str, findings: &mut Findings) {
+    if setting.contains("[always]") {
         findings.poor(
             "huge pages",
             "transparent huge pages are always on: idle connections may take more memory".into(),
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".into(),
         );
     }
-    if sys::clock::wall() < OLDEST {
+}
+
+/// Whether the clock was ever set.
+fn clock(now: Duration, findings: &mut Findings) {
+    /// Nothing of this server is older: 2026-01-01.
+    const OLDEST: Duration = Duration::from_secs(1_767_225_600);
+    if now < OLDEST {
         let text = "the clock is before 2026: certificates and events go by it".into();
         findings.poor("clock", text, "timedatectl set-ntp true".into());
     }
@@ -379,5 +401,45 @@ mod tests {
         files::remove(&file).unwrap();
         files::remove(&here.join("squall.lock")).unwrap();
         files::remove_directory(&here).unwrap();
+    }
+
+    #[test]
+    fn what_makes_a_server_run_badly_has_a_command_that_repairs_it() {
+        let mut findings = Findings::default();
+        memory(950 << 20, 1000 << 20, &mut findings);
+        open_files(407, 256, &mut findings);
+        huge_pages("[always] madvise never\n", &mut findings);
+        clock(Duration::from_secs(86_400), &mut findings);
+        assert!(findings.would_start(), "none of them keeps a server from starting");
+        let told = findings.print();
+        for (subject, repair) in [
+            ("memory", "--innodb-buffer-pool-size=250M"),
+            ("open files", "LimitNOFILE=407"),
+            ("huge pages", "echo madvise >"),
+            ("clock", "timedatectl"),
+        ] {
+            let mut lines = told.lines().skip_while(|line| !line.contains(subject));
+            assert!(lines.next().is_some_and(|line| line.starts_with("warning")), "{told}");
+            assert!(lines.next().is_some_and(|line| line.contains(repair)), "{told}");
+        }
+        // A machine as it should be.
+        let mut findings = Findings::default();
+        memory(250 << 20, 1000 << 20, &mut findings);
+        open_files(407, 1 << 20, &mut findings);
+        huge_pages("always [madvise] never\n", &mut findings);
+        clock(Duration::from_secs(1_800_000_000), &mut findings);
+        assert!(findings.0.iter().all(|finding| finding.grade == Grade::Good));
+    }
+
+    #[test]
+    fn the_systems_reason_has_its_number_and_the_command_its_path() {
+        let mut findings = Findings::default();
+        let refused = io::Error::from_raw_os_error(13);
+        let place = Path::new("/srv/data");
+        findings.stops("data directory", format!("/srv/data: {refused}"), repair(place, &refused));
+        let told = findings.print();
+        assert!(!findings.would_start());
+        assert!(told.contains("/srv/data: Permission denied (os error 13)"), "{told}");
+        assert!(told.contains("chown ") && told.contains(" /srv/data"), "{told}");
     }
 }

@@ -59,7 +59,8 @@ pub(crate) fn known(
         Box::new(otlp::Otlp),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),
-        // After the others: its engine comes and goes without moving theirs.
+        // After the others: its engine comes and goes without moving theirs. A program without a dynamic loader cannot reach its library.
+        #[cfg(not(target_feature = "crt-static"))]
         Box::new(engine_ndb::NdbPlugin),
     ];
     plugins.extend(external_authentication::plugins());

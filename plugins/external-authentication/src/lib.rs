@@ -9,18 +9,21 @@ mod http;
 mod ldap;
 mod openid;
 mod outbound;
+#[cfg(not(target_feature = "crt-static"))]
 mod pam;
 mod password;
 
 use plugin_api::Plugin;
 
-/// The plugins: `auth_file`, `auth_http`, `authentication_openid_connect`, `auth_ldap`, `auth_pam`.
+/// The plugins: `auth_file`, `auth_http`, `authentication_openid_connect`, `auth_ldap`, and `auth_pam` unless the program is static.
 pub fn plugins() -> Vec<Box<dyn Plugin>> {
     vec![
         Box::new(file::AuthFile),
         Box::new(http::AuthHttp),
         Box::new(openid::OpenIdConnect),
         Box::new(ldap::AuthLdap),
+        // Its modules are shared libraries.
+        #[cfg(not(target_feature = "crt-static"))]
         Box::new(pam::AuthPam),
     ]
 }

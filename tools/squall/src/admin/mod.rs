@@ -7,6 +7,7 @@ pub(crate) mod table;
 
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::options::Options;
@@ -55,7 +56,13 @@ enum Command {
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<String, String> {
     let parsed =
         Arguments::try_parse_from(["squall admin".to_owned()].into_iter().chain(arguments));
-    match parsed.map_err(|error| error.render().ansi().to_string())?.command {
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        // What was asked for is no error.
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(error.to_string()),
+        Err(error) => return Err(error.render().ansi().to_string()),
+    };
+    match arguments.command {
         Command::Bundle { options, output, with_ddl, statements } => {
             let wanted = bundle::Wanted { output, with_ddl, statements };
             bundle::run(&mut shell::connect(&options)?, &wanted)

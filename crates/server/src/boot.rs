@@ -57,7 +57,7 @@ fn refuse(message: &str) -> ExitCode {
 
 /// Whether the options can be used: before anything is made that a start with other options would find.
 fn check_options(options: &Options) -> Result<(), String> {
-    let keyring = options.keyring_file.as_deref();
+    let keyring = options.keyring.as_ref();
     let known =
         plugins::known(&Engines::in_memory(), &Arc::default(), &ErrorLog::unstarted(), keyring);
     Server::check_options(&Registry::knowing(&known), &options.variables)
@@ -129,7 +129,7 @@ fn serve(
     if !engines.default.is_durable() {
         warn!("all data is kept in memory and is lost at shutdown");
     }
-    let keyring = options.keyring_file.as_deref();
+    let keyring = options.keyring.as_ref();
     let registry = Registry::knowing(&plugins::known(
         &engines,
         &directory.io_times,
@@ -296,7 +296,7 @@ fn waiting_server(
     waiting: &Engines,
     stop: &Stop,
 ) -> BootResult<Arc<Server>> {
-    let keyring = options.keyring_file.as_deref();
+    let keyring = options.keyring.as_ref();
     let known = plugins::known(waiting, &directory.io_times, stop.error_log(), keyring);
     let known = Registry::knowing(&known);
     let others = known.modules().iter().filter(|module| module.info.loading != Loading::Always);

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::RestoreUntil;
-use keyring_file::FileKeyring;
 use plugin_api::{Keyring, parse_bind_addresses};
 use session::{PluginChoice, Wanted};
 use types::temporal::parse_datetime;
@@ -16,6 +15,7 @@ use types::{DateTime, TemporalMode};
 
 use crate::data_directory::DataDirectory;
 use crate::encryption::Keys;
+use crate::keyrings::KeyringChoice;
 use crate::storage_profile;
 
 /// The sections of an option file that the server reads.
@@ -47,6 +47,7 @@ Usage: squalld [--NAME=VALUE]...
   --skip-ssl               no TLS
   --log-bin                write the binary log, for replicas (off)
   --keyring-file-data=PATH  keys of encryption at rest; a new data directory is encrypted
+  --keyring-hashicorp-server-url=URL  the same with the keys in HashiCorp Vault; wants ..-store-path and ..-token-file
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
   --check                  say what would keep the server from starting, change nothing, and exit
   --restore-from=DIR       create the data directory from a backup, then exit
@@ -101,8 +102,8 @@ pub(crate) struct Options {
     pub(crate) log_bin: bool,
     /// Where the log is archived.
     pub(crate) log_archive: Option<PathBuf>,
-    /// The file of the keyring.
-    pub(crate) keyring_file: Option<PathBuf>,
+    /// Where the keys are that open an encrypted data directory.
+    pub(crate) keyring: Option<KeyringChoice>,
     /// Creates the data directory from a backup.
     pub(crate) restore: Option<RestoreOptions>,
     /// Certificate, key and authority, when configured.
@@ -317,9 +318,7 @@ impl Options {
             log_archive: last("log_archive_directory")
                 .filter(|path| !path.is_empty())
                 .map(PathBuf::from),
-            keyring_file: last("keyring_file_data")
-                .filter(|path| !path.is_empty())
-                .map(PathBuf::from),
+            keyring: KeyringChoice::collect(last)?,
             restore: RestoreOptions::collect(last)?,
             plugins: plugin_choices(given),
             variables,
@@ -352,8 +351,7 @@ impl Options {
 
     /// Where the keys are.
     pub(crate) fn keyring(&self) -> Option<Arc<dyn Keyring>> {
-        let path = self.keyring_file.as_deref()?;
-        Some(Arc::new(FileKeyring::new(path)))
+        self.keyring.as_ref().map(KeyringChoice::open)
     }
 
     /// The value of a variable that is a number, if it was given and is one.

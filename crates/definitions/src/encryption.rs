@@ -50,7 +50,7 @@ pub(crate) fn declare(ctx: &mut dyn Context, draft: &mut Draft, text: &str) -> R
     if wanted && !is_directory_encrypted {
         bail!(CANNOT_FIND_KEY_IN_KEYRING);
     }
-    if !wanted && default {
+    if !wanted && default && !is_checked {
         ctx.conditions().warn(ErrorCode::WARN_UNENCRYPTED_TABLE_IN_ENCRYPTED_DB, &[]);
     }
     if !wanted && is_directory_encrypted {
@@ -112,7 +112,7 @@ pub fn check_move(
     if is_encrypted != default && is_checked && !may {
         bail!(CANNOT_SET_TABLE_ENCRYPTION);
     }
-    if default && !is_encrypted {
+    if default && !is_encrypted && !is_checked {
         conditions.warn(ErrorCode::WARN_UNENCRYPTED_TABLE_IN_ENCRYPTED_DB, &[]);
     }
     Ok(())

@@ -67,6 +67,12 @@ fn run_server(options: &Options) -> ExitCode {
     if let Err(message) = check_options(options) {
         return refuse(&message);
     }
+    // Before there are threads, and before anything of a client is read.
+    if options.seccomp
+        && let Err(error) = sys::seccomp::confine()
+    {
+        return refuse(&format!("--seccomp: {error}"));
+    }
     // A service manager and a shell give few at first, and allow many.
     let open_files = sys::process::allow_open_files(
         options.number("open_files_limit").filter(|files| *files > 0),

@@ -49,6 +49,7 @@ Usage: squalld [--NAME=VALUE]...
   --keyring-file-data=PATH  keys of encryption at rest; a new data directory is encrypted
   --keyring-hashicorp-server-url=URL  the same with the keys in HashiCorp Vault; wants ..-store-path and ..-token-file
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
+  --seccomp                refuse calls to the kernel that a server does not need
   --check                  say what would keep the server from starting, change nothing, and exit
   --restore-from=DIR       create the data directory from a backup, then exit
   --restore-archive=DIR    with the log that --log-archive-directory collected
@@ -85,6 +86,8 @@ pub(crate) struct Options {
     pub(crate) log_error: Option<PathBuf>,
     pub(crate) verbosity: u8,
     pub(crate) insecure_root: bool,
+    /// The process may make only the calls to the kernel that it needs.
+    pub(crate) seccomp: bool,
     /// No files: data is lost at shutdown.
     pub(crate) in_memory: bool,
     /// Syncs do nothing.
@@ -306,6 +309,7 @@ impl Options {
                 .map(|_| inside("log_error", "")),
             verbosity,
             insecure_root: is_on(last("insecure_root")),
+            seccomp: is_on(last("seccomp")),
             in_memory: is_on(last("in_memory")),
             unsafe_no_sync: is_on(last("unsafe_no_sync")),
             open_up_to_log_damage: is_on(last("open_up_to_log_damage")),
@@ -414,7 +418,8 @@ fn plugin_choices(given: &[(String, String)]) -> Vec<PluginChoice> {
 }
 
 /// Options that are not system variables.
-const OWN: [&str; 20] = [
+const OWN: [&str; 21] = [
+    "seccomp",
     CHECK,
     "log_bin",
     "skip_log_bin",

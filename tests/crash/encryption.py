@@ -273,7 +273,9 @@ def plain(program, folder):
     server.process.terminate()
     server.process.wait()
     # How a plain directory becomes an encrypted one.
-    restore(program, folder, folder / "backup", [f"--keyring-file-data={folder.parent / 'made'}"], True)
+    made = f"--keyring-file-data={folder.parent / 'made'}"
+    restore(program, folder, folder / "backup", [made], True)
+    restore(program, folder, folder / "backup", [made, f"--restore-archive={folder / 'archive'}"], True)
 
 
 def main():

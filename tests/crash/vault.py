@@ -114,6 +114,24 @@ def main():
     print("vault: passed")
 
 
+def from_file(program, top, vault, own):
+    """Keys move from a file to Vault by hand."""
+    folder, keys = top / "moved", top / "file"
+    folder.mkdir()
+    server = Server(program, folder, free_port(), ("--json-server-port=0", f"--keyring-file-data={keys}"))
+    run(server.port, "CREATE DATABASE moved")
+    server.process.terminate()
+    server.process.wait()
+    for line in keys.read_text().splitlines():
+        if line.startswith("key "):
+            _, name, key = line.split()
+            vault.secrets[ENGINE + name] = {"key": key}
+    server = Server(program, folder, free_port(), own)
+    run(server.port, "USE moved; ALTER INSTANCE ROTATE INNODB MASTER KEY")
+    server.process.terminate()
+    server.process.wait()
+
+
 def test(program, top, folder):
     vault = Vault()
     token = top / "token"
@@ -168,6 +186,7 @@ def test(program, top, folder):
     encryption.check_rows(server.port)
     server.process.terminate()
     server.process.wait()
+    from_file(program, top, vault, own)
     hidden = [MARKER, TOKEN, vault.token]
     for name, data in [*written(folder, []), ("log", (folder / "log").read_bytes())]:
         found = [text for text in hidden if text.encode() in data and not (name == "log" and text == MARKER)]

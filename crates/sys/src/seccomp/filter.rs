@@ -89,9 +89,11 @@ fn programs() -> io::Result<[BpfProgram; 2]> {
     rules.insert(libc::SYS_clone, vec![is_thread]);
     let families = FAMILIES.iter().map(|family| condition(0, SeccompCmpOp::Eq, *family as u64));
     rules.insert(libc::SYS_socket, families.collect::<io::Result<_>>()?);
-    // Its own process only: 0 asks whether a process is there.
+    // Its own process only; signal 0 asks whether a process is there.
     let probes = condition(1, SeccompCmpOp::Eq, 0)?;
     let own = condition(0, SeccompCmpOp::Eq, std::process::id().into())?;
+    // A look at memory of its own that may not be there: stacks of threads.
+    rules.insert(libc::SYS_process_vm_readv, vec![own.clone()]);
     rules.insert(libc::SYS_kill, vec![probes, own]);
     // Its arguments are in memory, where a filter does not see them: the C library then takes `clone`.
     rules.insert(libc::SYS_clone3, Vec::new());

@@ -181,7 +181,9 @@ fn crash_points() -> Result<(), String> {
 /// What deny.toml says of dependencies. Known weak points are a check of their own: their list is fetched from elsewhere than the registry.
 fn licences() -> Result<(), String> {
     if run::output("cargo-deny", &["--version"]).is_err() {
-        println!("    SKIPPED: cargo-deny is not installed; licences and sources of dependencies were not checked (CONTRIBUTING.md)");
+        println!(
+            "    SKIPPED: cargo-deny is not installed; licences and sources of dependencies were not checked (CONTRIBUTING.md)"
+        );
         return Ok(());
     }
     let checks = ["--offline", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"];

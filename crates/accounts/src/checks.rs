@@ -42,6 +42,17 @@ pub trait PrivilegeChecks {
         Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, format!("SUPER or {name}")))
     }
 
+    /// As `require_dynamic`, for statements that came after SUPER was given up: the message does not name it.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_dynamic_alone(&self, name: &str) -> Result<()> {
+        if self.privileges().has_dynamic(name) {
+            return Ok(());
+        }
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, name))
+    }
+
     /// 1227 unless global variables may be set.
     ///
     /// # Errors

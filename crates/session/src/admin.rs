@@ -76,7 +76,16 @@ pub(crate) fn alter_instance(
     alter: &ast::AlterInstance,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    session.require_dynamic(alter_instance_privilege(alter)?)?;
+    let privilege = alter_instance_privilege(alter)?;
+    match alter {
+        ast::AlterInstance::ReloadTls { .. } | ast::AlterInstance::ReloadKeyring => {
+            session.require_dynamic_alone(privilege)?;
+        }
+        ast::AlterInstance::RotateInnodbMasterKey
+        | ast::AlterInstance::RotateBinlogMasterKey
+        | ast::AlterInstance::EnableRedoLog
+        | ast::AlterInstance::DisableRedoLog => session.require_dynamic(privilege)?,
+    }
     let server = &session.server;
     let (registry, engine) = (server.registry(), &*server.default_engine);
     match alter {

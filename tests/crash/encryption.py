@@ -15,12 +15,33 @@ import subprocess
 import tempfile
 import threading
 
-from kill_loop import Server, free_port
+import kill_loop
+from kill_loop import free_port
 
 MARKER = "PlainTextMarkerThatNobodyMayRead"
 # What has to hold the marker on a plain server: the files of these folders, by the beginning of their names.
 PLACES = ["data/storage/space", "data/storage/wal-", "data/storage/undo-", "data/binary-log/binlog.0", "spill", "backup/space", "backup/wal-"]
 TIMEOUT = 120
+
+
+# Servers and clients that were started: none outlives the test, however it ends.
+STARTED = []
+
+
+class Server(kill_loop.Server):
+    """A server that refuses itself the calls to the kernel that it does not need: what is tested here works without them."""
+
+    def __init__(self, program, folder, port, extra=()):
+        STARTED.append(self)
+        super().__init__(program, folder, port, ("--seccomp", *extra))
+
+
+def end_all():
+    for one in STARTED:
+        process = getattr(one, "process", one)
+        if isinstance(process, subprocess.Popen) and process.poll() is None:
+            process.kill()
+            process.wait()
 
 
 def expect(condition, *what):
@@ -59,6 +80,7 @@ class Spilling:
         sql = ("SET SESSION sort_buffer_size = 32768; SELECT a.v, b.i FROM m.t a, m.t b ORDER BY a.w, b.v, a.i DESC, b.i;\n")
         command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{server.port}", "-uroot", "-N", "--quick"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        STARTED.append(self.process)
         self.process.stdin.write(sql.encode())
         self.process.stdin.close()
         # Rows come when all is sorted; the client stops reading after the first.
@@ -84,6 +106,7 @@ def open_transaction(server):
     """A transaction with so much undo that it goes to a file, left open."""
     command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{server.port}", "-uroot", "-N", "-n"]
     client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    STARTED.append(client)
     client.stdin.write("BEGIN; UPDATE m.t SET l = REPEAT('x', 3000), v = CONCAT('y', i), w = 'z'; UPDATE m.t SET l = REPEAT('u', 4000); "
                        + "".join(f"UPDATE m.t SET l = CONCAT('{MARKER}', {n}, REPEAT('{MARKER}', 100)); " for n in range(3)) + "SELECT 'open';\n")
     client.stdin.flush()
@@ -129,18 +152,23 @@ def rotate_beside_writers(server):
 
     def write():
         while not stops.is_set():
-            run(server.port, "UPDATE m.t SET w = CONCAT(w, '') WHERE i < 50; INSERT INTO m.n VALUES (NULL); ", check=False)
+            run(server.port, f"UPDATE m.t SET w = IF(RAND() < 0.5, w, CONCAT('{MARKER} w', i)) WHERE i < 50; INSERT INTO m.n VALUES (NULL, '{MARKER}'); ", check=False)
 
-    run(server.port, "CREATE TABLE m.n (i INT AUTO_INCREMENT PRIMARY KEY)")
+    run(server.port, "CREATE TABLE m.n (i INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(60))")
     writers = [threading.Thread(target=write) for _ in range(2)]
     for writer in writers:
         writer.start()
-    for _ in range(5):
+    backups = server.folder / "rotated"
+    for turn in range(5):
         run(server.port, "ALTER INSTANCE ROTATE INNODB MASTER KEY")
+        if turn == 2:
+            run(server.port, f"BACKUP DATABASE TO '{backups}'")
     run(server.port, "ALTER INSTANCE ROTATE BINLOG MASTER KEY")
     stops.set()
     for writer in writers:
         writer.join()
+    found = [name for name, data in written(server.folder, []) if has_marker(data)]
+    expect(backups.exists() and not found, "the marker beside rotations is in", found)
 
 
 def refused(program, folder, options, text):
@@ -166,6 +194,16 @@ def encrypted(program, folder):
     run(server.port, "CREATE TABLE m.y (i INT) ENCRYPTION='Y'; CREATE TABLE m.z (i INT) ENCRYPTION='n'")
     expect(run(server.port, "SHOW CREATE TABLE m.y").endswith("COLLATE=utf8mb4_0900_ai_ci /*!80016 ENCRYPTION='Y' */"), "SHOW CREATE TABLE")
     expect("ENCRYPTION" not in run(server.port, "SHOW CREATE TABLE m.z"), "SHOW CREATE TABLE of ENCRYPTION='N'")
+    expect("Note\t1618" in run(server.port, "CREATE TABLE m.p (i INT) ENCRYPTION='N'; SHOW WARNINGS"), "nothing says that ENCRYPTION='N' is encrypted too")
+    run(server.port, "CREATE DATABASE e DEFAULT ENCRYPTION='Y'; CREATE TABLE e.t (i INT); CREATE TABLE e.l LIKE e.t; ALTER DATABASE e DEFAULT ENCRYPTION='N'; CREATE TABLE e.n (i INT)")
+    expect(run(server.port, "SELECT TABLE_NAME, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'e' ORDER BY 1")
+           == "l\tENCRYPTION='Y'\nn\t\nt\tENCRYPTION='Y'", "DEFAULT ENCRYPTION of a database")
+    run(server.port, "ALTER INSTANCE RELOAD KEYRING")
+    held = keys.with_name("held")
+    keys.rename(held)
+    expect("ERROR 4035" in run(server.port, "ALTER INSTANCE RELOAD KEYRING", check=False), "a lost keyring was reloaded")
+    held.rename(keys)
+    run(server.port, "ALTER INSTANCE RELOAD KEYRING")
     run(server.port, "ALTER TABLE m.z ENCRYPTION='Y'")
     expect(run(server.port, "SELECT CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_NAME = 'z' AND TABLE_SCHEMA = 'm'") == "ENCRYPTION='Y'",
            "CREATE_OPTIONS")
@@ -235,7 +273,9 @@ def plain(program, folder):
     server.process.terminate()
     server.process.wait()
     # How a plain directory becomes an encrypted one.
-    restore(program, folder, folder / "backup", [f"--keyring-file-data={folder.parent / 'made'}"], True)
+    made = f"--keyring-file-data={folder.parent / 'made'}"
+    restore(program, folder, folder / "backup", [made], True)
+    restore(program, folder, folder / "backup", [made, f"--restore-archive={folder / 'archive'}"], True)
 
 
 def main():
@@ -246,7 +286,10 @@ def main():
     for step in (plain, encrypted):
         folder = top / step.__name__ / "own"
         folder.mkdir(parents=True)
-        step(options.squalld, folder)
+        try:
+            step(options.squalld, folder)
+        finally:
+            end_all()
         print(f"{step.__name__}: passed", flush=True)
     shutil.rmtree(top)
 

@@ -42,6 +42,17 @@ pub trait PrivilegeChecks {
         Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, format!("SUPER or {name}")))
     }
 
+    /// As `require_dynamic`, for statements that came after SUPER was given up: the message does not name it.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_dynamic_alone(&self, name: &str) -> Result<()> {
+        if self.privileges().has_dynamic(name) {
+            return Ok(());
+        }
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, name))
+    }
+
     /// 1227 unless global variables may be set.
     ///
     /// # Errors
@@ -51,6 +62,19 @@ pub trait PrivilegeChecks {
             return Ok(());
         }
         Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, "SUPER or SYSTEM_VARIABLES_ADMIN"))
+    }
+
+    /// 1227 unless the account may set what decides about the encryption of tables.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_encryption_admin(&self) -> Result<()> {
+        let own = self.privileges();
+        if own.has_dynamic("SYSTEM_VARIABLES_ADMIN") && own.has_dynamic("TABLE_ENCRYPTION_ADMIN") {
+            return Ok(());
+        }
+        let needed = "SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN";
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, needed))
     }
 
     /// 1044 unless `needed` is held on the schema.

@@ -161,11 +161,14 @@ pub(crate) fn read_value(bytes: &[u8]) -> Result<Value> {
     })
 }
 
-/// A schema without its relations: name 1, collation 2.
+/// A schema without its relations: name 1, collation 2, default encryption 3 (left out when it is N).
 pub(crate) fn write_schema(schema: &Schema) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &schema.name);
     out.number(2, u64::from(schema.default_collation.0));
+    if schema.is_encrypted {
+        out.number(3, 1);
+    }
     out.finish()
 }
 
@@ -173,6 +176,7 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
     let mut schema = Schema {
         name: Arc::from(""),
         default_collation: CollationId::UTF8MB4_0900_AI_CI,
+        is_encrypted: false,
         relations: Default::default(),
         routines: Default::default(),
         triggers: Default::default(),
@@ -182,6 +186,7 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
         match field.tag {
             1 => schema.name = field.text()?.into(),
             2 => schema.default_collation = CollationId(field.narrow()?),
+            3 => schema.is_encrypted = field.narrow::<u8>()? != 0,
             _ => {}
         }
     }

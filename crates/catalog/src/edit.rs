@@ -21,9 +21,9 @@ use crate::{
 #[derive(Clone, Debug)]
 pub enum Edit {
     /// CREATE DATABASE.
-    CreateSchema { name: Arc<str>, collation: CollationId },
+    CreateSchema { name: Arc<str>, collation: CollationId, is_encrypted: bool },
     /// ALTER DATABASE.
-    AlterSchema { name: Arc<str>, collation: CollationId },
+    AlterSchema { name: Arc<str>, collation: CollationId, is_encrypted: bool },
     /// DROP DATABASE, after its relations.
     DropSchema(Arc<str>),
     /// CREATE TABLE.
@@ -130,9 +130,12 @@ impl CatalogSnapshot {
     /// 1007, 1050, 1049, 1146, 1826, 3822 when the catalog has changed since the statement read it.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         match edit {
-            Edit::CreateSchema { name, collation } => self.create_schema(name, *collation),
-            Edit::AlterSchema { name, collation } => {
-                self.schema_mut(name)?.default_collation = *collation;
+            Edit::CreateSchema { name, collation, is_encrypted } => {
+                self.create_schema(name, *collation, *is_encrypted)
+            }
+            Edit::AlterSchema { name, collation, is_encrypted } => {
+                let schema = self.schema_mut(name)?;
+                (schema.default_collation, schema.is_encrypted) = (*collation, *is_encrypted);
                 Ok(())
             }
             Edit::DropSchema(name) => self.drop_schema(name),
@@ -185,13 +188,19 @@ impl CatalogSnapshot {
         }
     }
 
-    fn create_schema(&mut self, name: &Arc<str>, collation: CollationId) -> Result<()> {
+    fn create_schema(
+        &mut self,
+        name: &Arc<str>,
+        collation: CollationId,
+        is_encrypted: bool,
+    ) -> Result<()> {
         if self.schemas.contains_key(name) {
             bail!(DB_CREATE_EXISTS, name);
         }
         let schema = Schema {
             name: name.clone(),
             default_collation: collation,
+            is_encrypted,
             relations: Default::default(),
             routines: Default::default(),
             triggers: Default::default(),

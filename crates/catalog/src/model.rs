@@ -43,6 +43,8 @@ pub struct Schema {
     pub name: Arc<str>,
     /// Collation of tables without a COLLATE clause.
     pub default_collation: CollationId,
+    /// DEFAULT ENCRYPTION: its tables are declared encrypted unless they say otherwise.
+    pub is_encrypted: bool,
     /// Tables, views and sequences share one namespace.
     pub(crate) relations: SharedMap<Arc<str>, StoredRelation>,
     /// Procedures and functions, by kind and name in lower case.

@@ -449,8 +449,10 @@ impl Loaded {
         let name = match kind {
             Kind::Schema => {
                 let schema = codec::read_schema(bytes)?;
-                let (name, collation) = (schema.name, schema.default_collation);
-                snapshot.apply(&Edit::CreateSchema { name: name.clone(), collation })?;
+                let (name, collation) = (schema.name.clone(), schema.default_collation);
+                let is_encrypted = schema.is_encrypted;
+                snapshot.apply(&Edit::CreateSchema { name, collation, is_encrypted })?;
+                let name = schema.name;
                 name.to_string()
             }
             Kind::Table => return snapshot.load_table(bytes),

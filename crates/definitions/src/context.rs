@@ -55,6 +55,9 @@ pub trait Context {
         text: &str,
     ) -> Result<BoundTableExpression>;
 
+    /// Whether the account has a dynamic privilege.
+    fn has_dynamic(&self, privilege: &str) -> bool;
+
     /// The privilege REFERENCES on a table that a foreign key refers to.
     ///
     /// # Errors

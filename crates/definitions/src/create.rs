@@ -11,6 +11,7 @@ use variables::as_text;
 use crate::columns::{add_built_column, build_column};
 use crate::context::Context;
 use crate::draft::{Draft, materialise_indexed_columns};
+use crate::encryption;
 use crate::expressions::check_expressions;
 use crate::foreign_keys::check_foreign_keys;
 use crate::indexes::{add_constraint, note_repeated_indexes};
@@ -36,6 +37,10 @@ pub fn write_draft(
         };
         let engine = as_text(&ctx.variable(variable));
         declare_engine(ctx, &mut draft, &engine)?;
+    }
+    let says = |option: &TableOption| matches!(option, TableOption::Encryption(_));
+    if !create.options.iter().any(says) {
+        encryption::inherit(ctx, &mut draft)?;
     }
     apply_table_options(ctx, &mut draft, create.options.iter())?;
     for definition in &create.columns {

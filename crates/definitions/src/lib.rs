@@ -12,6 +12,7 @@ mod context;
 pub mod create;
 mod draft;
 mod elements;
+pub mod encryption;
 mod engines;
 pub mod exchange;
 mod expressions;

@@ -1,13 +1,14 @@
 //! Table options: those with an effect, those kept only for SHOW, those ignored with a warning.
 
-use errors::{Error, ErrorCode, Result, bail, err};
+use errors::{Error, ErrorCode, Result, bail};
 use syntax::ast::{Ident, NumberOption, TableOption};
-use types::{CollationId, Value};
+use types::CollationId;
 
 use crate::charsets::{note_charset, stored_collation};
 use crate::column_type::{find_charset, find_collation};
 use crate::context::Context;
 use crate::draft::Draft;
+use crate::encryption;
 use crate::engines::{DECLARED_ENGINE, SHOWN_ENGINE, note_engine};
 
 /// Applies options to a draft, in order. Returns the collation that the options specify, if any.
@@ -64,23 +65,6 @@ pub(crate) fn schema_collation(ctx: &dyn Context, schema: &str) -> CollationId {
     known.unwrap_or(ctx.settings().collation_server.id)
 }
 
-/// Whether the data directory is encrypted.
-pub fn is_encrypted(ctx: &dyn Context) -> bool {
-    matches!(ctx.variable("storage_encryption"), Value::Int(1) | Value::UInt(1))
-}
-
-/// What ENCRYPTION= says, on a server that encrypts everything or nothing.
-///
-/// # Errors
-/// 3184 for another word than Y and N; 3185 for Y without encryption.
-pub fn check_encryption(text: &str, is_encrypted: bool) -> Result<()> {
-    match text {
-        "Y" | "y" if !is_encrypted => Err(err!(CANNOT_FIND_KEY_IN_KEYRING)),
-        "Y" | "y" | "N" | "n" => Ok(()),
-        _ => Err(err!(INVALID_ENCRYPTION_OPTION)),
-    }
-}
-
 fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) -> Result<()> {
     match option {
         TableOption::Engine(name) => declare_engine(ctx, draft, &name.text)?,
@@ -98,9 +82,7 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
             keep(draft, "COMPRESSION", Some(format!("'{text}'")));
         }
         TableOption::Encryption(text) => {
-            // Every table of an encrypted data directory is encrypted, so the words only say what the definition promises.
-            check_encryption(text, is_encrypted(ctx))?;
-            keep(draft, "ENCRYPTION", text.eq_ignore_ascii_case("Y").then(|| "'Y'".to_owned()));
+            encryption::declare(ctx, draft, text)?;
         }
         TableOption::Charset(_) | TableOption::Collation(_) => {}
         TableOption::SystemVersioning => {
@@ -138,7 +120,7 @@ pub(crate) fn declare_engine(ctx: &mut dyn Context, draft: &mut Draft, engine: &
 }
 
 /// Stores an option in the order of first mention; `None` removes it.
-fn keep(draft: &mut Draft, name: &str, value: Option<String>) {
+pub(crate) fn keep(draft: &mut Draft, name: &str, value: Option<String>) {
     draft.options.retain(|(known, _)| known != name);
     if let Some(value) = value {
         draft.options.push((name.to_owned(), value));

@@ -47,7 +47,9 @@ impl Session {
         let settings = Settings::decode(&globals, &values, &|_| None, &Arc::default());
         let mut catalog = CatalogSnapshot::default();
         let collation = CollationId::UTF8MB4_0900_AI_CI;
-        catalog.apply(&Edit::CreateSchema { name: "test".into(), collation }).expect("new");
+        catalog
+            .apply(&Edit::CreateSchema { name: "test".into(), collation, is_encrypted: false })
+            .expect("new");
         Session {
             globals,
             values,
@@ -154,6 +156,10 @@ impl Context for Session {
             parameter_types: None,
         };
         Binder::new(input).bind_table_expression(table, columns, expr, sql.as_bytes())
+    }
+
+    fn has_dynamic(&self, _: &str) -> bool {
+        true
     }
 
     fn require_references(&self, _: &str, _: &str) -> Result<()> {

@@ -18,7 +18,7 @@ impl SchemaInformation for Information<'_> {
             .map(|schema| {
                 let collation = charset::collation_or_binary(schema.default_collation);
                 let (name, collation) = (schema.name.to_string(), collation.name.to_owned());
-                SchemaView { name, collation }
+                SchemaView { name, collation, is_encrypted: schema.is_encrypted }
             })
             .collect();
         for name in catalog::SYSTEM_SCHEMAS {
@@ -34,7 +34,7 @@ impl SchemaInformation for Information<'_> {
                     _ => "utf8mb4_0900_ai_ci",
                 };
                 let (name, collation) = ((*name).to_owned(), collation.to_owned());
-                schemas.push(SchemaView { name, collation });
+                schemas.push(SchemaView { name, collation, is_encrypted: false });
             }
         }
         schemas.sort();

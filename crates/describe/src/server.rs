@@ -1,9 +1,11 @@
 //! The server and its connections.
 
+use std::sync::Arc;
+
 use catalog::{CatalogSnapshot, LockMode, MetadataLockView, Purpose, Usage, WaitSums};
 use errors::Result;
 use plugin_api::{
-    FileOperations, FileUseView, FunctionView, IoBucket, MetadataLockRow, Module, Object,
+    FileOperations, FileUseView, FunctionView, IoBucket, Keyring, MetadataLockRow, Module, Object,
     PlanCacheView, PluginItemView, PluginView, ProcessView, ServerInformation, SessionCounts,
     TableWaitsRow, TimedCounts, UserLockView,
 };
@@ -98,6 +100,10 @@ impl ServerInformation for Information<'_> {
             items: module.items().iter().map(item).collect(),
         };
         self.server.registry().modules().iter().map(view).collect()
+    }
+
+    fn keyring(&self) -> Option<Arc<dyn Keyring>> {
+        self.server.registry().keyring().cloned()
     }
 
     fn observers(&self) -> Vec<(&'static str, &'static str)> {

@@ -149,7 +149,9 @@ fn options_text(table: &Table, next: Option<u64>) -> String {
     for (name, value) in options_in_order(&table.options) {
         match name.as_str() {
             // Older servers do not know it.
-            "ENCRYPTION" => text.push_str(&format!(" /*!80016 {name}={value} */")),
+            "ENCRYPTION" if value.eq_ignore_ascii_case("'Y'") => {
+                text.push_str(&format!(" /*!80016 {name}={value} */"))
+            }
             _ => text.push_str(&format!(" {name}={value}")),
         }
     }
@@ -363,9 +365,10 @@ pub(crate) fn create_schema(schema: &Schema, style: Style) -> String {
         format!(" COLLATE {}", collation.name)
     };
     format!(
-        "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+        "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='{}' */",
         style.quote(&schema.name),
         collation.charset.name,
+        if schema.is_encrypted { 'Y' } else { 'N' },
     )
 }
 

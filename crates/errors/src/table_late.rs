@@ -439,6 +439,11 @@ catalog! {
     IMPLICIT_COMPARISON_FOR_JSON = 3986, "HY000", "Evaluating a JSON value in SQL boolean context does an implicit comparison against JSON integer 0; if this is not what you want, consider converting JSON to a SQL numeric type with JSON_VALUE RETURNING";
     FUNCTION_DOES_NOT_SUPPORT_CHARACTER_SET = 3987, "HY000", "The function {} does not support the character set '{}'.";
     IMPOSSIBLE_STRING_CONVERSION = 3988, "HY000", "Conversion from collation {} into {} impossible for {}";
+    WARN_UNENCRYPTED_TABLE_IN_ENCRYPTED_DB = 3824, "HY000", "Creating an unencrypted table in a database with default encryption enabled.";
+    CANNOT_SET_TABLE_ENCRYPTION = 3826, "HY000", "Table encryption differ from its database default encryption, and user doesn't have enough privilege.";
+    CANNOT_SET_DATABASE_ENCRYPTION = 3827, "HY000", "Database default encryption differ from 'default_table_encryption' setting, and user doesn't have enough privilege.";
+    TEMPORARY_TABLE_ENCRYPTION = 3833, "HY000", "ENCRYPTION clause is not valid for temporary tablespace.";
+    SSL_LIBRARY_ERROR = 3888, "HY000", "Failed to set up SSL because of the following SSL library error: {}";
     SCHEMA_READ_ONLY = 3989, "HY000", "Schema '{}' is in read only mode.";
     INVALID_PARAMETER_USE = 3994, "HY000", "Invalid use of parameters in '{}'";
     INVALID_TIME_ZONE_INTERVAL = 3997, "HY000", "Invalid time zone interval: '{}'";
@@ -446,6 +451,7 @@ catalog! {
     REGEX_NUMBER_TOO_BIG = 4007, "HY000", "Decimal number in regular expression is too large.";
     SPVAR_NONINTEGER_TYPE = 4008, "HY000", "The variable \"{}\" has a non-integer based type";
     ROLE_GRANTED_TO_ITSELF = 4027, "HY000", "User account {} is directly or indirectly granted to the role {}. The GRANT would create a loop";
+    RELOAD_KEYRING_FAILURE = 4035, "HY000", "Keyring reload failed. Please check error log for more details.";
     INVALID_ASSIGNMENT_TARGET = 4048, "42000", "Invalid target for assignment in INSERT or UPDATE statement '{}'.";
     VALUE_OUT_OF_RANGE = 4074, "HY000", "{}={} is outside the valid range [{},{}]. {} will be used.";
     FULLTEXT_WITH_ROLLUP = 4075, "HY000", "MATCH does not support ROLLUP columns.";

@@ -32,6 +32,12 @@ pub trait Keyring: Send + Sync {
     /// The keyring cannot be read.
     fn ids(&self) -> Result<Vec<String>>;
 
+    /// ALTER INSTANCE RELOAD KEYRING: reads its settings anew and finds out whether it can be used.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn reload(&self) -> Result<()>;
+
     /// What an administrator wants to know of it, as names and values; no secrets.
     fn status(&self) -> Vec<(&'static str, String)>;
 }

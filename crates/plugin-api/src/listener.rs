@@ -142,6 +142,15 @@ pub trait RunningListener: Send {
         let _ = settings;
         Ok(None)
     }
+    /// ALTER INSTANCE RELOAD TLS: reads certificate and key anew, for connections that come from now on. When that fails the ones before stay in use,
+    /// or with `disables_on_error` there is no TLS from now on.
+    ///
+    /// # Errors
+    /// 3888: they cannot be read, or do not fit each other.
+    fn reload_tls(&self, disables_on_error: bool) -> Result<()> {
+        let _ = disables_on_error;
+        Ok(())
+    }
     /// Stops accepting at once, lets running statements finish up to `grace`, closes all connections, joins all threads.
     fn stop(self: Box<Self>, grace: std::time::Duration);
 }

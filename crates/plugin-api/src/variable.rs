@@ -78,6 +78,8 @@ pub struct Definition {
     pub source: Source,
     /// A listener takes a new value while it runs: `ALTER SYSTEM SET name = value APPLY`.
     pub rebinds: bool,
+    /// A start reads it before the dictionary, so that only options set it.
+    pub is_option: bool,
     /// One sentence, in which the unit of a number is the first word. It begins with `Accepted` when nothing reads the value: `Accepted; bytes of ..`. `Only the default is built; ..` refuses other values; `Constant; ..` keeps the default and warns.
     pub description: &'static str,
 }
@@ -89,8 +91,9 @@ const fn define(
     default: &'static str,
     description: &'static str,
 ) -> Definition {
-    let (dynamic, source, rebinds) = (true, Source::Stored, false);
-    Definition { name, scope, kind, default, dynamic, source, rebinds, description }
+    let (dynamic, source) = (true, Source::Stored);
+    let (rebinds, is_option) = (false, false);
+    Definition { name, scope, kind, default, dynamic, source, rebinds, is_option, description }
 }
 
 impl Definition {
@@ -145,6 +148,12 @@ impl Definition {
     /// The same, which a listener takes while it runs.
     pub const fn rebound(mut self) -> Definition {
         self.rebinds = true;
+        self
+    }
+
+    /// The same, which only options set.
+    pub const fn option(mut self) -> Definition {
+        self.is_option = true;
         self
     }
 

@@ -62,7 +62,7 @@ fn check_options(options: &Options) -> Result<(), String> {
         options.affinity.narrow_process().map_err(|error| format!("the system refuses: {error}"))
     });
     narrowed.map_err(|why| format!("--cpu-affinity={}: {why}", options.affinity))?;
-    let keyring = options.keyring_file.as_deref();
+    let keyring = options.keyring.as_ref();
     let known =
         plugins::known(&Engines::in_memory(), &Arc::default(), &ErrorLog::unstarted(), keyring);
     Server::check_options(&Registry::knowing(&known), &options.variables)
@@ -71,6 +71,12 @@ fn check_options(options: &Options) -> Result<(), String> {
 fn run_server(options: &Options) -> ExitCode {
     if let Err(message) = check_options(options) {
         return refuse(&message);
+    }
+    // Before there are threads, and before anything of a client is read.
+    if options.seccomp
+        && let Err(error) = sys::seccomp::confine()
+    {
+        return refuse(&format!("--seccomp: {error}"));
     }
     // A service manager and a shell give few at first, and allow many.
     let open_files = sys::process::allow_open_files(
@@ -134,7 +140,7 @@ fn serve(
     if !engines.default.is_durable() {
         warn!("all data is kept in memory and is lost at shutdown");
     }
-    let keyring = options.keyring_file.as_deref();
+    let keyring = options.keyring.as_ref();
     let registry = Registry::knowing(&plugins::known(
         &engines,
         &directory.io_times,
@@ -301,7 +307,7 @@ fn waiting_server(
     waiting: &Engines,
     stop: &Stop,
 ) -> BootResult<Arc<Server>> {
-    let keyring = options.keyring_file.as_deref();
+    let keyring = options.keyring.as_ref();
     let known = plugins::known(waiting, &directory.io_times, stop.error_log(), keyring);
     let known = Registry::knowing(&known);
     let others = known.modules().iter().filter(|module| module.info.loading != Loading::Always);

@@ -89,8 +89,13 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 /// Whether the keyring opens an encrypted data directory.
 fn encryption(options: &Options, findings: &mut Findings) {
     const SUBJECT: &str = "encryption";
-    // A new directory has none.
-    let Ok(disk) = sys::disk::open_read_only(&options.datadir.join("storage")) else { return };
+    let Ok(disk) = sys::disk::open_read_only(&options.datadir.join("storage")) else {
+        // A new directory gets its key from there.
+        if let Some(Err(error)) = options.keyring().map(|keyring| keyring.reload()) {
+            findings.stops(SUBJECT, error.message().to_owned(), "mend the keyring".to_owned());
+        }
+        return;
+    };
     let keys = Keys { keyring: options.keyring(), ..Keys::default() };
     match keys.open(&disk) {
         Ok(None) => {}

@@ -33,7 +33,7 @@ impl Keys {
         let id = file.master_id.clone();
         let Some(keyring) = &self.keyring else {
             return Err(refused(&format!(
-                "no keyring was named: start with --keyring-file-data=FILE, the keyring that has the key {id}"
+                "no keyring was named: start with the keyring that has the key {id}, --keyring-file-data=FILE or --keyring-hashicorp-server-url=URL"
             )));
         };
         let Some(master) = keyring.fetch(&id)? else {

@@ -9,6 +9,7 @@ mod data_directory;
 mod encryption;
 mod engines;
 mod gate;
+mod keyrings;
 mod options;
 mod plugins;
 mod recovery;

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::RestoreUntil;
-use keyring_file::FileKeyring;
 use plugin_api::{Keyring, parse_bind_addresses};
 use session::{PluginChoice, Wanted};
 use sys::affinity::Affinity;
@@ -17,6 +16,7 @@ use types::{DateTime, TemporalMode};
 
 use crate::data_directory::DataDirectory;
 use crate::encryption::Keys;
+use crate::keyrings::KeyringChoice;
 use crate::storage_profile;
 
 /// The sections of an option file that the server reads.
@@ -49,7 +49,9 @@ Usage: squalld [--NAME=VALUE]...
   --skip-ssl               no TLS
   --log-bin                write the binary log, for replicas (off)
   --keyring-file-data=PATH  keys of encryption at rest; a new data directory is encrypted
+  --keyring-hashicorp-server-url=URL  the same with the keys in HashiCorp Vault; wants ..-store-path and ..-token-file
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
+  --seccomp                refuse calls to the kernel that a server does not need
   --check                  say what would keep the server from starting, change nothing, and exit
   --restore-from=DIR       create the data directory from a backup, then exit
   --restore-archive=DIR    with the log that --log-archive-directory collected
@@ -86,6 +88,8 @@ pub(crate) struct Options {
     pub(crate) log_error: Option<PathBuf>,
     pub(crate) verbosity: u8,
     pub(crate) insecure_root: bool,
+    /// The process may make only the calls to the kernel that it needs.
+    pub(crate) seccomp: bool,
     /// No files: data is lost at shutdown.
     pub(crate) in_memory: bool,
     /// Syncs do nothing.
@@ -105,8 +109,8 @@ pub(crate) struct Options {
     pub(crate) log_bin: bool,
     /// Where the log is archived.
     pub(crate) log_archive: Option<PathBuf>,
-    /// The file of the keyring.
-    pub(crate) keyring_file: Option<PathBuf>,
+    /// Where the keys are that open an encrypted data directory.
+    pub(crate) keyring: Option<KeyringChoice>,
     /// Creates the data directory from a backup.
     pub(crate) restore: Option<RestoreOptions>,
     /// Certificate, key and authority, when configured.
@@ -313,6 +317,7 @@ impl Options {
                 .map(|_| inside("log_error", "")),
             verbosity,
             insecure_root: is_on(last("insecure_root")),
+            seccomp: is_on(last("seccomp")),
             in_memory: is_on(last("in_memory")),
             unsafe_no_sync: is_on(last("unsafe_no_sync")),
             open_up_to_log_damage: is_on(last("open_up_to_log_damage")),
@@ -326,9 +331,7 @@ impl Options {
             log_archive: last("log_archive_directory")
                 .filter(|path| !path.is_empty())
                 .map(PathBuf::from),
-            keyring_file: last("keyring_file_data")
-                .filter(|path| !path.is_empty())
-                .map(PathBuf::from),
+            keyring: KeyringChoice::collect(last)?,
             restore: RestoreOptions::collect(last)?,
             plugins: plugin_choices(given),
             variables,
@@ -361,8 +364,7 @@ impl Options {
 
     /// Where the keys are.
     pub(crate) fn keyring(&self) -> Option<Arc<dyn Keyring>> {
-        let path = self.keyring_file.as_deref()?;
-        Some(Arc::new(FileKeyring::new(path)))
+        self.keyring.as_ref().map(KeyringChoice::open)
     }
 
     /// The value of a variable that is a number, if it was given and is one.
@@ -431,7 +433,8 @@ fn plugin_choices(given: &[(String, String)]) -> Vec<PluginChoice> {
 }
 
 /// Options that are not system variables.
-const OWN: [&str; 20] = [
+const OWN: [&str; 21] = [
+    "seccomp",
     CHECK,
     "log_bin",
     "skip_log_bin",

@@ -1,22 +1,21 @@
 //! The plugins that are compiled in, in the order in which they register. Each says itself when it is loaded.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use binary_log::BinaryLogPlugin;
 use error_log::{ErrorLog, ErrorLogPlugin};
-use keyring_file::KeyringFile;
 use plugin_api::Plugin;
 use sys::io_times::IoTimes;
 
 use crate::engines::Engines;
+use crate::keyrings::{self, KeyringChoice};
 
 /// All of them; `io_times` counts file operations.
 pub(crate) fn known(
     engines: &Engines,
     io_times: &Arc<IoTimes>,
     error_log: &Arc<ErrorLog>,
-    keyring: Option<&Path>,
+    keyring: Option<&KeyringChoice>,
 ) -> Vec<Box<dyn Plugin>> {
     let mut plugins: Vec<Box<dyn Plugin>> = vec![
         mysql_protocol::plugin(io_times.clone()),
@@ -41,7 +40,6 @@ pub(crate) fn known(
         Box::new(syslog::Syslog),
         Box::new(BinaryLogPlugin::new(engines.default.clone(), io_times.clone())),
         Box::new(file_systems::FileSystems),
-        Box::new(KeyringFile::new(keyring)),
         Box::new(change_log::ChangeLogPlugin),
         Box::new(user_locks::UserLocks),
         Box::<replica::Replica>::default(),
@@ -63,6 +61,7 @@ pub(crate) fn known(
         #[cfg(not(target_feature = "crt-static"))]
         Box::new(engine_ndb::NdbPlugin),
     ];
+    plugins.extend(keyrings::plugins(keyring));
     plugins.extend(external_authentication::plugins());
     plugins
 }

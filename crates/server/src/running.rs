@@ -208,6 +208,12 @@ impl PluginHost for Running {
         }
     }
 
+    fn reload_tls(&self, disables_on_error: bool) -> Result<()> {
+        let plugins = self.state.plugins.lock();
+        let mut listeners = plugins.running.iter().flat_map(|plugin| &plugin.listeners);
+        listeners.try_for_each(|listener| listener.reload_tls(disables_on_error))
+    }
+
     fn stop(&self, name: &str) {
         let mut plugins = self.state.plugins.lock();
         let Some(at) = plugins.running.iter().position(|plugin| plugin.name == name) else {

@@ -8,7 +8,7 @@ use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{
     AccountInformation, ColumnMeta, CommandOutcome, OkInfo, ResultSink, SessionFactory,
 };
-use statements::encryption::{alter_instance_privilege, rotate_master_key};
+use statements::encryption::{alter_instance_privilege, reload_keyring, rotate_master_key};
 use syntax::Statement;
 use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
 use types::{CollationId, DataType, Value};
@@ -76,10 +76,31 @@ pub(crate) fn alter_instance(
     alter: &ast::AlterInstance,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    session.require_dynamic(alter_instance_privilege(alter)?)?;
+    let privilege = alter_instance_privilege(alter)?;
+    match alter {
+        ast::AlterInstance::ReloadTls { .. } | ast::AlterInstance::ReloadKeyring => {
+            session.require_dynamic_alone(privilege)?;
+        }
+        ast::AlterInstance::RotateInnodbMasterKey
+        | ast::AlterInstance::RotateBinlogMasterKey
+        | ast::AlterInstance::EnableRedoLog
+        | ast::AlterInstance::DisableRedoLog => session.require_dynamic(privilege)?,
+    }
     let server = &session.server;
-    let uuid = SessionFactory::global_text(&**server, "server_uuid");
-    rotate_master_key(&server.registry(), &*server.default_engine, &uuid)?;
+    let (registry, engine) = (server.registry(), &*server.default_engine);
+    match alter {
+        ast::AlterInstance::ReloadTls { no_rollback_on_error, .. } => {
+            server.reload_tls(*no_rollback_on_error)?;
+        }
+        ast::AlterInstance::ReloadKeyring => reload_keyring(&registry, engine)?,
+        ast::AlterInstance::RotateInnodbMasterKey
+        | ast::AlterInstance::RotateBinlogMasterKey
+        | ast::AlterInstance::EnableRedoLog
+        | ast::AlterInstance::DisableRedoLog => {
+            let uuid = SessionFactory::global_text(&**server, "server_uuid");
+            rotate_master_key(&registry, engine, &uuid)?;
+        }
+    }
     session.send_ok(sink, OkInfo::default())
 }
 

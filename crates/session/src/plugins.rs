@@ -52,6 +52,11 @@ pub trait PluginHost: Send + Sync {
     /// # Errors
     /// An address cannot be bound, or no listener has one of the settings; then nothing has changed.
     fn rebind(&self, settings: &[(&'static str, Value)]) -> Result<Box<dyn Rebinding>>;
+    /// Listeners read their certificates anew.
+    ///
+    /// # Errors
+    /// 3888: they cannot be read. The ones before stay in use, or with `disables_on_error` none.
+    fn reload_tls(&self, disables_on_error: bool) -> Result<()>;
     /// Stops what a plugin runs, without waiting for it: a connection of its own listener may be the caller.
     fn stop(&self, name: &str);
 }
@@ -204,6 +209,16 @@ impl Server {
             rebinding.adopt();
             Ok(commit)
         })
+    }
+
+    /// ALTER INSTANCE RELOAD TLS.
+    ///
+    /// # Errors
+    /// 3888: a certificate or key cannot be read.
+    pub(crate) fn reload_tls(&self, disables_on_error: bool) -> Result<()> {
+        let host = self.plugins.host();
+        let host = host.ok_or_else(|| Error::internal("nothing runs listeners here"))?;
+        sys::blocking::blocking(|| host.reload_tls(disables_on_error))
     }
 
     /// Starts what came, publishes `after` and keeps the choice, stops what went.

@@ -437,6 +437,9 @@ impl PluginHost for CountingHost {
     fn rebind(&self, _: &[(&'static str, Value)]) -> Result<Box<dyn Rebinding>> {
         bail!(NOT_SUPPORTED_YET, "listeners");
     }
+    fn reload_tls(&self, _: bool) -> Result<()> {
+        Ok(())
+    }
     fn stop(&self, _: &str) {
         self.running.fetch_sub(1, Ordering::Relaxed);
     }

@@ -37,6 +37,7 @@ pub mod process;
 mod random;
 mod readiness;
 mod ring;
+pub mod seccomp;
 pub mod signals;
 pub mod sim;
 pub mod simulation;

@@ -191,7 +191,7 @@ pub fn effect(definition: &Definition) -> Effect {
     if is_accepted || is_constant(definition) || is_only_default(definition) {
         return Effect::Nothing;
     }
-    if OPTIONS.contains(&name) {
+    if definition.is_option || OPTIONS.contains(&name) {
         return Effect::Option;
     }
     match (definition.dynamic, definition.scope) {

@@ -223,7 +223,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("sync_binlog", uint(0, U32), "1", "Accepted; what is logged is as durable as its commit"),
     Definition::fixed("system_time_zone", Kind::Text, "UTC", "Zone of the operating system"),
     Definition::global("table_definition_cache", uint(400, 524_288), "2000", "Definitions of tables that stay decoded while unused"),
-    Definition::global("table_encryption_privilege_check", Kind::Bool, "OFF", "Constant; the whole data directory is encrypted or none of it"),
+    Definition::global("table_encryption_privilege_check", Kind::Bool, "OFF", "Whether another encryption than the default of the database or the session needs the privilege TABLE_ENCRYPTION_ADMIN"),
     Definition::global("table_open_cache", uint(1, 524_288), "4000", "Accepted; tables that are open; there is no limit"),
     Definition::fixed("table_open_cache_instances", uint(1, 64), "16", "Accepted"),
     Definition::global("tablespace_definition_cache", uint(256, 524_288), "256", "Accepted; definitions of tablespaces that are cached"),

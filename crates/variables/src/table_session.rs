@@ -59,7 +59,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("cte_max_recursion_depth", uint(0, U32), "1000", "Rounds that a recursive WITH may take"),
     Definition::both("default_collation_for_utf8mb4", Kind::Collation, "utf8mb4_0900_ai_ci", "Collation that utf8mb4 stands for"),
     Definition::both("default_storage_engine", Kind::Text, "InnoDB", "Engine of tables that name none; every name means the server's engine"),
-    Definition::both("default_table_encryption", Kind::Bool, "OFF", "Only the default is built; tables are not encrypted"),
+    Definition::both("default_table_encryption", Kind::Bool, "OFF", "DEFAULT ENCRYPTION of new databases that do not say"),
     Definition::both("ddl_wait_policy", Kind::Enum(&["skip_ahead", "queue"]), "skip_ahead", "Whether statements on a table wait for an ALTER TABLE and the like that waits for it itself"),
     Definition::both("default_tmp_storage_engine", Kind::Text, "InnoDB", "Engine of temporary tables; every name means the one in memory"),
     Definition::both("default_week_format", uint(0, 7), "0", "Mode of WEEK() without a mode"),

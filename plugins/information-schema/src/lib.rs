@@ -10,6 +10,7 @@ mod dictionary;
 mod drizzle;
 mod extensions;
 mod files;
+mod keyring;
 mod locks;
 mod metrics;
 mod processors;
@@ -158,6 +159,8 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("performance_schema", "persisted_variables", server::persisted_variables),
     ("performance_schema", "session_connect_attrs", server::connect_attributes),
     ("performance_schema", "session_account_connect_attrs", server::account_attributes),
+    ("performance_schema", "keyring_keys", keyring::keys),
+    ("performance_schema", "keyring_component_status", keyring::status),
     ("performance_schema", "data_locks", locks::data_locks),
     ("performance_schema", "data_lock_waits", locks::data_lock_waits),
     ("information_schema", "INNODB_TRX", locks::transactions),

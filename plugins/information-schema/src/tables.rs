@@ -34,7 +34,7 @@ pub(crate) const UNLISTED: &str = "data_dictionary";
 
 /// `SCHEMATA`.
 pub fn schemata(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for SchemaView { name, collation } in ctx.schemas() {
+    for SchemaView { name, collation, is_encrypted } in ctx.schemas() {
         if &*name == UNLISTED {
             continue;
         }
@@ -45,7 +45,7 @@ pub fn schemata(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
             Value::text(charset),
             Value::text(&collation),
             Value::Null,
-            Value::text("NO"),
+            Value::text(if is_encrypted { "YES" } else { "NO" }),
         ])?;
     }
     Ok(())

@@ -1,9 +1,8 @@
-//! `keyring_file`: keys in a file that only the server's user can read, and the tables that show what a keyring has.
+//! `keyring_file`: keys in a file that only the server's user can read.
 //!
 //! The file has to be on another medium than the data directory, or be backed up apart from it: who has both has everything.
 
 mod file;
-mod tables;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,9 +30,6 @@ impl Plugin for KeyringFile {
     fn register(&self, registrar: &mut Registrar<'_>) {
         if let Some(keyring) = &self.0 {
             registrar.keyring(keyring.clone());
-        }
-        for table in tables::all(self.0.clone()) {
-            registrar.information_table(Arc::new(table));
         }
     }
 }

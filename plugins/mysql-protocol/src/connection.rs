@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use engine_api::{CancelToken, CommitHandle, EngineResult};
 use errors::{Error, err};
 use hashbrown::HashMap;
@@ -44,7 +45,8 @@ const OUTPUT_KEPT_MAX: usize = 256 * 1024;
 /// State that all connections of a listener share.
 pub(crate) struct Server {
     pub(crate) sessions: Arc<dyn SessionFactory>,
-    pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// Of connections that ask for it from now on.
+    pub(crate) tls: ArcSwapOption<ServerConfig>,
     pub(crate) version: String,
     pub(crate) connections: AtomicUsize,
     /// Connections that have not logged in.
@@ -63,7 +65,7 @@ impl Server {
         let version = sessions.server_version();
         Server {
             sessions,
-            tls,
+            tls: ArcSwapOption::new(tls),
             version,
             connections: AtomicUsize::new(0),
             half_open: AtomicUsize::new(0),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use errors::{Error, Result, err};
+use errors::{Error, Result, bail, err};
 use plugin_api::{Listener, ListenerContext, Rebinding, RunningListener, cannot_listen};
 use sys::affinity::{Affinity, Seat};
 use sys::blocking::{Pool, PoolOptions};
@@ -72,6 +72,7 @@ fn start(ctx: &ListenerContext, server: Arc<Server>) -> Result<Running> {
         adopted: Condvar::new(),
         present: Mutex::new(Present { context: ctx.clone(), bound }),
     });
+    let served = server.clone();
     let acceptor = Acceptor {
         accepting,
         poller,
@@ -82,7 +83,7 @@ fn start(ctx: &ListenerContext, server: Arc<Server>) -> Result<Running> {
     };
     let thread = sys::threads::spawn("mysql-accept", move || acceptor.run());
     let thread = thread.map_err(Error::internal)?;
-    Ok(Running { pool, inboxes, shared, thread })
+    Ok(Running { pool, inboxes, shared, thread, server: served })
 }
 
 /// The place where a socket listens.
@@ -321,6 +322,7 @@ struct Running {
     inboxes: Vec<Arc<Inbox>>,
     shared: Arc<Shared>,
     thread: Thread,
+    server: Arc<Server>,
 }
 
 impl RunningListener for Running {
@@ -336,6 +338,31 @@ impl RunningListener for Running {
         let shared = self.shared.clone();
         let settings = settings.to_vec();
         Ok(Some(Box::new(Rebound { shared, context, bound, old, settings })))
+    }
+
+    fn reload_tls(&self, disables_on_error: bool) -> Result<()> {
+        let context = self.shared.present.lock().context.clone();
+        if context.tls_disabled {
+            bail!(SSL_LIBRARY_ERROR, "TLS is switched off by --skip-ssl");
+        }
+        match tls::read(context.tls_files.as_ref(), &context.data_directory) {
+            Ok(config) => {
+                self.server.tls.store(Some(config));
+                Ok(())
+            }
+            Err(failure) => {
+                if disables_on_error {
+                    self.server.tls.store(None);
+                }
+                let left = if disables_on_error {
+                    "there is no TLS now"
+                } else {
+                    "the ones before stay in use"
+                };
+                tracing::error!("TLS certificates were not reloaded, {left}: {}", failure.reason);
+                Err(err!(SSL_LIBRARY_ERROR, failure.subject))
+            }
+        }
     }
 
     fn stop(self: Box<Self>, grace: Duration) {

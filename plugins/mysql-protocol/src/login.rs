@@ -78,7 +78,7 @@ enum Progress {
 
 impl Connection {
     fn offered(&self) -> Capabilities {
-        OFFERED.with_if(Capabilities::SSL, self.server.tls.is_some())
+        OFFERED.with_if(Capabilities::SSL, self.server.tls.load().is_some())
     }
 
     /// Sends the first packet.
@@ -141,7 +141,7 @@ impl Connection {
     }
 
     fn start_tls(&mut self) {
-        let Some(config) = self.server.tls.clone() else {
+        let Some(config) = self.server.tls.load_full() else {
             self.phase = Phase::Closed;
             return;
         };

@@ -19,39 +19,78 @@ const CA_CERTIFICATE: &str = "ca.pem";
 const CA_KEY: &str = "ca-key.pem";
 const SERVER_CERTIFICATE: &str = "server-cert.pem";
 const SERVER_KEY: &str = "server-key.pem";
+const NO_CERTIFICATE: &str = "Unable to get certificate";
+const NO_KEY: &str = "Unable to get private key";
+const OTHER_KEY: &str = "Private key does not match the certificate public key";
 const PRIVATE_FILE_MODE: u32 = 0o600;
 const PUBLIC_FILE_MODE: u32 = 0o644;
 
-/// The configuration from `files` (certificate, key), or from certificates in `data_directory`.
+/// Certificate, key and authority, when the start named them.
+type Files = (PathBuf, PathBuf, Option<PathBuf>);
+
+/// Why there is no configuration.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What could not be had, as the reference words it.
+    pub(crate) subject: &'static str,
+    /// The file and what is wrong with it.
+    pub(crate) reason: String,
+}
+
+/// The configuration from `files`, or from certificates in `data_directory`, which are made when they are not there.
 pub(crate) fn configure(
-    files: Option<&(PathBuf, PathBuf, Option<PathBuf>)>,
+    files: Option<&Files>,
     data_directory: &Path,
     io_times: &IoTimes,
 ) -> io::Result<Arc<ServerConfig>> {
-    let (certificate, key) = match files {
+    let (certificate, key) = names(files, data_directory);
+    if files.is_none() && !(files::exists(&certificate) && files::exists(&key)) {
+        make_certificates(data_directory, io_times)?;
+    }
+    read(files, data_directory).map_err(|failure| io::Error::other(failure.reason))
+}
+
+fn names(files: Option<&Files>, data_directory: &Path) -> (PathBuf, PathBuf) {
+    match files {
         Some((certificate, key, _)) => (certificate.clone(), key.clone()),
-        None => {
-            let certificate = data_directory.join(SERVER_CERTIFICATE);
-            let key = data_directory.join(SERVER_KEY);
-            if !files::exists(&certificate) || !files::exists(&key) {
-                make_certificates(data_directory, io_times)?;
-            }
-            (certificate, key)
-        }
+        None => (data_directory.join(SERVER_CERTIFICATE), data_directory.join(SERVER_KEY)),
+    }
+}
+
+/// The configuration from files that are there.
+pub(crate) fn read(
+    files: Option<&Files>,
+    data_directory: &Path,
+) -> Result<Arc<ServerConfig>, Failure> {
+    let (certificate_name, key_name) = names(files, data_directory);
+    let failure = |subject, name: &Path, error: &dyn std::fmt::Display| Failure {
+        subject,
+        reason: format!("{}: {error}", name.display()),
     };
-    let (certificate, key) = (files::read(&certificate)?, files::read(&key)?);
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&certificate)
-        .collect::<Result<_, _>>()
-        .map_err(io::Error::other)?;
-    let key = PrivateKeyDer::from_pem_slice(&key).map_err(io::Error::other)?;
+    let no_certificate =
+        |error: &dyn std::fmt::Display| failure(NO_CERTIFICATE, &certificate_name, error);
+    let no_key = |error: &dyn std::fmt::Display| failure(NO_KEY, &key_name, error);
+    let text = files::read(&certificate_name).map_err(|error| no_certificate(&error))?;
+    let chain: Result<Vec<CertificateDer<'static>>, _> =
+        CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(|error| no_certificate(&error))?;
+    if chain.is_empty() {
+        return Err(no_certificate(&"it holds no certificate in PEM"));
+    }
+    let text = files::read(&key_name).map_err(|error| no_key(&error))?;
+    let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| no_key(&error))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-        .map_err(io::Error::other)?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(io::Error::other)?;
-    Ok(Arc::new(config))
+    let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
+    let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions);
+    let config = config.map_err(|error| no_certificate(&error))?;
+    let config = config.with_no_client_auth().with_single_cert(chain, key);
+    match config {
+        Ok(config) => Ok(Arc::new(config)),
+        Err(error @ rustls::Error::InconsistentKeys(_)) => {
+            Err(failure(OTHER_KEY, &key_name, &error))
+        }
+        Err(error) => Err(no_certificate(&error)),
+    }
 }
 
 fn make_certificates(directory: &Path, io_times: &IoTimes) -> io::Result<()> {

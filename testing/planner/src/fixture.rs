@@ -79,7 +79,8 @@ impl Default for Fixture {
         let values = SessionValues::new(&globals);
         let settings = Settings::decode(&globals, &values, &|_| None, &Default::default());
         let mut snapshot = CatalogSnapshot::default();
-        let schema = Edit::CreateSchema { name: SCHEMA.into(), collation: COLLATION };
+        let schema =
+            Edit::CreateSchema { name: SCHEMA.into(), collation: COLLATION, is_encrypted: false };
         snapshot.apply(&schema).expect("the first schema");
         Fixture {
             snapshot: Arc::new(snapshot),
@@ -238,8 +239,12 @@ impl Fixture {
         if view == View::Bound {
             return Ok(plan::print::logical_plan(&bound.plan) + &collations(&bound.plan.statement));
         }
-        let input =
-            OptimizeInput { tables: &bound.tables, statistics: &self.sizes, collation: COLLATION };
+        let input = OptimizeInput {
+            tables: &bound.tables,
+            statistics: &self.sizes,
+            collation: COLLATION,
+            is_encrypted: false,
+        };
         let (plan, _, explainer) = optimizer::optimize_for_analysis(bound.plan, &input)?;
         if let Plan::Rows { columns, rows } = &plan {
             return Ok(table(columns, rows));

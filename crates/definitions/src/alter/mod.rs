@@ -34,6 +34,7 @@ use self::partitions::alter_partitions;
 use crate::columns::{add_built_column, build_column, column_default};
 use crate::context::Context;
 use crate::draft::{Draft, is_hidden};
+use crate::encryption;
 use crate::indexes::add_constraint;
 use crate::names::{check_column_name, check_table_name};
 use crate::options::apply_table_options;
@@ -157,7 +158,15 @@ fn apply_action(
             draft.checks[at].1.enforced = *enforced;
         }
         A::RenameIndex { old, new } => rename_index(draft, old, new, table)?,
-        A::RenameTable(to) => request.rename = Some(new_name(draft, to)?),
+        A::RenameTable(to) => {
+            let to = new_name(draft, to)?;
+            if to.0 != draft.schema {
+                let (catalog, choice) = (ctx.catalog(), encryption::choice(ctx));
+                let conditions = ctx.conditions();
+                encryption::check_move(&catalog, &draft.options, &to.0, choice, conditions)?;
+            }
+            request.rename = Some(to);
+        }
         A::ConvertCharset { charset, collation } => {
             convert_charset(ctx, draft, charset.as_ref(), collation.as_ref())?;
         }

@@ -11,6 +11,8 @@ pub struct SchemaView {
     pub name: String,
     /// Name of the default collation.
     pub collation: String,
+    /// DEFAULT ENCRYPTION.
+    pub is_encrypted: bool,
 }
 
 /// Facts about schemas, tables and views.

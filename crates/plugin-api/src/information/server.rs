@@ -8,6 +8,7 @@ use stdx::Extent;
 
 use crate::PluginInfo;
 use crate::cost::SessionCounts;
+use crate::keyring::Keyring;
 
 /// Facts about the server as a whole and its connections.
 pub trait ServerInformation {
@@ -53,6 +54,10 @@ pub trait ServerInformation {
     }
     /// The known plugins with their registrations, loaded or not.
     fn plugins(&self) -> Vec<PluginView>;
+    /// Where the keys of encryption at rest are.
+    fn keyring(&self) -> Option<Arc<dyn Keyring>> {
+        None
+    }
     /// Observers with the events that they want now.
     fn observers(&self) -> Vec<(&'static str, &'static str)> {
         Vec::new()

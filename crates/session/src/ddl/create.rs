@@ -40,7 +40,7 @@ pub(crate) fn create_table(
         return session.send_ok(sink, OkInfo::default());
     }
     let mut draft = match &create.like {
-        Some(like) => draft_like(session, like, (&schema, &name), running)?,
+        Some(like) => draft_like(session, create, like, (&schema, &name), running)?,
         None => {
             let definer = &mut Definer::new(session, running);
             definitions::create::write_draft(definer, create, &schema, &name)?
@@ -137,6 +137,7 @@ fn already_there(
 /// CREATE TABLE ... LIKE: everything but foreign keys and rows.
 fn draft_like(
     session: &mut Session,
+    create: &CreateTable,
     like: &ast::ObjectName,
     (schema, name): (&Arc<str>, &Arc<str>),
     running: &Running<'_>,
@@ -144,7 +145,11 @@ fn draft_like(
     let (from_schema, from) = session.qualify(like)?;
     let table = session.find_table(&from_schema, &from)?;
     session.require_on_table(&from_schema, &from, PrivilegeSet::SELECT)?;
-    Ok(Draft::like(&Definer::new(session, running), &table, schema, name))
+    let mut ctx = Definer::new(session, running);
+    let mut draft = Draft::like(&ctx, &table, schema, name);
+    draft.temporary = create.temporary;
+    definitions::encryption::inherit_like(&mut ctx, &mut draft)?;
+    Ok(draft)
 }
 
 /// Creates a table in the engine, fills it from the query, and commits it with its definition.

@@ -5,9 +5,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation};
+use definitions::encryption::{TABLE_ENCRYPTION_ADMIN, schema_encryption};
 use definitions::{check_declared_once, check_schema_name, choose_collation, note_charset};
 use errors::{Error, ErrorCode, Result, bail, err};
 use exec::TransactionSource;
+use plugin_api::variable::as_u64;
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{AlterDatabase, CreateDatabase, DatabaseOption, DropDatabase};
 use types::CollationId;
@@ -17,13 +19,13 @@ use crate::session::Session;
 /// How often DROP DATABASE retries after other sessions have created objects in it.
 const RACES_MAX: usize = 10;
 
-/// The collation that database options specify.
-fn database_collation(
+/// The collation and the encryption that database options specify; `None` of an encryption that they do not mention.
+fn database_options(
     session: &mut Session,
     options: &[DatabaseOption],
     default: CollationId,
-) -> Result<CollationId> {
-    let (mut charset, mut collation) = (None, None);
+) -> Result<(CollationId, Option<bool>)> {
+    let (mut charset, mut collation, mut encryption) = (None, None, None);
     for option in options {
         match option {
             DatabaseOption::Charset(name) => {
@@ -31,10 +33,7 @@ fn database_collation(
                 charset = name.as_ref();
             }
             DatabaseOption::Collation(name) => collation = name.as_ref(),
-            DatabaseOption::Encryption(text) if text.eq_ignore_ascii_case("Y") => {
-                return Err(Error::not_supported("ENCRYPTION='Y'"));
-            }
-            DatabaseOption::Encryption(_) => {}
+            DatabaseOption::Encryption(text) => encryption = Some(&**text),
             DatabaseOption::ReadOnly(Some(true)) => {
                 return Err(Error::not_supported("READ ONLY databases"));
             }
@@ -48,7 +47,15 @@ fn database_collation(
     let (charset, collation) = (text(charset), text(collation));
     let chosen = choose_collation(charset.as_deref(), collation.as_deref(), default)?;
     note_charset(&mut session.working, charset.as_deref(), collation.as_deref());
-    Ok(chosen)
+    let is_default_on = as_u64(&session.value("default_table_encryption")) == 1;
+    let choice = encryption_choice(session);
+    Ok((chosen, schema_encryption(encryption, is_default_on, choice)?))
+}
+
+/// Whether the choice of encryption is checked, and whether the account may choose.
+pub(crate) fn encryption_choice(session: &Session) -> (bool, bool) {
+    let is_checked = session.server.globals.integer("table_encryption_privilege_check") == 1;
+    (is_checked, session.privileges.has_dynamic(TABLE_ENCRYPTION_ADMIN))
 }
 
 /// CREATE DATABASE.
@@ -67,8 +74,8 @@ pub(crate) fn create_database(
     }
     session.require_on_schema(&name, PrivilegeSet::CREATE)?;
     session.check_writable()?;
-    let collation =
-        database_collation(session, &create.options, session.settings.collation_server.id)?;
+    let server_collation = session.settings.collation_server.id;
+    let (collation, encryption) = database_options(session, &create.options, server_collation)?;
     let exists = session.snapshot().schema(&name).is_some();
     if exists {
         if create.flags.or_replace {
@@ -80,7 +87,10 @@ pub(crate) fn create_database(
             bail!(DB_CREATE_EXISTS, name);
         }
     }
-    let commit = session.commit_definitions(&[Edit::CreateSchema { name, collation }])?;
+    let by_default = as_u64(&session.value("default_table_encryption")) == 1;
+    let is_encrypted = encryption.unwrap_or(by_default);
+    let edit = Edit::CreateSchema { name, collation, is_encrypted };
+    let commit = session.commit_definitions(&[edit])?;
     session.services.row_count = 1;
     let ok = OkInfo { affected_rows: 1, commit: Some(commit), ..OkInfo::default() };
     session.send_ok(sink, ok)
@@ -98,13 +108,14 @@ pub(crate) fn alter_database(
     };
     session.require_on_schema(&name, PrivilegeSet::ALTER)?;
     session.check_writable()?;
-    let known = session
+    let (known, was_encrypted) = session
         .snapshot()
         .schema(&name)
-        .map(|schema| schema.default_collation)
+        .map(|schema| (schema.default_collation, schema.is_encrypted))
         .ok_or_else(|| err!(BAD_DB_ERROR, name))?;
-    let collation = database_collation(session, &alter.options, known)?;
-    let edit = Edit::AlterSchema { name: name.clone(), collation };
+    let (collation, encryption) = database_options(session, &alter.options, known)?;
+    let is_encrypted = encryption.unwrap_or(was_encrypted);
+    let edit = Edit::AlterSchema { name: name.clone(), collation, is_encrypted };
     let commit = session.commit_definitions(&[edit])?;
     if session.services.database.as_deref() == Some(&*name) {
         let collation = charset::collation_or_binary(collation);

@@ -100,6 +100,10 @@ impl Context for Definer<'_> {
         Binder::new(input).bind_table_expression(table, columns, &expr, sql.as_bytes())
     }
 
+    fn has_dynamic(&self, privilege: &str) -> bool {
+        self.session.privileges.has_dynamic(privilege)
+    }
+
     fn require_references(&self, schema: &str, table: &str) -> Result<()> {
         self.session.require_on_table(schema, table, PrivilegeSet::REFERENCES)
     }

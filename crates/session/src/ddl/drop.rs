@@ -4,6 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation, Table};
+use definitions::encryption::check_move;
 use definitions::{check_table_name, foreign_key_reference, quote};
 use engine_api::TableId;
 use errors::{ErrorCode, Result, bail};
@@ -12,6 +13,7 @@ use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{DropTable, ObjectName, RenameTable};
 
 use super::create::draw_ids;
+use super::database::encryption_choice;
 use crate::session::Session;
 
 /// DROP TABLE.
@@ -242,6 +244,15 @@ pub(crate) fn rename_tables(
         .collect();
     let _guard = session.lock_for_ddl(&ids)?;
     let edits = definitions::renames::rename_edits(&session.snapshot(), &pairs)?;
+    let snapshot = session.snapshot();
+    for edit in &edits {
+        let Edit::ReplaceTable { old, new } = edit else { continue };
+        if snapshot.table_by_id(*old).is_some_and(|old| old.schema != new.schema) {
+            let choice = encryption_choice(session);
+            let conditions = &mut session.working;
+            check_move(&snapshot, &new.options, &new.schema, choice, conditions)?;
+        }
+    }
     rename_in_engine(session, &edits)?;
     let commit = session.commit_definitions(&edits)?;
     session.services.row_count = 0;

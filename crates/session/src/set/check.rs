@@ -103,6 +103,10 @@ impl<'a> Checker<'a> {
             self.session.working.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &words);
         }
         check_value(&self.session.server, definition, &converted.value)?;
+        let is_encryption = ENCRYPTION_CHOICES.contains(&definition.name);
+        if is_encryption && as_u64(&converted.value) != as_u64(&current) {
+            self.session.require_encryption_admin()?;
+        }
         let value = spelled(&self.session.server, definition, converted.value)?;
         let globals = &self.session.server.globals;
         globals.check(id, &value)?;
@@ -283,6 +287,10 @@ fn check_gtid_purged(session: &Session, scope: Option<VarScope>, value: &Expr) -
     }
     Ok(())
 }
+
+/// Who sets them chooses the encryption of tables for others, or of databases.
+const ENCRYPTION_CHOICES: [&str; 2] =
+    ["default_table_encryption", "table_encryption_privilege_check"];
 
 /// A server in less memory than this could run nothing.
 const MEMORY_LIMIT_MIN: u64 = 64 << 20;

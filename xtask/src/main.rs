@@ -18,6 +18,7 @@ mod platforms;
 mod reference;
 mod release;
 mod run;
+mod statements;
 mod tidy;
 mod tour;
 

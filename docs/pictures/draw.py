@@ -110,7 +110,7 @@ def recovery():
 def pool():
     p = Picture(860, 320, "Buffer pool")
     p.group(20, 20, 250, 280, "array by page number")
-    for number, words in enumerate(["page 41: version 8, frame 2", "page 42: version 5, no frame", "page 43: version 12, frame 0"]):
+    for number, words in enumerate(["41: version 8, frame 2", "42: version 5, no frame", "43: version 12, frame 0"]):
         p.box(35, 60 + number * 62, 220, 44, words, fill=BLUE if number != 1 else WHITE)
     p.text(145, 270, "version and latch stay", size=12, fill=SOFT)
     p.group(310, 20, 230, 280, "frames in memory")

@@ -5,7 +5,7 @@
 
 Blocks `sql` are run by the client in the schema `shop`, which is new for each page; blocks `sh` by bash in a folder of the test; a block `text`
 holds the last lines that the block before it printed. One line of the form `<!-- run first: .. -->` prepares, and `<!-- not run: reason -->` before a block
-excuses it. A block that is neither run nor excused fails the test, so that none is forgotten. docs/quick-start.md has its own script.
+excuses it; `<!-- run if: command -->` runs it where the command succeeds. A block that is neither run nor excused fails the test, so that none is forgotten. docs/quick-start.md has its own script.
 
 Folders that a page names become folders of the test, as do ports and root's password.
 """
@@ -53,9 +53,12 @@ def blocks(text):
     lines, found, at, excuse = text.splitlines(), [], 0, None
     while at < len(lines):
         line = lines[at]
-        comment = re.fullmatch(r"<!-- (run first|not run): (.*) -->", line)
+        comment = re.fullmatch(r"<!-- (run first|not run|run if): (.*) -->", line)
         if comment and comment[1] == "run first":
             found.append(Block(at + 1, "sql", comment[2], None))
+        elif comment and comment[1] == "run if":
+            missing = subprocess.run(["bash", "-c", comment[2]], capture_output=True).returncode != 0
+            excuse = f"{comment[2]} fails here" if missing else None
         elif comment:
             excuse = comment[2]
         elif line.startswith("```") or (line.startswith("    ") and (at == 0 or not lines[at - 1].strip())):
@@ -73,7 +76,10 @@ class World:
     def __init__(self, programs):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pages-"))
         self.port, self.http = str(free_port()), str(free_port())
-        self.environment = {**os.environ, "PATH": f"{programs.resolve()}:{os.environ['PATH']}", "HOME": str(self.folder)}
+        self.environment = {**os.environ, "PATH": f"{programs.resolve()}:{os.environ['PATH']}"}
+        # Blocks that build something do it with the toolchain of the repository, wherever their folder is.
+        active = subprocess.run(["rustup", "show", "active-toolchain"], cwd=DOCS, capture_output=True, text=True).stdout.split() if shutil.which("rustup") else []
+        self.environment.update({"RUSTUP_TOOLCHAIN": active[0]} if active else {})
         self.socket = self.folder / "data/squall.sock"
         (self.folder / "backups").mkdir()
         options = [f"--datadir={self.folder}/data", f"--port={self.port}", "--plugin-add=json_server", "--plugin-add=metrics", f"--json-server-port={self.http}"]
@@ -88,7 +94,7 @@ class World:
 
     def here(self, text):
         """A block with the folders, ports and password of the test."""
-        for known, own in [("8086", self.http), ("3306", self.port), ("root:PASSWORD", f"root:{self.password}")]:
+        for known, own in [("8086", self.http), ("3306", self.port), ("root:PASSWORD", f"root:{self.password}"), ("--port=3307 -u root", f"-S {self.socket}"), ("/tmp/squall-try", f"{self.folder}/data")]:
             text = text.replace(known, own)
         for root in ("/backups", "/var/lib/squall", "/etc/squall", "/archive"):
             text = re.sub(rf"(?<![\w.]){root}", f"{self.folder}{root}", text)

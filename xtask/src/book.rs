@@ -25,6 +25,7 @@ pub fn book() -> Result<(), String> {
     if !findings.is_empty() {
         return Err(findings.join("\n"));
     }
+    run::command("python3", &["docs/pictures/draw.py", "--check"])?;
     let out = root.join("target/book");
     lay_out(&root, &out)?;
     match Command::new("mdbook").arg("build").arg(&out).status() {

@@ -68,7 +68,11 @@ mod tests {
                     let mut place: Vec<&str> =
                         folder.split('/').filter(|n| !n.is_empty()).collect();
                     for part in target.split('/') {
-                        if part == ".." { drop(place.pop()) } else { place.push(part) }
+                        if part == ".." {
+                            place.pop();
+                        } else {
+                            place.push(part);
+                        }
                     }
                     assert!(file(&place.join("/")).is_some(), "{}: {target}", page.path);
                 }

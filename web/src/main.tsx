@@ -42,6 +42,7 @@ function Shell() {
           <a key={page.name} href={`#/page/${page.name}`} aria-current={name === `page/${page.name}` ? 'page' : undefined}><Icon name="page" /><span>{page.title}</span></a>
         ))}
         <span class="spring" />
+        <a href="docs/" target="_blank" rel="noopener"><Icon name="docs" /><span>Manual</span></a>
         <span class="who"><span class="muted name" title={`Logged in as ${me.value?.user}`}>{me.value?.user}</span>
           <Button icon={theme.value === 'dark' ? 'sun' : 'moon'} label={theme.value === 'dark' ? 'Light colours' : 'Dark colours'} hideLabel kind="quiet" onClick={flip} />
           <Button icon="out" label="Log out" hideLabel kind="quiet" onClick={() => void logout()} /></span>

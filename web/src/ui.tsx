@@ -11,6 +11,7 @@ const PATHS: Record<string, string> = {
   sun: 'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v3M12 19v3M2 12h3M19 12h3M5 5l2 2M17 17l2 2M5 19l2-2M17 7l2-2', moon: 'M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10z',
   out: 'M14 4H5v16h9M10 12h11M17 8l4 4-4 4', table: 'M4 5h16v14H4zM4 10h16M10 10v9', chart: 'M4 20V4M4 20h16M8 16v-5M12 16V8M16 16v-3', plan: 'M9 3h6v5H9zM3 16h6v5H3zM15 16h6v5h-6zM12 8v4M6 16v-4h12v4',
   flame: 'M12 3c1 4 5 6 5 11a5 5 0 0 1-10 0c0-3 2-4 2-6 2 1 3 3 3 5 1-3 1-6 0-10z',
+  docs: 'M12 6c-2-2-5-2-8-2v14c3 0 6 0 8 2 2-2 5-2 8-2V4c-3 0-6 0-8 2zM12 6v14',
   page: 'M6 3h8l4 4v14H6zM14 3v4h4M9 12h6M9 16h6',
   refresh: 'M20 11a8 8 0 1 0-2 6M20 4v7h-7', down: 'M12 4v11M7 11l5 5 5-5M5 20h14', history: 'M12 7v5l4 2M4 12a8 8 0 1 0 3-6.200L4 8M4 4v4h4', view: 'M2 12s4-7 10-7 10 7 10 7-4 7-10 7S2 12 2 12zM12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6z',
 };

@@ -1,11 +1,11 @@
-//! The documentation as a book: `docs/SUMMARY.md` lists its pages. Checks that it lists each page once and that links lead somewhere; lays
+//! The documentation as a book: `docs/SUMMARY.md` lists its pages. Checks that it lists each page once, that links lead somewhere and that files named in code exist; lays
 //! the pages out for mdBook in `target/book/src` and builds them where that program is.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use crate::run;
+use crate::{run, tour};
 
 /// A link of a page: its text and where it leads, both as written, and where they stand.
 struct Link<'a> {
@@ -25,6 +25,7 @@ pub fn book() -> Result<(), String> {
     if !findings.is_empty() {
         return Err(findings.join("\n"));
     }
+    run::command("python3", &["docs/pictures/draw.py", "--check"])?;
     let out = root.join("target/book");
     lay_out(&root, &out)?;
     match Command::new("mdbook").arg("build").arg(&out).status() {
@@ -56,6 +57,11 @@ fn findings(root: &Path) -> Result<Vec<String>, String> {
     }
     for page in &listed {
         let text = read(root, page)?;
+        // What changed long ago may have named a file that is gone.
+        if page != Path::new("CHANGELOG.md") {
+            let lost = tour::lost_paths(root, &text);
+            findings.extend(lost.iter().map(|path| format!("{}: no file {path}", page.display())));
+        }
         for link in links(&text).filter(|link| !is_elsewhere(link.target)) {
             let (file, anchor) = split_anchor(link.target);
             let path = if file.is_empty() { page.clone() } else { resolve(page, file) };

@@ -37,7 +37,8 @@ const STEPS: &[Step] = &[
     ("book", book::book),
     ("documentation", || {
         reference::reference(&["--check".to_owned()])?;
-        run::command("python3", &["tests/docs/quick_start.py"])
+        run::command("python3", &["tests/docs/quick_start.py"])?;
+        run::command("python3", &["tests/docs/pages.py"])
     }),
     ("console", console::check),
     ("console in a browser", console::browser),

@@ -19,6 +19,7 @@ mod reference;
 mod release;
 mod run;
 mod static_build;
+mod statements;
 mod tidy;
 mod tour;
 

@@ -1,5 +1,5 @@
 //! `cargo xtask reference`: the pages under `docs/reference`, from what a server says of itself: functions, variables, statuses, errors,
-//! tables of `data_dictionary`.
+//! tables of `data_dictionary`; and statements, from the grammar.
 //!
 //! The programs in `target/debug` must be built.
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::run;
+use crate::{run, statements};
 
 /// Folder of the pages.
 const FOLDER: &str = "docs/reference";
@@ -111,6 +111,7 @@ pub fn reference(args: &[String]) -> Result<(), String> {
         ("variables.md", variables(&ask)?),
         ("statuses.md", statuses(&ask)?),
         ("errors.md", errors(&ask)?),
+        ("statements.md", statements::page(&root)?),
         ("tables.md", tables(&ask)?),
     ];
     let folder = root.join(FOLDER);

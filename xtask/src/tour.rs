@@ -29,6 +29,25 @@ pub fn outdated(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
+/// Paths in the code of a page that are neither at the root nor, as the tour writes them, below `crates`.
+pub fn lost_paths(root: &Path, text: &str) -> Vec<String> {
+    let is_there = |path: &str| root.join(path).exists() || root.join("crates").join(path).exists();
+    paths(text).filter(|path| !is_there(path)).map(str::to_owned).collect()
+}
+
+/// Code of the form `folder/../file.ending` or `folder/name` that begins with a folder of sources.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    const FOLDERS: [&str; 8] =
+        ["crates/", "plugins/", "testing/", "tests/", "tools/", "docs/", "xtask/", "benches/"];
+    const ENDINGS: [&str; 6] = [".rs", ".md", ".py", ".toml", ".test", ".rules"];
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+    text.split('`').skip(1).step_by(2).filter(move |code| {
+        let known = FOLDERS.iter().any(|folder| code.starts_with(folder))
+            || (code.contains("/src/") && ENDINGS.iter().any(|ending| code.ends_with(ending)));
+        known && code.chars().all(is_path)
+    })
+}
+
 /// The names in a chapter: pairs of crate and item.
 fn names(text: &str) -> Vec<(&str, &str)> {
     text.split('`')
@@ -60,6 +79,12 @@ fn defines(code: &str, item: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_found() {
+        let text = "`crates/wal` `wal/src/log.rs` `docs/a.md` `x/y` `tests/*.py` `/etc/x.md`";
+        assert_eq!(paths(text).collect::<Vec<_>>(), ["crates/wal", "wal/src/log.rs", "docs/a.md"]);
+    }
 
     #[test]
     fn names_are_found_and_checked() {

@@ -1,4 +1,4 @@
-//! The web console's files, which the program contains.
+//! The web console's files and the documentation below `/docs/`, which the program contains.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
@@ -16,6 +16,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// The file at a path, or the answer that there is none.
 pub fn file(request: &Incoming) -> Option<Reply> {
+    if let Some(path) = request.path.strip_prefix("/docs/") {
+        let file = book::file(path)?;
+        return Some(reply(request, file.path, file.bytes));
+    }
     let path = if request.path == "/" { "/index.html" } else { request.path.as_str() };
     let (_, bytes) = FILES.iter().find(|(name, _)| *name == path)?;
     Some(reply(request, path, bytes))
@@ -43,6 +47,7 @@ fn content_type(path: &str) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
+        Some("webp") => "image/webp",
         Some("woff2") => "font/woff2",
         Some("json") => "application/json",
         _ => "application/octet-stream",

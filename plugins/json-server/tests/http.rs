@@ -200,7 +200,18 @@ fn the_console_is_served_without_a_password() {
     assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"));
     let tag = format!("If-None-Match: {}\r\n", answer.header("etag").unwrap());
     assert_eq!(client.request("GET", "/", &tag, b"").status, 304);
-    for path in ["/../Cargo.toml", "/%2e%2e/Cargo.toml", "//etc/passwd", "/index.html/x"] {
+    let page = client.get("/docs/quick-start.html");
+    assert!(String::from_utf8_lossy(&page.body).contains("<h1 id=\"quick-start\">"));
+    assert_eq!(page.header("content-security-policy").as_deref(), Some(policy.as_ref() as &str));
+    assert_eq!((client.get("/docs/").status, client.get("/docs/book.css").status), (200, 200));
+    for path in [
+        "/docs/../Cargo.toml",
+        "/docs/nothing",
+        "/../Cargo.toml",
+        "/%2e%2e/Cargo.toml",
+        "//etc/passwd",
+        "/index.html/x",
+    ] {
         assert_eq!(client.get(path).status, 404, "{path}");
     }
 }

@@ -250,7 +250,10 @@ impl<'a> Parser<'a> {
     pub(super) fn backup(&mut self) -> PResult<Statement> {
         self.bump();
         self.expect_all(&[Kw::DATABASE, Kw::TO])?;
-        Ok(Statement::Backup { directory: self.text()? })
+        if self.eat_name("STREAM") {
+            return Ok(Statement::Backup { directory: None });
+        }
+        Ok(Statement::Backup { directory: Some(self.text()?) })
     }
 
     pub(super) fn clone_statement(&mut self) -> PResult<Statement> {

@@ -49,6 +49,10 @@ impl ReplicationSession for Controlling<'_> {
         self.session.require_dynamic(name)
     }
 
+    fn cancel(&self) -> CancelToken {
+        self.session.shared.cancel.clone()
+    }
+
     fn sql_mode(&self) -> SqlMode {
         self.session.settings.sql_mode
     }

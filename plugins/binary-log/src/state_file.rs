@@ -10,7 +10,7 @@ const NAME: &str = "state";
 const NEW_NAME: &str = "state-new";
 const FIRST_LINE: &str = "squall-binary-log 1";
 /// What a clone brings: the transactions that it has (`docs/format/backup.md`).
-const CLONED: &str = "cloned";
+pub(crate) const CLONED: &str = "cloned";
 const FIRST_LINE_OF_CLONE: &str = "squall-backup-log 1";
 
 /// What is durable.

@@ -15,6 +15,7 @@ use types::SqlMode;
 use crate::SKIP_COUNTER;
 use crate::binlog_statement;
 use crate::channel::{Channel, Until};
+use crate::clone::Clones;
 use crate::filter::Filters;
 use crate::local::Local;
 use crate::settings::Settings;
@@ -235,6 +236,7 @@ impl Channels {
                 }
                 Ok(())
             }
+            Replication::SwitchOver(_) => Err(Error::not_supported("SWITCH OVER")),
             Replication::StartGroup { .. } | Replication::StopGroup => {
                 Err(Error::not_supported("group replication"))
             }
@@ -294,7 +296,10 @@ fn until_of(until: &[(Ident, ReplicationValue)]) -> Result<Until> {
 }
 
 /// The statements.
-pub(crate) struct Control(pub(crate) Arc<Channels>);
+pub(crate) struct Control {
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) clones: Arc<Clones>,
+}
 
 impl ReplicationControl for Control {
     fn run(&self, sql: &str, session: &mut dyn ReplicationSession) -> Result<()> {
@@ -309,15 +314,18 @@ impl ReplicationControl for Control {
         if let Statement::Binlog(text) = &statement {
             return binlog_statement::run(text, session);
         }
+        if let Statement::Clone(clone) = &statement {
+            return self.clones.run(clone, session, &self.channels.sessions()?);
+        }
         session.require_privilege(PRIVILEGE)?;
         if let Statement::Replication(replication) = &statement {
-            return self.0.run_replication(replication, session);
+            return self.channels.run_replication(replication, session);
         }
         let Statement::Reset(items) = &statement else {
             return Err(Error::internal("a statement of another kind"));
         };
         items.iter().try_for_each(|item| match item {
-            ResetItem::Replica { all, channel } => self.0.reset(*all, channel.as_deref()),
+            ResetItem::Replica { all, channel } => self.channels.reset(*all, channel.as_deref()),
             // The session has done it.
             ResetItem::BinaryLogsAndGtids { .. } => Ok(()),
         })

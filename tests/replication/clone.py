@@ -13,6 +13,7 @@ import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,8 @@ def run(port, sql, user="root", password=None):
     """Runs statements and returns the error, or an empty text."""
     command = [word for word in client(port) if not word.startswith("-u")] + [f"-u{user}"]
     command += [f"-p{password}"] if password else []
-    return subprocess.run(command, input=sql, capture_output=True, text=True).stderr.strip()
+    said = subprocess.run(command, input=sql, capture_output=True, text=True).stderr
+    return next((line for line in said.splitlines() if line.startswith("ERROR")), "")
 
 
 def write(port, own, stop):
@@ -95,17 +97,23 @@ def refusals(donor, recipient, top):
     expect("without CLONE_ADMIN", failed.split(" at ")[0], "ERROR 1227 (42000)")
     expect("the data stays", rows(recipient.port, "SELECT * FROM mine.t"), before)
     expect("the last status", rows(recipient.port, "SELECT STATE, ERROR_NO FROM performance_schema.clone_status"), [["Failed", "3862"]])
-    # While it runs it is shown, and a KILL ends it.
+    # While it runs it is shown, another one is refused, and a KILL ends it: a donor that says nothing gives the time.
+    silent = socket.create_server(("127.0.0.1", 0))
+    port = silent.getsockname()[1]
+    run(recipient.port, f"SET GLOBAL clone_valid_donor_list = '127.0.0.1:{port}'")
     failures = []
-    runner = threading.Thread(target=lambda: failures.append(run(recipient.port, clone(donor))))
+    sql = f"CLONE INSTANCE FROM 'cloner'@'127.0.0.1':{port} IDENTIFIED BY 'x'"
+    runner = threading.Thread(target=lambda: failures.append(run(recipient.port, sql)), daemon=True)
     runner.start()
-    for _ in range(500):
+    for _ in range(200):
         found = rows(recipient.port, "SELECT PID FROM performance_schema.clone_status WHERE STATE = 'In Progress'")
         if found:
-            run(recipient.port, f"KILL QUERY {found[0][0]}")
             break
-        time.sleep(0.005)
-    runner.join()
+        time.sleep(0.02)
+    expect("one at a time", run(recipient.port, sql).split(" at ")[0], "ERROR 3634 (HY000)")
+    expect("kill", run(recipient.port, f"KILL QUERY {found[0][0]}"), "")
+    runner.join(30)
+    silent.close()
     expect("killed", failures[0].split(" at ")[0], "ERROR 1317 (70100)")
     expect("nothing is left", sorted(p.name for p in (recipient.folder / "data").glob("clone-*")), ["clone-status"])
 
@@ -133,11 +141,12 @@ def main():
     uuid = rows(made.port, "SELECT @@server_uuid")
     rows(made.port, "CREATE DATABASE mine; CREATE TABLE mine.t (a INT); INSERT INTO mine.t VALUES (7)")
     stop = threading.Event()
-    writers = [threading.Thread(target=write, args=(donor.port, own, stop)) for own in range(WRITERS)]
+    writers = [threading.Thread(target=write, args=(donor.port, own, stop), daemon=True) for own in range(WRITERS)]
     for writer in writers:
         writer.start()
     allow(donor, made)
     refusals(donor, made, top)
+    allow(donor, made)
 
     # A new data directory, which another server is started on.
     expect("to a directory", run(made.port, clone(donor, f" DATA DIRECTORY = '{top / 'third' / 'data'}'")).split(" at ")[0], "ERROR 1026 (HY000)")
@@ -172,8 +181,13 @@ def main():
                 start.wait()
         runner.communicate()
         server = again()
-        left = sorted(p.name for p in (folders[1] / "data").glob("clone-*"))
-        expect("nothing is left", [name for name in left if name != "clone-status"], [])
+        for _ in range(100):
+            left = {p.name for p in (folders[1] / "data").glob("clone-*")} - {"clone-status"}
+            if not left:
+                break
+            # What was replaced goes once the server is ready.
+            time.sleep(0.05)
+        expect("nothing is left", left, set())
         if rows(server.port, "SHOW DATABASES LIKE 'mine'"):
             expect("old data", (rows(server.port, "SELECT * FROM mine.t"), was_new), ([["7"]], []))
             old += 1

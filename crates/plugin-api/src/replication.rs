@@ -15,6 +15,8 @@ pub trait ReplicationSession {
     fn require_privilege(&self, name: &str) -> Result<()>;
     /// Fires when the statement is killed.
     fn cancel(&self) -> CancelToken;
+    /// `CONNECTION_ID()`.
+    fn connection_id(&self) -> u64;
     /// SQL mode, for parsing.
     fn sql_mode(&self) -> SqlMode;
     /// Raises a warning that says the same as an error.

@@ -280,7 +280,7 @@ impl Session {
         }
         let starts = matches!(statement, Statement::StartTransaction(_));
         let (globals, privileges) = (&self.server.globals, &*self.privileges);
-        let writable = Writable { globals, privileges };
+        let writable = Writable { globals, privileges, is_applier: self.is_applier };
         self.transactions.commit_implicitly(starts, &self.settings, writable)?;
         match kind.before {
             Before::Stays | Before::Commits => Ok(None),

@@ -20,6 +20,7 @@ use crate::filter::Filters;
 use crate::local::Local;
 use crate::settings::Settings;
 use crate::store::{self, Position, Stored};
+use crate::switch_over;
 
 /// What the statements need.
 const PRIVILEGE: &str = "REPLICATION_SLAVE_ADMIN";
@@ -31,6 +32,8 @@ const CHANNELS_MAX: usize = 256;
 pub(crate) struct Channels {
     all: Mutex<BTreeMap<String, Arc<Channel>>>,
     sessions: Mutex<Option<Arc<dyn SessionFactory>>>,
+    /// Held by the SWITCH OVER that runs.
+    pub(crate) switching: Mutex<()>,
     /// The filters of channels that come.
     pub(crate) filters: Mutex<Filters>,
 }
@@ -46,11 +49,11 @@ impl Channels {
         *self.sessions.lock() = sessions;
     }
 
-    fn sessions(&self) -> Result<Arc<dyn SessionFactory>> {
+    pub(crate) fn sessions(&self) -> Result<Arc<dyn SessionFactory>> {
         self.sessions.lock().clone().ok_or_else(|| err!(REPLICA_NOT_RUNNING))
     }
 
-    fn local(&self) -> Result<Local> {
+    pub(crate) fn local(&self) -> Result<Local> {
         Local::open(&*self.sessions()?, CancelToken::new(), Arc::default())
     }
 
@@ -113,19 +116,26 @@ impl Channels {
             let text = "The maximum number of replication channels is reached";
             return Err(Error::new(ErrorCode(3075), text));
         }
+        self.set(channel, settings, position).map(drop)
+    }
+
+    /// Stores a channel that does not run, and makes it if there is none of this name.
+    pub(crate) fn set(
+        &self,
+        channel: String,
+        settings: Settings,
+        position: Position,
+    ) -> Result<Arc<Channel>> {
         let stored = Stored { channel: channel.clone(), settings, position };
         store::put(&mut self.local()?, &stored)?;
-        match known {
-            Some(channel) => {
-                *channel.settings.lock() = stored.settings;
-                channel.place(stored.position);
-            }
-            None => {
-                let made = Channel::new(channel.clone(), stored.settings, stored.position);
-                self.all.lock().insert(channel, Arc::new(made));
-            }
+        if let Some(known) = self.find(&channel) {
+            *known.settings.lock() = stored.settings;
+            known.place(stored.position);
+            return Ok(known);
         }
-        Ok(())
+        let made = Arc::new(Channel::new(channel.clone(), stored.settings, stored.position));
+        self.all.lock().insert(channel, made.clone());
+        Ok(made)
     }
 
     /// CHANGE REPLICATION FILTER: of a channel, or of all that are and will be.
@@ -236,7 +246,8 @@ impl Channels {
                 }
                 Ok(())
             }
-            Replication::SwitchOver(_) => Err(Error::not_supported("SWITCH OVER")),
+            // It has a privilege of its own.
+            Replication::SwitchOver(_) => Err(Error::internal("SWITCH OVER is run before")),
             Replication::StartGroup { .. } | Replication::StopGroup => {
                 Err(Error::not_supported("group replication"))
             }
@@ -316,6 +327,11 @@ impl ReplicationControl for Control {
         }
         if let Statement::Clone(clone) = &statement {
             return self.clones.run(clone, session, &self.channels.sessions()?);
+        }
+        if let Statement::Replication(replication) = &statement
+            && let Replication::SwitchOver(switch) = &**replication
+        {
+            return switch_over::run(switch, session, &self.channels);
         }
         session.require_privilege(PRIVILEGE)?;
         if let Statement::Replication(replication) = &statement {

@@ -16,6 +16,7 @@ mod settings;
 mod source;
 mod status;
 mod store;
+mod switch_over;
 mod tables;
 mod target;
 mod wait;
@@ -116,6 +117,7 @@ impl Plugin for Replica {
         registrar.checked_variable(&SKIP_COUNTER, &self.skip, move |value| {
             channels.check_skip(as_u64(value))
         });
+        registrar.privilege(switch_over::PRIVILEGE);
         clone::register(&self.clones, registrar);
         let (channels, clones) = (self.channels.clone(), self.clones.clone());
         registrar.replication(Arc::new(Control { channels, clones }));

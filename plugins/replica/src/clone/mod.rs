@@ -25,7 +25,7 @@ use sys::sync::atomic::{AtomicBool, Ordering};
 use syntax::ast::CloneStatement;
 use types::Value;
 
-use crate::local::{Local, Present, Run, text_of};
+use crate::local::Local;
 use crate::remote::{Address, Halt, Remote};
 use receive::Receiver;
 use staging::Staging;
@@ -186,15 +186,13 @@ impl Clones {
     ) -> Result<()> {
         session.require_privilege(PRIVILEGE)?;
         let wanted = self.read(statement)?;
-        let number = Present(session).execute("SELECT CONNECTION_ID()", &[])?;
-        let number = text_of(number.rows.first().and_then(|row| row.first()));
         // Pairs with the store below: one clone after another.
         if self.is_running.swap(true, Ordering::AcqRel) {
             bail!(CLONE_TOO_MANY_CONCURRENT_CLONES, 1);
         }
         let source = format!("{}:{}", wanted.donor.host, wanted.donor.port);
         let destination = wanted.directory.clone().unwrap_or_else(|| HERE.to_owned());
-        let begun = CloneStatus::begun(number.parse().unwrap_or(0), source, destination);
+        let begun = CloneStatus::begun(session.connection_id(), source, destination);
         *self.shared.0.lock() = Some(begun);
         let cancel = session.cancel();
         let outcome = sys::blocking::blocking(|| {

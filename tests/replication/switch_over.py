@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """SWITCH OVER TO between two servers under writers: no acknowledged row is lost, and the stall is short.
 
-    tests/replication/switch_over.py [--times 4] [--writers 8] [--seed 1] [--squalld target/debug/squalld]
+    tests/replication/switch_over.py [--times 4] [--writers 8] [--pause 0.05] [--seed 1] [--squalld target/debug/squalld]
 
 The writers insert numbered rows, one each, and take the other server when they are told that this one is read-only. After each switch-over the next one goes back. In
 the end both servers have every acknowledged row and the same transactions.
@@ -28,8 +28,8 @@ READ_ONLY = "ERROR 1290"
 class Writers:
     """Clients that write one row after another, wherever that is allowed."""
 
-    def __init__(self, servers, count):
-        self.servers, self.stop = servers, threading.Event()
+    def __init__(self, servers, count, pause):
+        self.servers, self.pause, self.stop = servers, pause, threading.Event()
         self.acknowledged = [[] for _ in range(count)]
         self.when = [[] for _ in range(count)]
         self.refused, self.other = 0, []
@@ -52,6 +52,7 @@ class Writers:
                     self.acknowledged[own].append(number)
                     self.when[own].append(time.monotonic())
                     number += 1
+                    time.sleep(self.pause)
                     continue
                 if READ_ONLY in said:
                     self.refused += 1
@@ -135,6 +136,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=4)
     parser.add_argument("--writers", type=int, default=8)
+    parser.add_argument("--pause", type=float, default=0.05, help="seconds between a writer's rows: a replica in a debug build is slow")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--squalld", default="target/debug/squalld")
     options = parser.parse_args()
@@ -165,7 +167,7 @@ def switch_to_and_fro(servers, options, chance):
     expect("the replica follows, though nobody may write there", rows(replica.port, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 20)"), [["0"]])
     expect("the replica runs", rows(replica.port, "SELECT Replica_IO_Running, Replica_SQL_Running FROM data_dictionary.REPLICA_STATUS"), [["Yes", "Yes"]])
     refusals(primary, replica)
-    writers = Writers(servers, options.writers)
+    writers = Writers(servers, options.writers, options.pause)
     time.sleep(0.5)
     stalls, took = [], []
     for turn in range(options.times):

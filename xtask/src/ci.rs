@@ -89,6 +89,8 @@ const STEPS: &[Step] = &[
             "binlog_tool.py",
             "point_in_time.py",
             "changes.py",
+            "clone.py",
+            "switch_over.py",
         ];
         for script in scripts {
             let script = format!("tests/replication/{script}");

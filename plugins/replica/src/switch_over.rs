@@ -26,6 +26,8 @@ const DEFAULT_TIMEOUT: u64 = 10;
 const TIMEOUT_MAX: u64 = 3600;
 /// How long a statement that was killed may take to end.
 const KILLED_MAX: Duration = Duration::from_secs(5);
+/// The replica may be so far behind when clients are refused.
+const CLOSE: Duration = Duration::from_millis(300);
 /// How often statements that run are looked at.
 const STEP: Duration = Duration::from_millis(2);
 /// What the replica must be: one channel, from this server, with identifiers.
@@ -36,7 +38,10 @@ const READ_ONLY_ON: &str = "SET GLOBAL super_read_only = ON";
 const READ_ONLY_OFF: &str = "SET GLOBAL super_read_only = OFF, GLOBAL read_only = OFF";
 
 fn failed(why: impl std::fmt::Display) -> Error {
-    err!(UNKNOWN_ERROR, format!("SWITCH OVER failed, and this server is the primary as before: {why}"))
+    err!(
+        UNKNOWN_ERROR,
+        format!("SWITCH OVER failed, and this server is the primary as before: {why}")
+    )
 }
 
 fn of_failure(failure: Failure) -> Error {
@@ -112,7 +117,7 @@ impl Switch<'_> {
             return Err(failed("there are prepared XA transactions: end them first"));
         }
         // While clients write: afterwards little is left to wait for.
-        self.wait_for_replica().map_err(failed)?;
+        self.wait_until_close().map_err(failed)?;
         if let Err(why) = self.fence() {
             return Err(self.give_up(why, false));
         }
@@ -186,6 +191,23 @@ impl Switch<'_> {
         // What was left out there is no business of this server.
         let filters = self.channels.filters.lock().clone();
         Ok(Settings { filters, delay: 0, ignored_servers: Vec::new(), ..known })
+    }
+
+    /// Waits until the replica is so close behind that clients do not wait long for it.
+    fn wait_until_close(&mut self) -> Result<()> {
+        let began = sys::clock::monotonic();
+        loop {
+            let asked = sys::clock::monotonic();
+            self.wait_for_replica()?;
+            let now = sys::clock::monotonic();
+            if now - asked <= CLOSE {
+                return Ok(());
+            }
+            if now - began > self.timeout {
+                let text = format!("the replica is more than {CLOSE:?} behind");
+                return Err(err!(UNKNOWN_ERROR, text));
+            }
+        }
     }
 
     /// Waits until the replica has executed what is executed here now.
@@ -262,7 +284,9 @@ impl Switch<'_> {
         }
         if is_stopped {
             if let Err(failure) = self.remote.rows("START REPLICA") {
-                tracing::warn!("the replica was stopped, and could not be started again: {failure}");
+                tracing::warn!(
+                    "the replica was stopped, and could not be started again: {failure}"
+                );
             }
         }
         failed(why)

@@ -19,10 +19,10 @@ use plugin_api::{
     GlobalValue, InfoColumn, InfoFilter, InformationContext, InformationTable, Registrar,
     ReplicationSession, SessionFactory, TableDefinition, table_definitions,
 };
+use syntax::ast::CloneStatement;
 use sys::io_times::IoTimes;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, Ordering};
-use syntax::ast::CloneStatement;
 use types::Value;
 
 use crate::local::Local;

@@ -272,13 +272,11 @@ mod tests {
 
     #[test]
     fn a_manifest_is_read_whole_or_not_at_all() {
-        let content = "squall-backup 1\nidentity 00\nfile space 16384 0a0b0c0d\nfile undo 1 00000001\n";
+        let content =
+            "squall-backup 1\nidentity 00\nfile space 16384 0a0b0c0d\nfile undo 1 00000001\n";
         let crc = crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, content.as_bytes());
         let whole = format!("{content}end {crc:08x}\n");
-        assert_eq!(
-            listed_files(&whole),
-            Some(vec![("space", 16384, 0x0a0b_0c0d), ("undo", 1, 1)])
-        );
+        assert_eq!(listed_files(&whole), Some(vec![("space", 16384, 0x0a0b_0c0d), ("undo", 1, 1)]));
         for cut in [0, 5, content.len(), whole.len() - 3] {
             assert_eq!(listed_files(&whole[..cut]), None, "{cut}");
         }

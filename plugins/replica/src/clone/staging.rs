@@ -209,8 +209,7 @@ mod tests {
 
     /// A data directory with old data and a whole clone beside it.
     fn prepared(name: &str, is_ready: bool) -> PathBuf {
-        let root =
-            std::env::temp_dir().join(format!("squall-clone-{name}-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("squall-clone-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
         for (directory, content) in [("", "old"), (STAGING, "new")] {
             for part in PARTS {

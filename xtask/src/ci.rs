@@ -100,6 +100,8 @@ const STEPS: &[Step] = &[
             "replication/binlog_tool.py",
             "replication/point_in_time.py",
             "replication/changes.py",
+            "replication/clone.py",
+            "replication/switch_over.py",
         ];
         scripts.iter().try_for_each(|script| {
             let script = format!("tests/{script}");

@@ -11,6 +11,9 @@ pub trait BackupTarget: Send + Sync {
     /// # Errors
     /// I/O.
     fn create(&self, name: &str) -> io::Result<Box<dyn BackupFile + '_>>;
+
+    /// Told once how many bytes of pages come: most of the backup.
+    fn expect(&self, _bytes: u64) {}
 }
 
 /// A file of a backup.

@@ -204,6 +204,14 @@ catalog! {
     FIELD_IN_GROUPING_NOT_GROUP_BY = 3602, "HY000", "Argument #{} of GROUPING function is not in GROUP BY";
     UNKNOWN_AUTHID = 3523, "HY000", "Unknown authorization ID `{}`@`{}`";
     CLONE_TOO_MANY_CONCURRENT_CLONES = 3634, "HY000", "Too many concurrent clone operations. Maximum allowed - {}.";
+    CLONE_DONOR = 3862, "HY000", "Clone Donor Error: {} : {}.";
+    CLONE_PROTOCOL = 3863, "HY000", "Clone received unexpected response from Donor : {}.";
+    CLONE_DONOR_VERSION = 3864, "HY000", "Clone Donor MySQL version: {} is different from Recipient MySQL version {}.";
+    CLONE_CONFIG = 3868, "HY000", "Clone Configuration {}: Donor value: {} is different from Recipient value: {}.";
+    CLONE_SYS_CONFIG = 3869, "HY000", "Clone system configuration: {}";
+    CLONE_LOOPBACK = 3871, "HY000", "Clone cannot use loop back connection while cloning into current data directory.";
+    CLONE_DISK_SPACE = 3873, "HY000", "Clone estimated database size is {}. Available space {} is not enough.";
+    RESTART_SERVER_FAILED = 3707, "HY000", "Restart server failed ({}).";
     MANDATORY_ROLE = 3628, "HY000", "The role {} is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
     FAILED_ROLE_GRANT = 3524, "HY000", "Failed to grant {} to {}";
     FAILED_DEFAULT_ROLES = 3526, "HY000", "Failed to add as default role for user {}@{}. {}";

@@ -287,6 +287,7 @@ fn views_of(mut sessions: Vec<Arc<SessionShared>>, now_micros: i64) -> Vec<Proce
             database: activity.database.as_ref().map(|name| name.to_string()),
             command: activity.command,
             seconds: elapsed_micros as u64 / 1_000_000,
+            since_micros: activity.since_micros,
             stage: match (session.cancel.waits_for(), activity.stage) {
                 (None, Some(stage)) => stage,
                 (wait, _) => (wait.map_or(activity.state, wait_name), activity.since_micros),

@@ -1,5 +1,6 @@
 //! The slot for statements that control replicas: CHANGE REPLICATION, START, STOP and RESET REPLICA; and for BINLOG, which repeats changes.
 
+use engine_api::CancelToken;
 use errors::{Error, Result};
 use types::{SqlMode, Value};
 
@@ -12,6 +13,10 @@ pub trait ReplicationSession {
     /// # Errors
     /// 1227.
     fn require_privilege(&self, name: &str) -> Result<()>;
+    /// Fires when the statement is killed.
+    fn cancel(&self) -> CancelToken;
+    /// `CONNECTION_ID()`.
+    fn connection_id(&self) -> u64;
     /// SQL mode, for parsing.
     fn sql_mode(&self) -> SqlMode;
     /// Raises a warning that says the same as an error.

@@ -125,6 +125,7 @@ fn serve(
 ) -> BootResult<()> {
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     obey_signals(stop)?;
+    adopt_clone(options, directory)?;
     let report = CrashReport::prepare(&directory.path, &options.variables, stop.error_log());
     let state = Arc::new(RecoveryState::new());
     if options.unsafe_no_sync {
@@ -188,6 +189,9 @@ fn serve(
     info!(port, socket, version = VERSION, "ready for connections");
     state.tell_manager("READY=1\nSTATUS=Ready for connections");
     write_pid(&options.pid_file)?;
+    if let Err(error) = replica::forget_old(&directory.path) {
+        warn!("the data that a clone has replaced cannot be removed: {error}");
+    }
     let reason = stop.wait();
     info!(reason, "stopping");
     state.tell_manager("STOPPING=1");
@@ -199,6 +203,20 @@ fn serve(
     // Another process may have removed it.
     let _ = files::remove(&options.pid_file);
     info!("stopped");
+    Ok(())
+}
+
+/// Before anything is opened: a whole clone takes the place of the data.
+fn adopt_clone(options: &Options, directory: &DataDirectory) -> BootResult<()> {
+    if replica::adopt(&directory.path, &directory.io_times)? {
+        info!(
+            "the data was replaced by a clone; the data before is kept in `clone-old` until the server is ready"
+        );
+    }
+    if !options.log_bin {
+        // Commits come that it does not know.
+        binary_log::forget_clone(&directory.path)?;
+    }
     Ok(())
 }
 

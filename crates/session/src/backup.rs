@@ -9,6 +9,8 @@ use engine_api::Progress;
 use errors::{Error, Result, err};
 use plugin_api::{OkInfo, ResultSink};
 use statements::backup_directory::{Backup, BackupDirectory};
+use statements::backup_stream::send_backup;
+use sys::blocking::blocking;
 use sys::files;
 
 use crate::load_data::file_error;
@@ -43,15 +45,17 @@ pub(crate) fn run_backup(
     if let Some(log) = &log {
         log.begin_backup();
     }
-    let outcome = sys::blocking::blocking(|| {
+    let outcome = blocking(|| {
         let copied = engine.backup(&target, &cancel);
         let copied = copied.map_err(|error| error.into_error(&cancel));
         // After an error too: the log is to keep nothing more.
         let end_position = copied.as_ref().map_or(0, |summary| summary.end_position);
         let executed = log.map_or(Ok(None), |log| log.end_backup(end_position));
         let ended = copied.and(executed).and_then(|executed| {
-            let kept = executed.filter(|_| purpose == Backup::Kept);
-            kept.map_or(Ok(()), |executed| target.put_executed(end_position, &executed))
+            // The binary log of an encrypted directory reads encrypted files only.
+            let is_told = |_: &String| purpose == Backup::Kept || engine.directory_key().is_none();
+            let told = executed.filter(is_told);
+            told.map_or(Ok(()), |executed| target.put_executed(end_position, &executed))
                 .and_then(|()| target.sync())
                 .map_err(|error| file_error(3, "Error writing", &path, &error))
         });
@@ -71,4 +75,20 @@ pub(crate) fn run_backup(
     outcome?;
     session.services.row_count = 0;
     session.send_ok(sink, OkInfo::default())
+}
+
+/// Sends everything committed to the client.
+pub(crate) fn stream_backup(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()> {
+    session.require_dynamic("BACKUP_ADMIN")?;
+    let engine = session.server.default_engine.clone();
+    if !engine.is_durable() {
+        return Err(Error::not_supported("BACKUP of a server that keeps nothing on disk"));
+    }
+    let cancel = session.shared.cancel.clone();
+    let log = session.server.registry().binary_log().cloned();
+    begin_stage(session, "Backing up");
+    let sent = blocking(|| send_backup(&*engine, log.as_deref(), &cancel, sink));
+    end_stage(session, None);
+    sent?;
+    sink.end(&session.state_info())
 }

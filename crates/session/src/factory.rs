@@ -117,6 +117,6 @@ impl Server {
     fn global(&self, variable: &str) -> Option<Value> {
         let definitions = &self.globals.definitions;
         let id = definitions.find(variable)?;
-        (definitions.get(id).scope != Scope::Session).then(|| self.globals.get(id))
+        (definitions.get(id).scope != Scope::Session).then(|| self.global_value(id))
     }
 }

@@ -462,7 +462,8 @@ impl Session {
 
     /// Returns an error for writes on a server that is read-only for this account.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        Writable { globals: &self.server.globals, privileges: &self.privileges }.check()
+        let (globals, privileges) = (&self.server.globals, &*self.privileges);
+        Writable { globals, privileges, is_applier: self.is_applier }.check()
     }
 }
 

@@ -49,6 +49,14 @@ impl ReplicationSession for Controlling<'_> {
         self.session.require_dynamic(name)
     }
 
+    fn cancel(&self) -> CancelToken {
+        self.session.shared.cancel.clone()
+    }
+
+    fn connection_id(&self) -> u64 {
+        self.session.shared.id
+    }
+
     fn sql_mode(&self) -> SqlMode {
         self.session.settings.sql_mode
     }
@@ -64,6 +72,7 @@ impl ReplicationSession for Controlling<'_> {
         answer: &mut dyn ResultSink,
     ) -> Result<()> {
         let session = &mut *self.session;
+        session.check_writable()?;
         let was_applier = std::mem::replace(&mut session.is_applier, true);
         session.refresh_privileges();
         let result = read_prepared(session, sql.as_bytes())

@@ -280,7 +280,7 @@ impl Session {
         }
         let starts = matches!(statement, Statement::StartTransaction(_));
         let (globals, privileges) = (&self.server.globals, &*self.privileges);
-        let writable = Writable { globals, privileges };
+        let writable = Writable { globals, privileges, is_applier: self.is_applier };
         self.transactions.commit_implicitly(starts, &self.settings, writable)?;
         match kind.before {
             Before::Stays | Before::Commits => Ok(None),
@@ -495,14 +495,15 @@ impl Session {
             Statement::ResetPersist { if_exists, name } => {
                 set::reset_persist(self, *if_exists, name.as_deref(), sink)
             }
-            Statement::Backup { directory } => {
+            Statement::Backup { directory: None } => backup::stream_backup(self, sink),
+            Statement::Backup { directory: Some(directory) } => {
                 backup::run_backup(self, directory, Backup::Kept, sink)
             }
             Statement::Clone(clone) => match &**clone {
                 CloneStatement::Local { directory } => {
                     backup::run_backup(self, directory, Backup::Started, sink)
                 }
-                CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
+                CloneStatement::Instance { .. } => run_replica(self, running, sink),
             },
             Statement::AlterInstance(alter) => admin::alter_instance(self, alter, sink),
             Statement::Shutdown => admin::run_shutdown(self, sink),

@@ -15,12 +15,17 @@ use crate::transaction::{Characteristics, Transactions};
 pub(crate) struct Writable<'a> {
     pub(crate) globals: &'a Globals,
     pub(crate) privileges: &'a EffectivePrivileges,
+    /// What a source has done is repeated on a read-only server too.
+    pub(crate) is_applier: bool,
 }
 
 impl Writable<'_> {
     /// # Errors
     /// 1290 on a read-only server.
     pub(crate) fn check(self) -> Result<()> {
+        if self.is_applier {
+            return Ok(());
+        }
         match self.globals.read_only() {
             ReadOnly::All => bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only"),
             ReadOnly::Users if !self.privileges.has_dynamic("CONNECTION_ADMIN") => {

@@ -59,7 +59,11 @@ impl World {
     fn xa(&mut self, text: &str) -> Result<(), ErrorCode> {
         let around = XaContext {
             settings: &self.settings,
-            writable: Writable { globals: &self.globals, privileges: &self.privileges },
+            writable: Writable {
+                globals: &self.globals,
+                privileges: &self.privileges,
+                is_applier: false,
+            },
             tables_locked: false,
         };
         let ran = self.transactions.run_xa(&xa_of(text), around);
@@ -163,7 +167,8 @@ fn a_branch_that_the_engine_rolled_back_allows_only_xa_rollback() {
 #[test]
 fn a_read_only_server_names_its_option() {
     let world = World::new();
-    let writable = Writable { globals: &world.globals, privileges: &world.privileges };
+    let writable =
+        Writable { globals: &world.globals, privileges: &world.privileges, is_applier: false };
     writable.check().expect("it takes writes");
     let known = |name: &str| world.globals.definitions.find(name).expect(name);
     world.globals.set(
@@ -179,4 +184,5 @@ fn a_read_only_server_names_its_option() {
         &variables::Provenance::of(variables::Origin::Dynamic),
     );
     assert!(writable.check().expect_err("of nobody").message().contains("--super-read-only"));
+    Writable { is_applier: true, ..writable }.check().expect("of a replica");
 }

@@ -63,7 +63,7 @@ impl Session {
             Statement::Commit(completion) => {
                 crate::recording::commit(self);
                 let (globals, privileges) = (&self.server.globals, &*self.privileges);
-                let writable = Writable { globals, privileges };
+                let writable = Writable { globals, privileges, is_applier: self.is_applier };
                 commit = self.transactions.commit_explicitly(&self.settings, writable)?;
                 ended = Some(*completion);
             }

@@ -22,7 +22,7 @@ impl Session {
         let (globals, privileges) = (&self.server.globals, &*self.privileges);
         let around = XaContext {
             settings: &self.settings,
-            writable: Writable { globals, privileges },
+            writable: Writable { globals, privileges, is_applier: self.is_applier },
             tables_locked: self.locked.is_in_force(),
         };
         let commit = self.transactions.run_xa(xa, around)?;

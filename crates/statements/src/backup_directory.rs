@@ -13,7 +13,10 @@ use sys::io_times::IoTimes;
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Which transactions of the binary log a backup has.
-const EXECUTED: &str = "binary-log";
+pub(crate) const EXECUTED: &str = "binary-log";
+/// The directory of the binary log in a data directory, and where it finds which transactions a clone has.
+const LOG_DIRECTORY: &str = "binary-log";
+const LOG_CLONED: &str = "cloned";
 /// Where a data directory has the files of the engine.
 const STORAGE: &str = "storage";
 
@@ -32,6 +35,7 @@ pub struct BackupDirectory {
     path: PathBuf,
     /// Where the files go.
     inner: PathBuf,
+    purpose: Backup,
     times: Arc<IoTimes>,
 }
 
@@ -49,7 +53,7 @@ impl BackupDirectory {
         if purpose == Backup::Started {
             files::create_directory(&inner, DIRECTORY_MODE)?;
         }
-        Ok(BackupDirectory { path: path.to_owned(), inner, times })
+        Ok(BackupDirectory { path: path.to_owned(), inner, purpose, times })
     }
 
     /// Writes which transactions of the binary log the backup has: `docs/format/backup.md`.
@@ -57,11 +61,22 @@ impl BackupDirectory {
     /// # Errors
     /// I/O.
     pub fn put_executed(&self, end_position: u64, executed: &str) -> io::Result<()> {
-        let text =
-            format!("squall-backup-log 1\nposition {end_position}\nexecuted {executed}\nend\n");
-        let mut file = self.create(EXECUTED)?;
-        file.write(text.as_bytes())?;
-        file.finish()
+        let text = executed_text(end_position, executed);
+        let log = self.path.join(LOG_DIRECTORY);
+        let path = match self.purpose {
+            Backup::Kept => self.inner.join(EXECUTED),
+            Backup::Started => {
+                files::create_directory(&log, DIRECTORY_MODE)?;
+                log.join(LOG_CLONED)
+            }
+        };
+        let mut file = File::create(&path, FILE_MODE, Existing::Refuse)?;
+        file.write_all(text.as_bytes())?;
+        file.sync(&self.times)?;
+        match self.purpose {
+            Backup::Kept => Ok(()),
+            Backup::Started => files::sync_directory(&log, &self.times),
+        }
     }
 
     /// Makes the names durable.
@@ -75,6 +90,11 @@ impl BackupDirectory {
             .flatten()
             .try_for_each(|directory| files::sync_directory(directory, &self.times))
     }
+}
+
+/// What says which transactions of the binary log a backup has.
+pub(crate) fn executed_text(end_position: u64, executed: &str) -> String {
+    format!("squall-backup-log 1\nposition {end_position}\nexecuted {executed}\nend\n")
 }
 
 impl BackupTarget for BackupDirectory {

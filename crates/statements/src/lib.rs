@@ -1,9 +1,10 @@
 //! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, and the caches of plans and texts; the records of
-//! a file that LOAD DATA reads; the directory of a backup.
+//! a file that LOAD DATA reads; where backups go.
 //!
 //! Knows no session.
 
 pub mod backup_directory;
+pub mod backup_stream;
 pub mod deadline;
 pub mod encryption;
 pub mod file_records;

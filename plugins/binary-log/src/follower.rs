@@ -104,11 +104,14 @@ impl Follower {
         sessions: Arc<dyn SessionFactory>,
     ) -> Result<Follower> {
         let word = |error: io::Error| io_error(&error);
-        let durable = Durable::read(&*home.disk).map_err(word)?;
+        let mut durable = Durable::read(&*home.disk).map_err(word)?;
+        let is_new = durable.is_none();
+        if is_new {
+            durable = Durable::of_clone(&*home.disk).map_err(word)?;
+        }
         let after = durable.as_ref().map(|durable| durable.position);
         let reader =
             core.engine.attachments(after).map_err(|e| e.into_error(&CancelToken::new()))?;
-        let is_new = durable.is_none();
         let durable = durable.unwrap_or_default();
         let mut numbers: Vec<u64> =
             home.disk.list().map_err(word)?.iter().filter_map(|name| file_number(name)).collect();
@@ -156,6 +159,9 @@ impl Follower {
             follower.put_incident("the server ran without a binary log");
         }
         follower.make_durable()?;
+        if is_new {
+            Durable::forget_clone(&*follower.home.disk).map_err(word)?;
+        }
         Ok(follower)
     }
 

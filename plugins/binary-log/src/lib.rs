@@ -16,7 +16,8 @@ mod stream_file;
 mod streams;
 mod tables;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine_api::Engine;
@@ -66,6 +67,17 @@ impl Plugin for BinaryLogPlugin {
             let (core, io_times) = (self.core.clone(), self.io_times.clone());
             registrar.job(Arc::new(Job { core, io_times }));
         }
+    }
+}
+
+/// The server runs without the log: which transactions a clone has brought is soon not true any more.
+///
+/// # Errors
+/// I/O.
+pub fn forget_clone(data_directory: &Path) -> io::Result<()> {
+    match sys::files::remove(&data_directory.join(DIRECTORY).join(state_file::CLONED)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 

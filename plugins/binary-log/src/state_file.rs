@@ -9,6 +9,9 @@ use types::GtidSet;
 const NAME: &str = "state";
 const NEW_NAME: &str = "state-new";
 const FIRST_LINE: &str = "squall-binary-log 1";
+/// What a clone brings: the transactions that it has (`docs/format/backup.md`).
+pub(crate) const CLONED: &str = "cloned";
+const FIRST_LINE_OF_CLONE: &str = "squall-backup-log 1";
 
 /// What is durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,15 +66,45 @@ impl Durable {
     /// # Errors
     /// I/O; `InvalidData`.
     pub fn read(disk: &dyn Disk) -> io::Result<Option<Durable>> {
-        let file = match disk.open(NAME, OpenMode::Existing) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        let mut bytes = vec![0; file.size_bytes()? as usize];
-        let count = file.read_at(&mut bytes, 0)?;
-        bytes.truncate(count);
-        let text = String::from_utf8(bytes).map_err(|_| damaged())?;
+        let Some(text) = read_text(disk, NAME)? else { return Ok(None) };
         Durable::parse(&text).map(Some).ok_or_else(damaged)
+    }
+
+    /// The beginning of the log of a data directory that was cloned; `None` in another one. Nothing is written yet: there is no file of the log.
+    ///
+    /// # Errors
+    /// I/O; `InvalidData`.
+    pub fn of_clone(disk: &dyn Disk) -> io::Result<Option<Durable>> {
+        let Some(text) = read_text(disk, CLONED)? else { return Ok(None) };
+        Durable::parse_clone(&text).map(Some).ok_or_else(damaged)
+    }
+
+    fn parse_clone(text: &str) -> Option<Durable> {
+        let mut lines = text.lines();
+        if lines.next()? != FIRST_LINE_OF_CLONE {
+            return None;
+        }
+        let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        let end: u64 = field("position")?.parse().ok()?;
+        let executed = GtidSet::parse(field("executed")?)?;
+        (lines.next()? == "end").then(|| Durable {
+            // Commits at or after the end are not in the clone.
+            position: end.saturating_sub(1),
+            purged: executed.clone(),
+            executed,
+            ..Durable::default()
+        })
+    }
+
+    /// What a clone brought is not needed any more: the state has it, or there is no log.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn forget_clone(disk: &dyn Disk) -> io::Result<()> {
+        match disk.remove(CLONED) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
     }
 
     /// Writes the file anew, durably.
@@ -86,6 +119,18 @@ impl Durable {
         disk.rename(NEW_NAME, NAME)?;
         disk.sync_dir()
     }
+}
+
+/// The content of a file; `None` when there is none.
+fn read_text(disk: &dyn Disk, name: &str) -> io::Result<Option<String>> {
+    let file = match disk.open(name, OpenMode::Existing) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let mut bytes = vec![0; file.size_bytes()? as usize];
+    let count = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(count);
+    String::from_utf8(bytes).map(Some).map_err(|_| damaged())
 }
 
 /// The lines after `first` of a text that ends with the checksum of what is before; `None` when it is damaged or another text.
@@ -104,6 +149,19 @@ mod tests {
     use super::*;
 
     const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    #[test]
+    fn the_log_of_a_clone_begins_after_what_the_clone_has() {
+        let text =
+            |end: &str| format!("squall-backup-log 1\nposition 50\nexecuted {UUID}:1-7\n{end}");
+        let begun = Durable::parse_clone(&text("end\n")).expect("whole");
+        assert_eq!((begun.position, begun.file, begun.size), (49, 0, 0));
+        assert_eq!(begun.executed.to_string(), format!("{UUID}:1-7"));
+        assert_eq!(begun.purged, begun.executed);
+        assert_eq!(Durable::parse_clone(&text("")), None);
+        let empty = "squall-backup-log 1\nposition 50\nexecuted \nend\n";
+        assert!(Durable::parse_clone(empty).expect("whole").executed.is_empty());
+    }
 
     #[test]
     fn a_state_is_read_as_it_was_written_or_not_at_all() {

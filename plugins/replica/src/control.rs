@@ -15,10 +15,12 @@ use types::SqlMode;
 use crate::SKIP_COUNTER;
 use crate::binlog_statement;
 use crate::channel::{Channel, Until};
+use crate::clone::Clones;
 use crate::filter::Filters;
 use crate::local::Local;
 use crate::settings::Settings;
 use crate::store::{self, Position, Stored};
+use crate::switch_over;
 
 /// What the statements need.
 const PRIVILEGE: &str = "REPLICATION_SLAVE_ADMIN";
@@ -30,6 +32,8 @@ const CHANNELS_MAX: usize = 256;
 pub(crate) struct Channels {
     all: Mutex<BTreeMap<String, Arc<Channel>>>,
     sessions: Mutex<Option<Arc<dyn SessionFactory>>>,
+    /// Held by the SWITCH OVER that runs.
+    pub(crate) switching: Mutex<()>,
     /// The filters of channels that come.
     pub(crate) filters: Mutex<Filters>,
 }
@@ -45,11 +49,11 @@ impl Channels {
         *self.sessions.lock() = sessions;
     }
 
-    fn sessions(&self) -> Result<Arc<dyn SessionFactory>> {
+    pub(crate) fn sessions(&self) -> Result<Arc<dyn SessionFactory>> {
         self.sessions.lock().clone().ok_or_else(|| err!(REPLICA_NOT_RUNNING))
     }
 
-    fn local(&self) -> Result<Local> {
+    pub(crate) fn local(&self) -> Result<Local> {
         Local::open(&*self.sessions()?, CancelToken::new(), Arc::default())
     }
 
@@ -112,19 +116,26 @@ impl Channels {
             let text = "The maximum number of replication channels is reached";
             return Err(Error::new(ErrorCode(3075), text));
         }
+        self.set(channel, settings, position).map(drop)
+    }
+
+    /// Stores a channel that does not run, and makes it if there is none of this name.
+    pub(crate) fn set(
+        &self,
+        channel: String,
+        settings: Settings,
+        position: Position,
+    ) -> Result<Arc<Channel>> {
         let stored = Stored { channel: channel.clone(), settings, position };
         store::put(&mut self.local()?, &stored)?;
-        match known {
-            Some(channel) => {
-                *channel.settings.lock() = stored.settings;
-                channel.place(stored.position);
-            }
-            None => {
-                let made = Channel::new(channel.clone(), stored.settings, stored.position);
-                self.all.lock().insert(channel, Arc::new(made));
-            }
+        if let Some(known) = self.find(&channel) {
+            *known.settings.lock() = stored.settings;
+            known.place(stored.position);
+            return Ok(known);
         }
-        Ok(())
+        let made = Arc::new(Channel::new(channel.clone(), stored.settings, stored.position));
+        self.all.lock().insert(channel, made.clone());
+        Ok(made)
     }
 
     /// CHANGE REPLICATION FILTER: of a channel, or of all that are and will be.
@@ -235,6 +246,8 @@ impl Channels {
                 }
                 Ok(())
             }
+            // It has a privilege of its own.
+            Replication::SwitchOver(_) => Err(Error::internal("SWITCH OVER is run before")),
             Replication::StartGroup { .. } | Replication::StopGroup => {
                 Err(Error::not_supported("group replication"))
             }
@@ -294,7 +307,10 @@ fn until_of(until: &[(Ident, ReplicationValue)]) -> Result<Until> {
 }
 
 /// The statements.
-pub(crate) struct Control(pub(crate) Arc<Channels>);
+pub(crate) struct Control {
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) clones: Arc<Clones>,
+}
 
 impl ReplicationControl for Control {
     fn run(&self, sql: &str, session: &mut dyn ReplicationSession) -> Result<()> {
@@ -309,15 +325,23 @@ impl ReplicationControl for Control {
         if let Statement::Binlog(text) = &statement {
             return binlog_statement::run(text, session);
         }
+        if let Statement::Clone(clone) = &statement {
+            return self.clones.run(clone, session, &self.channels.sessions()?);
+        }
+        if let Statement::Replication(replication) = &statement
+            && let Replication::SwitchOver(switch) = &**replication
+        {
+            return switch_over::run(switch, session, &self.channels);
+        }
         session.require_privilege(PRIVILEGE)?;
         if let Statement::Replication(replication) = &statement {
-            return self.0.run_replication(replication, session);
+            return self.channels.run_replication(replication, session);
         }
         let Statement::Reset(items) = &statement else {
             return Err(Error::internal("a statement of another kind"));
         };
         items.iter().try_for_each(|item| match item {
-            ResetItem::Replica { all, channel } => self.0.reset(*all, channel.as_deref()),
+            ResetItem::Replica { all, channel } => self.channels.reset(*all, channel.as_deref()),
             // The session has done it.
             ResetItem::BinaryLogsAndGtids { .. } => Ok(()),
         })

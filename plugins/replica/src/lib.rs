@@ -5,18 +5,23 @@
 mod apply;
 mod binlog_statement;
 mod channel;
+mod clone;
 mod control;
 mod coordinator;
 mod crew;
 mod filter;
 mod local;
+mod remote;
 mod settings;
 mod source;
 mod status;
 mod store;
+mod switch_over;
 mod tables;
 mod target;
 mod wait;
+
+pub use clone::{adopt, forget_old};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +34,7 @@ use plugin_api::{
 use sys::sync::atomic::{AtomicBool, Ordering};
 use sys::threads::Thread;
 
+use crate::clone::Clones;
 use crate::control::{Channels, Control};
 
 static SKIP_START: Definition = Definition::fixed(
@@ -75,6 +81,7 @@ static SEMI_SYNC: Definition = Definition::global(
 #[derive(Default)]
 pub struct Replica {
     channels: Arc<Channels>,
+    clones: Arc<Clones>,
     skip_start: GlobalValue,
     workers: GlobalValue,
     commit_order: GlobalValue,
@@ -110,18 +117,23 @@ impl Plugin for Replica {
         registrar.checked_variable(&SKIP_COUNTER, &self.skip, move |value| {
             channels.check_skip(as_u64(value))
         });
-        registrar.replication(Arc::new(Control(self.channels.clone())));
+        registrar.privilege(switch_over::PRIVILEGE);
+        clone::register(&self.clones, registrar);
+        let (channels, clones) = (self.channels.clone(), self.clones.clone());
+        registrar.replication(Arc::new(Control { channels, clones }));
         tables::register(&self.channels, registrar);
         registrar.shared_state(wait::STATE, self.channels.clone());
         wait::functions().into_iter().for_each(|function| registrar.function(function));
-        let (channels, skip_start) = (self.channels.clone(), self.skip_start.clone());
-        registrar.job(Arc::new(Job { channels, skip_start }));
+        let (channels, clones) = (self.channels.clone(), self.clones.clone());
+        let skip_start = self.skip_start.clone();
+        registrar.job(Arc::new(Job { channels, clones, skip_start }));
     }
 }
 
 /// Starts the channels with the server.
 struct Job {
     channels: Arc<Channels>,
+    clones: Arc<Clones>,
     skip_start: GlobalValue,
 }
 
@@ -137,6 +149,7 @@ impl BackgroundJob for Job {
     }
 
     fn start(&self, sessions: Arc<dyn SessionFactory>) -> Result<Box<dyn RunningJob>> {
+        self.clones.load(&*sessions);
         self.channels.set_sessions(Some(sessions));
         let stops = Arc::new(AtomicBool::new(false));
         let (channels, asked) = (self.channels.clone(), stops.clone());

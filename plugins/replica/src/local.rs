@@ -213,6 +213,12 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
+/// A text as a literal: hexadecimal, so that no SQL mode changes what it says.
+pub(crate) fn quoted_text(text: &str) -> String {
+    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("_utf8mb4 X'{digits}'")
+}
+
 /// A value as text; empty for NULL.
 pub(crate) fn text_of(value: Option<&Value>) -> String {
     match value {

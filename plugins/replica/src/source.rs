@@ -12,6 +12,7 @@ use sys::net::Stream;
 use wire::CommandCode;
 
 use crate::crew::Crew;
+use crate::remote;
 use crate::settings::Settings;
 use crate::status::now_micros;
 use crate::store::Position;
@@ -24,8 +25,6 @@ const SSL_FAILED: ErrorCode = ErrorCode(2026);
 const STREAM_BROKEN: ErrorCode = ErrorCode(1595);
 /// The source is not one that can be followed.
 const CANNOT_FOLLOW: ErrorCode = ErrorCode(13117);
-/// Longest wait for the start of a connection.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How often a wait looks whether the channel stops.
 const STEP: Duration = Duration::from_millis(200);
 /// The binary log begins after four bytes.
@@ -384,16 +383,5 @@ fn connect(settings: &Settings) -> Result<Stream, Loss> {
         );
         Loss::Connection(Error::new(CONNECT_FAILED, text))
     };
-    let addresses = sys::net::resolve(&settings.host, settings.port).map_err(lost)?;
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for address in addresses {
-        match Stream::connect_tcp(address, CONNECT_LIMIT) {
-            Ok(stream) => {
-                stream.set_options().map_err(lost)?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(lost(last))
+    remote::connect(&settings.host, settings.port).map_err(lost)
 }

@@ -236,6 +236,7 @@ impl<'a> Copier<'a> {
         // Replay of the copied log creates pages after the end.
         let pages = file.size_bytes().map_err(io_error)? / page_bytes as u64;
         self.shared.backups.change(|now| now.pages_total = pages);
+        self.target.expect(pages * page_bytes as u64);
         let mut chunk = AlignedBytes::new(CHUNK_BYTES.max(page_bytes));
         let mut output = self.create_sealed(SPACE)?;
         // After the checkpoint: its pages are in the file, and later changes are in the log that is copied.

@@ -94,6 +94,8 @@ pub struct ProcessView {
     pub command: &'static str,
     /// Seconds in the state.
     pub seconds: u64,
+    /// When the state began, microseconds since 1970 UTC.
+    pub since_micros: i64,
     /// The current step as a `Stage` names it, and when it began, microseconds since 1970 UTC.
     pub stage: (&'static str, i64),
     /// The current step of its work, or empty.

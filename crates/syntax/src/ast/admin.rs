@@ -667,6 +667,25 @@ pub enum Replication {
         options: Vec<(Ident, Box<str>)>,
     },
     StopGroup,
+    /// `SWITCH OVER TO 'host'`: a replica becomes the primary, and this server its replica.
+    SwitchOver(Box<SwitchOver>),
+}
+
+/// `SWITCH OVER TO 'host'[:port] USER 'user' IDENTIFIED BY 'password' [TIMEOUT seconds] [REQUIRE [NO] SSL]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwitchOver {
+    /// The replica's host.
+    pub host: Box<str>,
+    /// Its port.
+    pub port: Option<u64>,
+    /// The account there that promotes it.
+    pub user: Box<str>,
+    /// Its password.
+    pub password: Box<str>,
+    /// Seconds that each of the waits may take.
+    pub timeout: Option<u64>,
+    /// `REQUIRE SSL`, `REQUIRE NO SSL`.
+    pub require_ssl: Option<bool>,
 }
 
 /// Statements about change streams: readers of the binary log whose place the server keeps.

@@ -374,10 +374,10 @@ pub enum Statement {
     Plugin(Box<PluginStatement>),
     /// `CLONE`.
     Clone(Box<CloneStatement>),
-    /// `BACKUP DATABASE TO 'directory'`.
+    /// `BACKUP DATABASE TO 'directory'`, `BACKUP DATABASE TO STREAM`.
     Backup {
-        /// The destination.
-        directory: Box<str>,
+        /// The destination; `None`: the client gets it as rows.
+        directory: Option<Box<str>>,
     },
     /// `SHUTDOWN`.
     Shutdown,

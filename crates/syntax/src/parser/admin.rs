@@ -250,7 +250,10 @@ impl<'a> Parser<'a> {
     pub(super) fn backup(&mut self) -> PResult<Statement> {
         self.bump();
         self.expect_all(&[Kw::DATABASE, Kw::TO])?;
-        Ok(Statement::Backup { directory: self.text()? })
+        if self.eat_name("STREAM") {
+            return Ok(Statement::Backup { directory: None });
+        }
+        Ok(Statement::Backup { directory: Some(self.text()?) })
     }
 
     pub(super) fn clone_statement(&mut self) -> PResult<Statement> {
@@ -273,15 +276,21 @@ impl<'a> Parser<'a> {
             self.opt_eq();
             directory = Some(self.text()?);
         }
-        let mut require_ssl = None;
-        if self.eat(Kw::REQUIRE) {
-            require_ssl = Some(!self.eat(Kw::NO));
-            self.expect(Kw::SSL)?;
-        }
+        let require_ssl = self.require_ssl()?;
         let host = user.host.unwrap_or_default();
         let user = user.user;
         let clone = CloneStatement::Instance { user, host, port, password, directory, require_ssl };
         Ok(Statement::Clone(Box::new(clone)))
+    }
+
+    /// `[REQUIRE [NO] SSL]`.
+    pub(super) fn require_ssl(&mut self) -> PResult<Option<bool>> {
+        if !self.eat(Kw::REQUIRE) {
+            return Ok(None);
+        }
+        let is_required = !self.eat(Kw::NO);
+        self.expect(Kw::SSL)?;
+        Ok(Some(is_required))
     }
 
     // --- key caches

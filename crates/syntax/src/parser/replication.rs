@@ -18,6 +18,22 @@ impl<'a> Parser<'a> {
         Ok(Statement::Replication(Box::new(replication)))
     }
 
+    /// After SWITCH.
+    pub(super) fn switch_over(&mut self) -> PResult<Statement> {
+        self.expect_all(&[Kw::OVER, Kw::TO])?;
+        let host = self.text()?;
+        let port = if self.eat_tok(Tok::Colon) { Some(self.number()?) } else { None };
+        self.expect(Kw::USER)?;
+        let user = self.text()?;
+        self.expect_all(&[Kw::IDENTIFIED, Kw::BY])?;
+        let password = self.text()?;
+        let timeout = if self.eat_name("TIMEOUT") { Some(self.number()?) } else { None };
+        let require_ssl = self.require_ssl()?;
+        let switch = SwitchOver { host, port, user, password, timeout, require_ssl };
+        let replication = Replication::SwitchOver(Box::new(switch));
+        Ok(Statement::Replication(Box::new(replication)))
+    }
+
     fn change_source(&mut self) -> PResult<Replication> {
         let options = self.comma_list(|p| {
             let word = p.any_word()?;

@@ -104,6 +104,7 @@ impl<'a> Parser<'a> {
             }
             Kw::CHANGE => self.change(),
             Kw::STOP => self.stop(),
+            _ if self.eat_name("SWITCH") => self.switch_over(),
             _ => self.fail(),
         }
     }

@@ -68,6 +68,10 @@ impl Context for Definer<'_> {
         Engines { default: ENGINE, temporary: ENGINE, registry: &self.fixture.registry }
     }
 
+    fn has_dynamic(&self, _: &str) -> bool {
+        true
+    }
+
     fn catalog(&self) -> Arc<CatalogSnapshot> {
         self.fixture.snapshot.clone()
     }

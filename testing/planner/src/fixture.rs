@@ -243,7 +243,6 @@ impl Fixture {
             tables: &bound.tables,
             statistics: &self.sizes,
             collation: COLLATION,
-            is_encrypted: false,
         };
         let (plan, _, explainer) = optimizer::optimize_for_analysis(bound.plan, &input)?;
         if let Plan::Rows { columns, rows } = &plan {

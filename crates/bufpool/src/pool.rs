@@ -12,7 +12,6 @@ use sys::mem::Region;
 use sys::model::sized;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use sys::topology::Sizes;
 use wal::Log;
 
 use crate::bad_pages::{BadPage, BadPages};
@@ -176,7 +175,7 @@ impl Pool {
         };
         let config = PoolConfig { frames, frames_max, ..config };
         let segments = config.pages_max.div_ceil(SEGMENT_ENTRIES);
-        let sizes = Sizes::here();
+        let sizes = sys::threads::sizes();
         let partitions = divide(frames, &sizes);
         Ok(Pool {
             page_words,

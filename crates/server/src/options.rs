@@ -294,10 +294,7 @@ impl Options {
             let shown = if doublewrite { "ON" } else { "OFF" };
             variables.push(("innodb_doublewrite".to_owned(), shown.to_owned()));
         }
-        let affinity = affinity_of(last("cpu_affinity"))?;
-        if last("cpu_affinity").is_some() {
-            variables.push(("cpu_affinity".to_owned(), affinity.to_string()));
-        }
+        let affinity = affinity_of(last("cpu_affinity"), &mut variables)?;
         let log_bin = logs_changes(last)?;
         if log_bin {
             variables.push(("log_bin".to_owned(), "ON".to_owned()));
@@ -374,10 +371,15 @@ impl Options {
     }
 }
 
-/// `--cpu-affinity`; whether this machine has the processors is looked at when the server starts.
-fn affinity_of(given: Option<&str>) -> Result<Affinity, String> {
-    let parsed = given.map_or(Ok(Affinity::Off), Affinity::parse);
-    parsed.map_err(|why| format!("--cpu-affinity: {why}"))
+/// `--cpu-affinity`, shown in one way however it was given; whether this machine has the processors is looked at when the server starts.
+fn affinity_of(
+    given: Option<&str>,
+    variables: &mut Vec<(String, String)>,
+) -> Result<Affinity, String> {
+    let Some(given) = given else { return Ok(Affinity::Off) };
+    let affinity = Affinity::parse(given).map_err(|why| format!("--cpu-affinity: {why}"))?;
+    variables.push(("cpu_affinity".to_owned(), affinity.to_string()));
+    Ok(affinity)
 }
 
 /// What the process would have to do to itself before it serves.

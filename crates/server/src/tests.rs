@@ -1,6 +1,7 @@
 //! The command line.
 
 use session::Wanted;
+use sys::affinity::Affinity;
 
 use crate::options::{self, Options, Request, read_section_lines};
 
@@ -43,6 +44,23 @@ fn the_variable_has_the_level_of_the_log() {
     assert_eq!(levels(&[]), (3, "3".to_owned()));
     assert_eq!(levels(&["--log-error-verbosity=1"]), (1, "1".to_owned()));
     assert_eq!(levels(&["--log-error-verbosity=4"]), (4, "3".to_owned()));
+}
+
+#[test]
+fn processors_are_words_or_a_list_and_shown_in_one_way() {
+    let shown = |argument: &str| {
+        let options = run(&[argument]).unwrap();
+        let named = |(name, _): &&(String, String)| name == "cpu_affinity";
+        let last = options.variables.iter().rfind(named).map(|(_, value)| value.clone());
+        (options.affinity, last)
+    };
+    assert_eq!(shown("--port=1"), (Affinity::Off, None));
+    assert_eq!(shown("--cpu-affinity=auto"), (Affinity::Auto, Some("AUTO".to_owned())));
+    assert_eq!(shown("--skip-cpu-affinity"), (Affinity::Off, Some("OFF".to_owned())));
+    let (list, text) = shown("--cpu_affinity=8,0-1,2");
+    assert_eq!((list, text), (Affinity::List([0, 1, 2, 8].into()), Some("0-2,8".to_owned())));
+    let error = run(&["--cpu-affinity=3-1"]).unwrap_err();
+    assert!(error.starts_with("--cpu-affinity: '3-1' ends before it begins"), "{error}");
 }
 
 #[test]

@@ -12,7 +12,6 @@ use programs::{EventScheduler, schedule_events};
 use sys::clock::Clock;
 use sys::io_times::IoTimes;
 use sys::threads::HelperLimit;
-use sys::topology::Sizes;
 use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
@@ -168,7 +167,7 @@ impl Server {
         let prepared_limit = globals.integer("prepared_stmt_memory_limit") as usize;
         let prepared_plans = PlanCache::new(prepared_limit / 2);
         let scan_helpers = match globals.integer("parallel_helpers_max") as usize {
-            0 => Sizes::here().helpers(),
+            0 => sys::threads::sizes().helpers(),
             count => count,
         };
         let digest_seed = random_seed(started_micros);

@@ -18,7 +18,6 @@ use crate::disk::BLOCK_BYTES;
 use crate::probes;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::topology::Sizes;
 use crate::usage;
 use crate::waits::{self, Wait};
 
@@ -292,7 +291,8 @@ pub struct IoTimes {
 
 impl Default for IoTimes {
     fn default() -> IoTimes {
-        let shards = (0..Sizes::here().shards(SHARDS_MIN)).map(|_| Shard::default()).collect();
+        let shards =
+            (0..crate::threads::sizes().shards(SHARDS_MIN)).map(|_| Shard::default()).collect();
         IoTimes { shards, files: Mutex::default() }
     }
 }

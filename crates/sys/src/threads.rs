@@ -151,9 +151,17 @@ pub fn sleep(time: Duration) {
     }
 }
 
+/// What follows from the processors that this process may use: read when first asked for, and the same from then on.
+pub fn sizes() -> Sizes {
+    match cfg!(any(loom, shuttle)) || simulation::current().is_some() {
+        true => Sizes::SIMULATED,
+        false => Sizes::of_process(),
+    }
+}
+
 /// Processors this process may use, at least 1.
 pub fn processors() -> usize {
-    Sizes::here().processors
+    sizes().processors
 }
 
 /// The one of `parts` parts of a structure that the calling thread uses first. The parts belong to `nodes` nodes of memory in turn: a thread that is

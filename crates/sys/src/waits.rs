@@ -254,7 +254,8 @@ fn lease() -> Lease {
     slot.current.store(0, Ordering::Relaxed);
     slot.held_bytes.store(0, Ordering::Relaxed);
     slot.started.store(now(), Ordering::Relaxed);
-    slot.thread_id.store(crate::threads::system_number(), Ordering::Relaxed);
+    let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
+    slot.thread_id.store(thread_id.cast_unsigned(), Ordering::Relaxed);
     Lease(number)
 }
 

@@ -7,8 +7,6 @@ use std::collections::VecDeque;
 use sys::sync::atomic::{AtomicUsize, Ordering};
 use sys::sync::{Mutex, MutexGuard};
 
-use sys::topology::Sizes;
-
 /// Lanes on small machines.
 const LANES_MIN: usize = 32;
 
@@ -64,7 +62,7 @@ pub(crate) struct Backlog {
 
 impl PurgeQueue {
     pub fn new() -> PurgeQueue {
-        let count = Sizes::here().shards(LANES_MIN);
+        let count = sys::threads::sizes().shards(LANES_MIN);
         let lanes = (0..count).map(|_| Lane::default()).collect();
         PurgeQueue { lanes, turn: AtomicUsize::new(0) }
     }

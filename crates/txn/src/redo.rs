@@ -11,7 +11,6 @@ use bufpool::Pool;
 use page::PageNo;
 use sys::disk::Disk;
 use sys::threads::{Crew, alongside};
-use sys::topology::Sizes;
 use wal::{Checkpoint, LogConfig, LogLoader, LogReader, ReplayEnd, Window};
 
 use crate::recovery::{Found, Progress, Recovery, RecoveryPhase, damaged};
@@ -39,7 +38,7 @@ pub struct RedoCrew {
 
 impl Default for RedoCrew {
     fn default() -> Self {
-        let workers = Sizes::here().waiting_workers();
+        let workers = sys::threads::sizes().waiting_workers();
         RedoCrew { workers, crew: Crew::Threads }
     }
 }

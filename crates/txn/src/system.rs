@@ -10,7 +10,6 @@ use hashbrown::HashMap;
 use locks::{LockTable, Owner};
 use sys::model::{breaks, sized};
 use sys::sync::{Mutex, MutexGuard};
-use sys::topology::Sizes;
 use wal::Log;
 
 use crate::checkpoint::RESERVE_BYTES_MIN;
@@ -131,7 +130,9 @@ impl TxnSystem {
             locks,
             slots: SnapshotSlots::new(SLOTS),
             cores: (0..SHARDS).map(|_| Shard::default()).collect(),
-            beginning: (0..Sizes::here().shards(SHARDS)).map(|_| Mark(Mutex::new(()))).collect(),
+            beginning: (0..sys::threads::sizes().shards(SHARDS))
+                .map(|_| Mark(Mutex::new(())))
+                .collect(),
             queue: PurgeQueue::new(),
             horizon: AtomicU64::new(0),
             filer: Filer::default(),

@@ -7,7 +7,6 @@ use sys::disk::Disk;
 use sys::histogram::{Histogram, Summary};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use sys::topology::Sizes;
 
 use crate::batch::put_record;
 use crate::flush::FlushState;
@@ -56,7 +55,7 @@ impl Default for LogConfig {
     fn default() -> Self {
         /// Lanes for whose records a segment of the reserve is enough.
         const LANES_EACH: usize = 16;
-        let sizes = Sizes::here();
+        let sizes = sys::threads::sizes();
         let lanes = sizes.lanes();
         LogConfig {
             segment_bytes: 16 << 20,

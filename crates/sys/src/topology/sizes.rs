@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::Topology;
-use crate::{model, simulation};
+use crate::model;
 
 /// What the numbers of threads and of parts of shared structures follow from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,18 +16,15 @@ pub struct Sizes {
     pub nodes: usize,
 }
 
-/// On a simulated machine, and under a model.
-const SIMULATED: Sizes = Sizes { processors: 2, cores: 2, nodes: 1 };
-
 /// This process's, once somebody has asked.
 static HERE: OnceLock<Sizes> = OnceLock::new();
 
 impl Sizes {
-    /// This process's: read when first asked for, and the same from then on.
-    pub fn here() -> Sizes {
-        if cfg!(any(loom, shuttle)) || simulation::current().is_some() {
-            return SIMULATED;
-        }
+    /// On a simulated machine, and under a model.
+    pub(crate) const SIMULATED: Sizes = Sizes { processors: 2, cores: 2, nodes: 1 };
+
+    /// The real process's: read when first asked for, and the same from then on.
+    pub(crate) fn of_process() -> Sizes {
         *HERE.get_or_init(|| match Topology::read() {
             // Where /sys is hidden, the standard library knows the number.
             hidden if hidden.usable().next().is_none() => {

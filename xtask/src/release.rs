@@ -53,7 +53,8 @@ pub fn publish(args: &[String]) -> Result<(), String> {
     let folder = server.parent().ok_or("the server is in no folder")?.display().to_string();
     let programs = ["--bins", &folder, "--bins", "target/release"];
     let fixed = static_build::folder("release");
-    let package = [&["packaging/build.py"][..], &programs[..], &["--static", &fixed], sign].concat();
+    let package =
+        [&["packaging/build.py"][..], &programs[..], &["--static", &fixed], sign].concat();
     run::command("python3", &package)
 }
 

@@ -7,7 +7,7 @@ Blocks `sql` are run by the client in the schema `shop`, which is new for each p
 holds the last lines that the block before it printed. One line of the form `<!-- run first: .. -->` prepares, and `<!-- not run: reason -->` before a block
 excuses it; `<!-- run if: command -->` runs it where the command succeeds. A block that is neither run nor excused fails the test, so that none is forgotten. docs/quick-start.md has its own script.
 
-Folders that a page names become folders of the test, as do ports and root's password.
+Folders that a page names become folders of the test, as do ports and root's password. A page may start servers of its own below `/var/lib`.
 """
 
 import argparse
@@ -75,13 +75,15 @@ def blocks(text):
 class World:
     def __init__(self, programs):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pages-"))
+        self.others = {}
         self.port, self.http = str(free_port()), str(free_port())
         self.environment = {**os.environ, "PATH": f"{programs.resolve()}:{os.environ['PATH']}"}
         # Blocks that build something do it with the toolchain of the repository, wherever their folder is.
         active = subprocess.run(["rustup", "show", "active-toolchain"], cwd=DOCS, capture_output=True, text=True).stdout.split() if shutil.which("rustup") else []
         self.environment.update({"RUSTUP_TOOLCHAIN": active[0]} if active else {})
         self.socket = self.folder / "data/squall.sock"
-        (self.folder / "backups").mkdir()
+        for folder in ("backups", "archive", "etc", "var/lib"):
+            (self.folder / folder).mkdir(parents=True)
         options = [f"--datadir={self.folder}/data", f"--port={self.port}", "--plugin-add=json_server", "--plugin-add=metrics", f"--json-server-port={self.http}"]
         with open(self.folder / "log", "wb") as log:
             self.server = subprocess.Popen([programs / "squalld", *options], stdout=log, stderr=log, cwd=self.folder)
@@ -94,8 +96,15 @@ class World:
 
     def here(self, text):
         """A block with the folders, ports and password of the test."""
-        for known, own in [("8086", self.http), ("3306", self.port), ("root:PASSWORD", f"root:{self.password}"), ("--port=3307 -u root", f"-S {self.socket}"), ("/tmp/squall-try", f"{self.folder}/data")]:
+        text = text.replace("--port=3307 -u root", f"-S {self.socket}")
+        # Other servers than that of the test get ports of their own.
+        for known in re.findall(r"127\.0\.0\.1:(330[1-57-9])\b|--port=(330[1-57-9])\b", text):
+            number = "".join(known)
+            text = text.replace(number, self.others.setdefault(number, str(free_port())))
+        for known, own in [("db1:3306", f"127.0.0.1:{self.port}"), ("SOURCE_PASSWORD=...", f"SOURCE_PASSWORD='{self.password}'"), ("8086", self.http), ("3306", self.port), ("root:PASSWORD", f"root:{self.password}"), ("/tmp/squall-try", f"{self.folder}/data")]:
             text = text.replace(known, own)
+        if "--restore-from" not in text and "--port" not in text:
+            text = text.replace("squalld --datadir", f"squalld --port={free_port()} --datadir")
         for root in ("/backups", "/var/lib/squall", "/etc/squall", "/archive"):
             text = re.sub(rf"(?<![\w.]){root}", f"{self.folder}{root}", text)
         return text
@@ -109,6 +118,8 @@ class World:
         return done.returncode, done.stdout + done.stderr
 
     def close(self):
+        for pid in self.folder.glob("var/lib/*/squalld.pid"):
+            os.kill(int(pid.read_text()), signal.SIGTERM)
         self.server.send_signal(signal.SIGTERM)
         self.server.wait(timeout=60)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -55,7 +55,6 @@ pub(crate) fn run_backup(
     session.send_ok(sink, OkInfo::default())
 }
 
-/// Sends everything committed to the client.
 fn stream_backup(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()> {
     let engine = session.server.default_engine.clone();
     if !engine.is_durable() {

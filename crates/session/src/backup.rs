@@ -1,5 +1,4 @@
-//! BACKUP DATABASE TO and CLONE LOCAL DATA DIRECTORY: the engine writes to a directory that this statement creates, and that is
-//! removed when it fails.
+//! BACKUP DATABASE TO and CLONE LOCAL DATA DIRECTORY: the engine writes to a directory that this statement creates, or to its client.
 
 use ::accounts::PrivilegeChecks;
 use std::io;
@@ -65,6 +64,5 @@ fn stream_backup(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()>
     begin_stage(session, "Backing up");
     let sent = blocking(|| send_backup(&*engine, log.as_deref(), &cancel, sink));
     end_stage(session, None);
-    sent?;
-    sink.end(&session.state_info())
+    sent.and_then(|()| sink.end(&session.state_info()))
 }

@@ -1,5 +1,4 @@
-//! BACKUP DATABASE TO and CLONE LOCAL DATA DIRECTORY: the engine writes to a directory that this statement creates, and that is
-//! removed when it fails.
+//! BACKUP DATABASE TO and CLONE LOCAL DATA DIRECTORY: the engine writes to a directory that this statement creates, or to its client.
 
 use ::accounts::PrivilegeChecks;
 use std::io;
@@ -11,7 +10,6 @@ use plugin_api::{OkInfo, ResultSink};
 use statements::backup_directory::{Backup, BackupDirectory};
 use statements::backup_stream::send_backup;
 use sys::blocking::blocking;
-use sys::files;
 
 use crate::load_data::file_error;
 use crate::measured::{begin_stage, end_stage};
@@ -20,12 +18,13 @@ use crate::session::Session;
 /// Copies everything committed to a directory that does not exist yet.
 pub(crate) fn run_backup(
     session: &mut Session,
-    directory: &str,
+    directory: Option<&str>,
     purpose: Backup,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     session.require_dynamic("BACKUP_ADMIN")?;
-    let (name, path) = (directory, PathBuf::from(directory));
+    let Some(name) = directory else { return stream_backup(session, sink) };
+    let path = PathBuf::from(name);
     if !path.is_absolute() {
         return Err(err!(WRONG_VALUE, "absolute path", name));
     }
@@ -42,29 +41,7 @@ pub(crate) fn run_backup(
     begin_stage(session, "Backing up");
     let cancel = session.shared.cancel.clone();
     let log = session.server.registry().binary_log().cloned();
-    if let Some(log) = &log {
-        log.begin_backup();
-    }
-    let outcome = blocking(|| {
-        let copied = engine.backup(&target, &cancel);
-        let copied = copied.map_err(|error| error.into_error(&cancel));
-        // After an error too: the log is to keep nothing more.
-        let end_position = copied.as_ref().map_or(0, |summary| summary.end_position);
-        let executed = log.map_or(Ok(None), |log| log.end_backup(end_position));
-        let ended = copied.and(executed).and_then(|executed| {
-            // The binary log of an encrypted directory reads encrypted files only.
-            let is_told = |_: &String| purpose == Backup::Kept || engine.directory_key().is_none();
-            let told = executed.filter(is_told);
-            told.map_or(Ok(()), |executed| target.put_executed(end_position, &executed))
-                .and_then(|()| target.sync())
-                .map_err(|error| file_error(3, "Error writing", &path, &error))
-        });
-        if ended.is_err() {
-            // The error of the copy says more than one of the cleanup.
-            let _ = files::remove_directory(&path);
-        }
-        ended
-    });
+    let outcome = blocking(|| target.fill(&*engine, log.as_deref(), &cancel));
     let pages = |name| {
         let stats = session.server.default_engine.stats();
         let mut stats = stats.iter().filter(|stat| stat.group == "backup");
@@ -77,9 +54,7 @@ pub(crate) fn run_backup(
     session.send_ok(sink, OkInfo::default())
 }
 
-/// Sends everything committed to the client.
-pub(crate) fn stream_backup(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()> {
-    session.require_dynamic("BACKUP_ADMIN")?;
+fn stream_backup(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()> {
     let engine = session.server.default_engine.clone();
     if !engine.is_durable() {
         return Err(Error::not_supported("BACKUP of a server that keeps nothing on disk"));
@@ -89,6 +64,5 @@ pub(crate) fn stream_backup(session: &mut Session, sink: &mut dyn ResultSink) ->
     begin_stage(session, "Backing up");
     let sent = blocking(|| send_backup(&*engine, log.as_deref(), &cancel, sink));
     end_stage(session, None);
-    sent?;
-    sink.end(&session.state_info())
+    sent.and_then(|()| sink.end(&session.state_info()))
 }

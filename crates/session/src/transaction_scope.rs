@@ -23,15 +23,14 @@ impl Writable<'_> {
     /// # Errors
     /// 1290 on a read-only server.
     pub(crate) fn check(self) -> Result<()> {
-        if self.is_applier {
-            return Ok(());
-        }
         match self.globals.read_only() {
-            ReadOnly::All => bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only"),
+            ReadOnly::All if !self.is_applier => {
+                bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only")
+            }
             ReadOnly::Users if !self.privileges.has_dynamic("CONNECTION_ADMIN") => {
                 bail!(OPTION_PREVENTS_STATEMENT, "--read-only")
             }
-            ReadOnly::Users | ReadOnly::Nobody => Ok(()),
+            ReadOnly::All | ReadOnly::Users | ReadOnly::Nobody => Ok(()),
         }
     }
 }

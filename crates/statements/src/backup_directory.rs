@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine_api::{BackupFile, BackupTarget};
+use engine_api::{BackupFile, BackupTarget, CancelToken, Engine};
+use errors::{Error, ErrorCode, Result};
+use plugin_api::BinaryLog;
 use sys::disk::FileHandle;
 use sys::files::{self, Existing, File};
 use sys::io_times::IoTimes;
@@ -77,6 +79,48 @@ impl BackupDirectory {
             Backup::Kept => Ok(()),
             Backup::Started => files::sync_directory(&log, &self.times),
         }
+    }
+
+    /// Copies all that is committed to the directory, and removes it when that fails.
+    ///
+    /// # Errors
+    /// Those of the engine and of the log; I/O; 1317 when `cancel` fires.
+    pub fn fill(
+        &self,
+        engine: &dyn Engine,
+        log: Option<&dyn BinaryLog>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        if let Some(log) = log {
+            log.begin_backup();
+        }
+        let copied = engine.backup(self, cancel).map_err(|error| error.into_error(cancel));
+        // After an error too: the log is to keep nothing more.
+        let end_position = copied.as_ref().map_or(0, |summary| summary.end_position);
+        let executed = log.map_or(Ok(None), |log| log.end_backup(end_position));
+        let ended = copied.and(executed).and_then(|executed| {
+            // The binary log of an encrypted directory reads encrypted files only.
+            let is_told =
+                |_: &String| self.purpose == Backup::Kept || engine.directory_key().is_none();
+            let told = executed.filter(is_told);
+            told.map_or(Ok(()), |executed| self.put_executed(end_position, &executed))
+                .and_then(|()| self.sync())
+                .map_err(|error| self.write_error(&error))
+        });
+        if ended.is_err() {
+            // The error of the copy says more than one of the cleanup.
+            let _ = files::remove_directory(&self.path);
+        }
+        ended
+    }
+
+    fn write_error(&self, error: &io::Error) -> Error {
+        const ERROR_WRITING: ErrorCode = ErrorCode(3);
+        let (number, text) = (error.raw_os_error().unwrap_or(0), error.to_string());
+        let text = text.split(" (os error").next().unwrap_or_default();
+        let path = self.path.display();
+        let text = format!("Error writing '{path}' (OS errno {number} - {text})");
+        Error::new(ERROR_WRITING, text)
     }
 
     /// Makes the names durable.

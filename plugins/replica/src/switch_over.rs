@@ -91,7 +91,7 @@ pub(crate) fn run(
         let halt = Halt::new(cancel.clone());
         // Its longest statement is a wait.
         let limit = timeout + KILLED_MAX;
-        let remote = Remote::open(&address, &halt, limit).map_err(|f| failed(f))?;
+        let remote = Remote::open(&address, &halt, limit).map_err(failed)?;
         Switch { channels, sessions, local, remote, address, cancel, timeout }.run()
     })
 }
@@ -282,12 +282,8 @@ impl Switch<'_> {
             let text = format!("SWITCH OVER failed: {why}; this server stays read-only: {error}");
             return err!(UNKNOWN_ERROR, text);
         }
-        if is_stopped {
-            if let Err(failure) = self.remote.rows("START REPLICA") {
-                tracing::warn!(
-                    "the replica was stopped, and could not be started again: {failure}"
-                );
-            }
+        if is_stopped && let Err(failure) = self.remote.rows("START REPLICA") {
+            tracing::warn!("the replica was stopped, and could not be started again: {failure}");
         }
         failed(why)
     }

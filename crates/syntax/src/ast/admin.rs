@@ -673,18 +673,13 @@ pub enum Replication {
 
 /// `SWITCH OVER TO 'host'[:port] USER 'user' IDENTIFIED BY 'password' [TIMEOUT seconds] [REQUIRE [NO] SSL]`.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
 pub struct SwitchOver {
-    /// The replica's host.
     pub host: Box<str>,
-    /// Its port.
     pub port: Option<u64>,
-    /// The account there that promotes it.
     pub user: Box<str>,
-    /// Its password.
     pub password: Box<str>,
-    /// Seconds that each of the waits may take.
     pub timeout: Option<u64>,
-    /// `REQUIRE SSL`, `REQUIRE NO SSL`.
     pub require_ssl: Option<bool>,
 }
 

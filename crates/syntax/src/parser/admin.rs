@@ -250,10 +250,8 @@ impl<'a> Parser<'a> {
     pub(super) fn backup(&mut self) -> PResult<Statement> {
         self.bump();
         self.expect_all(&[Kw::DATABASE, Kw::TO])?;
-        if self.eat_name("STREAM") {
-            return Ok(Statement::Backup { directory: None });
-        }
-        Ok(Statement::Backup { directory: Some(self.text()?) })
+        let directory = if self.eat_name("STREAM") { None } else { Some(self.text()?) };
+        Ok(Statement::Backup { directory })
     }
 
     pub(super) fn clone_statement(&mut self) -> PResult<Statement> {
@@ -277,8 +275,7 @@ impl<'a> Parser<'a> {
             directory = Some(self.text()?);
         }
         let require_ssl = self.require_ssl()?;
-        let host = user.host.unwrap_or_default();
-        let user = user.user;
+        let (host, user) = (user.host.unwrap_or_default(), user.user);
         let clone = CloneStatement::Instance { user, host, port, password, directory, require_ssl };
         Ok(Statement::Clone(Box::new(clone)))
     }
@@ -342,19 +339,15 @@ impl<'a> Parser<'a> {
         self.bump();
         let alter = match self.eat_one_of(&[Kw::ROTATE, Kw::RELOAD, Kw::ENABLE, Kw::DISABLE]) {
             Some(Kw::ROTATE) => {
-                let binlog = self.at(Kw::BINLOG);
+                let binlog = self.eat(Kw::BINLOG);
                 if !binlog && !self.eat_name("INNODB") {
                     return self.fail();
                 }
-                if binlog {
-                    self.bump();
-                }
                 self.expect(Kw::MASTER)?;
                 self.expect(Kw::KEY)?;
-                if binlog {
-                    AlterInstance::RotateBinlogMasterKey
-                } else {
-                    AlterInstance::RotateInnodbMasterKey
+                match binlog {
+                    true => AlterInstance::RotateBinlogMasterKey,
+                    false => AlterInstance::RotateInnodbMasterKey,
                 }
             }
             Some(Kw::RELOAD) => {
@@ -368,10 +361,9 @@ impl<'a> Parser<'a> {
                 if !self.eat_name("INNODB") || !self.eat_name("REDO_LOG") {
                     return self.fail();
                 }
-                if word == Kw::ENABLE {
-                    AlterInstance::EnableRedoLog
-                } else {
-                    AlterInstance::DisableRedoLog
+                match word == Kw::ENABLE {
+                    true => AlterInstance::EnableRedoLog,
+                    false => AlterInstance::DisableRedoLog,
                 }
             }
             None => return self.fail(),

@@ -30,8 +30,7 @@ impl<'a> Parser<'a> {
         let timeout = if self.eat_name("TIMEOUT") { Some(self.number()?) } else { None };
         let require_ssl = self.require_ssl()?;
         let switch = SwitchOver { host, port, user, password, timeout, require_ssl };
-        let replication = Replication::SwitchOver(Box::new(switch));
-        Ok(Statement::Replication(Box::new(replication)))
+        Ok(Statement::Replication(Box::new(Replication::SwitchOver(Box::new(switch)))))
     }
 
     fn change_source(&mut self) -> PResult<Replication> {

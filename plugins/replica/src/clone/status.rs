@@ -31,19 +31,19 @@ pub(crate) const RECOVERY: usize = 6;
 pub(crate) enum Progress {
     #[default]
     NotStarted,
-    InProgress,
+    UnderWay,
     Completed,
     Failed,
 }
 
 impl Progress {
     const ALL: [Progress; 4] =
-        [Progress::NotStarted, Progress::InProgress, Progress::Completed, Progress::Failed];
+        [Progress::NotStarted, Progress::UnderWay, Progress::Completed, Progress::Failed];
 
     fn name(self) -> &'static str {
         match self {
             Progress::NotStarted => "Not Started",
-            Progress::InProgress => "In Progress",
+            Progress::UnderWay => "In Progress",
             Progress::Completed => "Completed",
             Progress::Failed => "Failed",
         }
@@ -83,12 +83,12 @@ pub(crate) struct CloneStatus {
 impl CloneStatus {
     pub(crate) fn begun(session: u64, source: String, destination: String) -> CloneStatus {
         let begin_micros = now_micros();
-        let state = Progress::InProgress;
+        let state = Progress::UnderWay;
         CloneStatus { session, state, begin_micros, source, destination, ..CloneStatus::default() }
     }
 
     pub(crate) fn is_under_way(&self) -> bool {
-        self.state == Progress::InProgress
+        self.state == Progress::UnderWay
     }
 
     /// All stages before this one have ended.
@@ -96,9 +96,9 @@ impl CloneStatus {
         let now = now_micros();
         for (place, known) in self.stages.iter_mut().enumerate().take(stage + 1) {
             if known.state == Progress::NotStarted {
-                (known.state, known.begin_micros) = (Progress::InProgress, now);
+                (known.state, known.begin_micros) = (Progress::UnderWay, now);
             }
-            if place < stage && known.state == Progress::InProgress {
+            if place < stage && known.state == Progress::UnderWay {
                 (known.state, known.end_micros) = (Progress::Completed, now);
             }
         }
@@ -126,7 +126,7 @@ impl CloneStatus {
         self.error =
             error.map_or((0, String::new()), |error| (error.code().0, error.message().to_owned()));
         for stage in &mut self.stages {
-            if stage.state == Progress::InProgress {
+            if stage.state == Progress::UnderWay {
                 (stage.state, stage.end_micros) = (last, now);
             }
         }
@@ -140,7 +140,7 @@ impl CloneStatus {
     /// The server can be used: with the clone, or it was ended before the clone was whole.
     pub(crate) fn server_has_started(&mut self) {
         match self.stages[RECOVERY].state {
-            Progress::InProgress => self.end(None),
+            Progress::UnderWay => self.end(None),
             Progress::NotStarted | Progress::Completed | Progress::Failed => {
                 let text = "The server ended before the clone was whole";
                 let interrupted = errors::ErrorCode::QUERY_INTERRUPTED;
@@ -213,7 +213,7 @@ impl CloneStatus {
     pub(crate) fn stage_rows(&self) -> Vec<Vec<Value>> {
         let rows = STAGES.iter().zip(&self.stages).map(|(name, stage)| {
             let until = if stage.end_micros > 0 { stage.end_micros } else { now_micros() };
-            let is_running = stage.state == Progress::InProgress;
+            let is_running = stage.state == Progress::UnderWay;
             let micros = (until - stage.begin_micros).max(1) as u64;
             let speed = |bytes: u64| bytes.saturating_mul(1_000_000) / micros;
             let speed = |bytes| Value::Int(if is_running { speed(bytes) as i64 } else { 0 });

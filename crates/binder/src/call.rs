@@ -14,6 +14,7 @@ use crate::collation::{self, Differing};
 use crate::expr::{is_not_null, not, single, to_text};
 use crate::literal;
 use crate::reader::StoredProgram;
+use crate::scope::make_nullable;
 use crate::typing::{is_stringy, string_type};
 
 /// The name of a unit as functions get it.
@@ -396,6 +397,13 @@ impl<'b> Binder<'b> {
             ty.nullable = nullable;
         }
         Ok(case)
+    }
+
+    /// `COALESCE(first, last)` of the columns that a full join merges: either may be NULL after it.
+    pub(crate) fn first_not_null(&mut self, mut first: Expr, mut last: Expr) -> Result<Expr> {
+        make_nullable(&mut first);
+        make_nullable(&mut last);
+        self.case(vec![(is_not_null(first.clone()), first)], Some(last), "coalesce")
     }
 
     /// A call that the grammar produces.

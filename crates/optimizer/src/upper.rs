@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use errors::Result;
 use plan::{
-    AggregateMode, BinaryOp, Expr, GroupSets, Logical, Physical, Register, SortKey, UnaryOp,
+    AggregateMode, BinaryOp, Expr, GroupSets, Logical, LogicalJoinKind, Physical, Register,
+    SortKey, UnaryOp,
 };
 use types::{AggregateRole, CollationId, DataType, Value};
 
@@ -29,12 +30,25 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    fn new(physical: Physical, rows: f64, cost: f64) -> Node {
+    pub(crate) fn new(physical: Physical, rows: f64, cost: f64) -> Node {
         Node { physical, rows, cost, ordered: false, grouped: false }
     }
 
     pub(crate) fn nothing() -> Node {
         Node::new(Physical::Nothing, 0.0, 0.0)
+    }
+
+    /// The side of an outer join: if it has no rows, its registers are NULL in the rows of the other side, and operators above keep them.
+    pub(crate) fn defining(mut self, registers: &plan::RegisterSet) -> Node {
+        if self.physical == Physical::Nothing {
+            let null = |register| {
+                let ty = DataType::null();
+                (register, Expr::Literal { value: Value::Null, ty })
+            };
+            let columns = registers.iter().map(null).collect();
+            self.physical = Physical::Project { input: Box::new(self.physical), columns };
+        }
+        self
     }
 
     /// Only the rows that satisfy all `predicates`.
@@ -68,6 +82,9 @@ impl Planner<'_> {
         match node {
             Logical::OneRow => Ok(Node::new(Physical::OneRow, 1.0, 0.0)),
             Logical::Nothing => Ok(Node::nothing()),
+            Logical::Join { kind: LogicalJoinKind::Full, left, right, on } => {
+                self.plan_full_join(*left, *right, on)
+            }
             Logical::Get(_) | Logical::Filter { .. } | Logical::Join { .. } => {
                 self.plan_block(node, goal)
             }

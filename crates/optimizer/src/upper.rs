@@ -40,13 +40,13 @@ impl Node {
 
     /// The side of an outer join: if it has no rows, its registers are NULL in the rows of the other side, and operators above keep them.
     pub(crate) fn defining(mut self, registers: &plan::RegisterSet) -> Node {
-        if self.physical == Physical::Nothing {
+        if has_no_row(&self.physical) {
             let null = |register| {
                 let ty = DataType::null();
                 (register, Expr::Literal { value: Value::Null, ty })
             };
             let columns = registers.iter().map(null).collect();
-            self.physical = Physical::Project { input: Box::new(self.physical), columns };
+            self.physical = Physical::Project { input: Box::new(Physical::Nothing), columns };
         }
         self
     }
@@ -488,6 +488,14 @@ fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
         return None;
     }
     sorted_register(&SortKey { expr: arg.clone(), descending: false }).map(|_| (arg.clone(), last))
+}
+
+/// Whether the optimizer found out that there is no row.
+fn has_no_row(node: &Physical) -> bool {
+    match node {
+        Physical::Project { input, .. } | Physical::Filter { input, .. } => has_no_row(input),
+        _ => *node == Physical::Nothing,
+    }
 }
 
 /// Whether a separate query block is read: a derived table, or a view that is computed.

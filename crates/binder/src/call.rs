@@ -399,11 +399,11 @@ impl<'b> Binder<'b> {
         Ok(case)
     }
 
-    /// `COALESCE(first, last)` of the columns that a full join merges: either may be NULL after it.
+    /// The first that is not NULL of the two columns that a full join merges: either may be NULL after it.
     pub(crate) fn first_not_null(&mut self, mut first: Expr, mut last: Expr) -> Result<Expr> {
         make_nullable(&mut first);
         make_nullable(&mut last);
-        self.case(vec![(is_not_null(first.clone()), first)], Some(last), "coalesce")
+        self.case(vec![(is_not_null(first.clone()), first)], Some(last), "case")
     }
 
     /// A call that the grammar produces.

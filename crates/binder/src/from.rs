@@ -567,8 +567,10 @@ impl Binder<'_> {
                 ast::JoinKind::Right => (&right.0, right.1),
                 ast::JoinKind::Full => {
                     let tables = &self.block().tables;
-                    let sides = (spelled(&left.0, tables), spelled(&right.0, tables));
-                    text = Some(Arc::from(format!("coalesce({},{})", sides.0, sides.1)));
+                    let (one, other) = (spelled(&left.0, tables), spelled(&right.0, tables));
+                    text = Some(Arc::from(format!(
+                        "(case when ({one} is not null) then {one} else {other} end)"
+                    )));
                     (&left.0, self.first_not_null(left.1, right.1)?)
                 }
                 ast::JoinKind::Inner | ast::JoinKind::Straight | ast::JoinKind::Left => {

@@ -492,10 +492,10 @@ fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
 
 /// Whether the optimizer found out that there is no row.
 fn has_no_row(node: &Physical) -> bool {
-    match node {
-        Physical::Project { input, .. } | Physical::Filter { input, .. } => has_no_row(input),
-        _ => *node == Physical::Nothing,
+    if let Physical::Project { input, .. } | Physical::Filter { input, .. } = node {
+        return has_no_row(input);
     }
+    *node == Physical::Nothing
 }
 
 /// Whether a separate query block is read: a derived table, or a view that is computed.

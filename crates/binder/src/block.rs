@@ -9,6 +9,7 @@ use syntax::ast;
 
 use crate::binder::Binder;
 use crate::reader::{PrivilegeKind, RequiredPrivilege};
+use crate::respell::spelled;
 use crate::scope::{
     Block, Clause, ListedItem, Resolved, ScopeSource, VisibleColumn, base_source, column_read,
     make_nullable, names_equal, written,
@@ -145,11 +146,11 @@ impl Binder<'_> {
         }
         if name.table.is_none()
             && let Some(column) = self.find_merged(level, &name.name.text)?
-            && let Some(merged) = column.merged
+            && let Some(merged) = column.merged.clone()
         {
-            match column.spelled {
-                Some(text) => self.spell_name(name, text.to_string()),
-                None => self.spell_column(name, level, (column.table, column.column)),
+            match column.parts.is_empty() {
+                true => self.spell_column(name, level, (column.table, column.column)),
+                false => self.spell_name(name, spelled(&column, &self.blocks[level].tables)),
             }
             return Ok(resolved(merged));
         }

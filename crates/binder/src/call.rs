@@ -14,7 +14,6 @@ use crate::collation::{self, Differing};
 use crate::expr::{is_not_null, not, single, to_text};
 use crate::literal;
 use crate::reader::StoredProgram;
-use crate::scope::make_nullable;
 use crate::typing::{is_stringy, string_type};
 
 /// The name of a unit as functions get it.
@@ -399,11 +398,12 @@ impl<'b> Binder<'b> {
         Ok(case)
     }
 
-    /// The first that is not NULL of the two columns that a full join merges: either may be NULL after it.
-    pub(crate) fn first_not_null(&mut self, mut first: Expr, mut last: Expr) -> Result<Expr> {
-        make_nullable(&mut first);
-        make_nullable(&mut last);
-        self.case(vec![(is_not_null(first.clone()), first)], Some(last), "case")
+    /// The first value that is not NULL of the columns that full joins merge.
+    pub(crate) fn first_not_null(&mut self, parts: &[(Expr, Arc<str>)]) -> Result<Expr> {
+        let mut branches: Vec<(Expr, Expr)> =
+            parts.iter().map(|(part, _)| (is_not_null(part.clone()), part.clone())).collect();
+        let last = branches.pop().map(|(_, part)| part);
+        self.case(branches, last, "case")
     }
 
     /// A call that the grammar produces.

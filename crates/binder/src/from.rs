@@ -562,26 +562,36 @@ impl Binder<'_> {
                 None => equal,
                 Some(before) => crate::expr::and(before, equal),
             });
-            let mut text = None;
-            let (kept, expr) = match kind {
-                ast::JoinKind::Right => (&right.0, right.1),
-                ast::JoinKind::Full => {
-                    let tables = &self.block().tables;
-                    let (one, other) = (spelled(&left.0, tables), spelled(&right.0, tables));
-                    text = Some(Arc::from(format!(
-                        "(case when ({one} is not null) then {one} else {other} end)"
-                    )));
-                    (&left.0, self.first_not_null(left.1, right.1)?)
-                }
-                ast::JoinKind::Inner | ast::JoinKind::Straight | ast::JoinKind::Left => {
-                    (&left.0, left.1)
-                }
+            let mut column = match kind {
+                ast::JoinKind::Right => right.0.clone(),
+                ast::JoinKind::Inner
+                | ast::JoinKind::Straight
+                | ast::JoinKind::Left
+                | ast::JoinKind::Full => left.0.clone(),
             };
-            let spelled = text.or_else(|| kept.spelled.clone());
-            merged.push(VisibleColumn { merged: Some(expr), spelled, ..kept.clone() });
+            column.merged = Some(match kind {
+                ast::JoinKind::Right => right.1,
+                ast::JoinKind::Full => {
+                    // Side by side: inside each other they would double with each join.
+                    column.parts = self.parts(left);
+                    column.parts.extend(self.parts(right));
+                    self.first_not_null(&column.parts)?
+                }
+                ast::JoinKind::Inner | ast::JoinKind::Straight | ast::JoinKind::Left => left.1,
+            });
+            merged.push(column);
         }
         self.merge_visible(names, merged, right_first, start, middle, end);
         Ok(condition)
+    }
+
+    /// The columns that one side of a full join gives to a merged one, each of which may be NULL after it.
+    fn parts(&mut self, (column, mut expr): (VisibleColumn, Expr)) -> Vec<(Expr, Arc<str>)> {
+        if !column.parts.is_empty() {
+            return column.parts;
+        }
+        make_nullable(&mut expr);
+        vec![(expr, Arc::from(spelled(&column, &self.block().tables)))]
     }
 
     /// Common columns first, then the rest of the first side, then of the second.

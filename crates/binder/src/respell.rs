@@ -125,10 +125,11 @@ impl Binder<'_> {
 
 /// A column that USING names of one side, as the text of a full join's merged column shows it.
 pub(crate) fn spelled(column: &VisibleColumn, tables: &[ScopeTable]) -> String {
-    match &column.spelled {
-        Some(text) => text.to_string(),
-        None => shown_column(&tables[column.table], column.column),
-    }
+    let Some(((_, last), first)) = column.parts.split_last() else {
+        return shown_column(&tables[column.table], column.column);
+    };
+    let branches = first.iter().map(|(_, text)| format!("when ({text} is not null) then {text} "));
+    format!("(case {}else {last} end)", branches.collect::<String>())
 }
 
 /// A column under the name of its table reference, with the schema of one that has no alias.

@@ -299,9 +299,9 @@ impl Binder<'_> {
                 Some(expr) => expr,
                 None => self.scope_column(level, column.table, column.column)?,
             };
-            let source = match column.spelled {
-                Some(_) => None,
-                None => self.column_source(level, column.table, column.column),
+            let source = match column.parts.is_empty() {
+                true => self.column_source(level, column.table, column.column),
+                false => None,
             };
             let listed = ListedItem {
                 name: column.name.clone(),

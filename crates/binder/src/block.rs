@@ -9,9 +9,10 @@ use syntax::ast;
 
 use crate::binder::Binder;
 use crate::reader::{PrivilegeKind, RequiredPrivilege};
+use crate::respell::spelled;
 use crate::scope::{
-    Block, Clause, ListedItem, Resolved, ScopeSource, base_source, column_read, make_nullable,
-    names_equal, written,
+    Block, Clause, ListedItem, Resolved, ScopeSource, VisibleColumn, base_source, column_read,
+    make_nullable, names_equal, written,
 };
 
 /// The first register for which `is_one` that an expression reads, by itself or in a subquery.
@@ -144,9 +145,13 @@ impl Binder<'_> {
             return Ok(listed.and_then(resolved));
         }
         if name.table.is_none()
-            && let Some((merged, place)) = self.find_merged(level, &name.name.text)?
+            && let Some(column) = self.find_merged(level, &name.name.text)?
+            && let Some(merged) = column.merged.clone()
         {
-            self.spell_column(name, level, place);
+            match column.parts.is_empty() {
+                true => self.spell_column(name, level, (column.table, column.column)),
+                false => self.spell_name(name, spelled(&column, &self.blocks[level].tables)),
+            }
             return Ok(resolved(merged));
         }
         if let Some((table, column)) = self.find_in_tables(level, name)? {
@@ -224,8 +229,8 @@ impl Binder<'_> {
         Ok(found.map(|item| item.expr.clone()))
     }
 
-    /// A column that a join merged from two, and the table and column it comes from.
-    fn find_merged(&self, level: usize, name: &str) -> Result<Option<(Expr, (usize, usize))>> {
+    /// A column that a join may have merged from two.
+    fn find_merged(&self, level: usize, name: &str) -> Result<Option<VisibleColumn>> {
         let block = &self.blocks[level];
         let Some(visible) = &block.visible else { return Ok(None) };
         let mut found = visible
@@ -236,7 +241,7 @@ impl Binder<'_> {
         if found.next().is_some() {
             bail!(NON_UNIQ_ERROR, name, block.clause.name());
         }
-        Ok(first.merged.clone().map(|merged| (merged, (first.table, first.column))))
+        Ok(Some(first.clone()))
     }
 
     /// Table and column of the block that `name` names.

@@ -395,6 +395,14 @@ impl<'b> Binder<'b> {
         Ok(case)
     }
 
+    /// The first value that is not NULL of the columns that full joins merge.
+    pub(crate) fn first_not_null(&mut self, parts: &[(Expr, Arc<str>)]) -> Result<Expr> {
+        let mut branches: Vec<(Expr, Expr)> =
+            parts.iter().map(|(part, _)| (is_not_null(part.clone()), part.clone())).collect();
+        let last = branches.pop().map(|(_, part)| part);
+        self.case(branches, last, "case")
+    }
+
     /// A call that the grammar produces.
     pub(crate) fn bind_call_of(&mut self, role: FunctionRole, args: &[&ast::Expr]) -> Result<Expr> {
         let function = self.function_of(role)?;

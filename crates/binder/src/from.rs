@@ -15,9 +15,10 @@ use types::{DataType, TypeKind};
 
 use crate::binder::{BLOCK_TABLES_MAX, Binder, NamedView, Reference, VIEW_DEPTH_MAX};
 use crate::reader::PrivilegeKind;
+use crate::respell::spelled;
 use crate::scope::{
     BoundQuery, Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, column_read,
-    names_equal, visible_columns,
+    make_nullable, names_equal, visible_columns,
 };
 
 /// Tables of `information_schema` that the reference is about to drop, and its deprecation texts.
@@ -463,14 +464,11 @@ impl Binder<'_> {
     // --- joins
 
     fn bind_join(&mut self, ast: &ast::Join) -> Result<Logical> {
-        if ast.kind == ast::JoinKind::Full {
-            return Err(Error::not_supported("FULL OUTER JOIN"));
-        }
         let outer_range = self.block().range.clone();
         let start = self.block().tables.len();
         let left = self.bind_factor(&ast.left)?;
         let middle = self.block().tables.len();
-        let bars = ast.kind == ast::JoinKind::Right;
+        let bars = matches!(ast.kind, ast::JoinKind::Right | ast::JoinKind::Full);
         if bars {
             self.block().barred.push(start..middle);
         }
@@ -493,15 +491,21 @@ impl Binder<'_> {
         };
         self.block().range = outer_range;
         let (kind, left, right, inner) = match ast.kind {
-            ast::JoinKind::Inner | ast::JoinKind::Full => {
-                (LogicalJoinKind::Inner, left, right, 0..0)
-            }
+            ast::JoinKind::Inner => (LogicalJoinKind::Inner, left, right, 0..0),
+            ast::JoinKind::Full => (LogicalJoinKind::Full, left, right, start..end),
             ast::JoinKind::Straight => (LogicalJoinKind::Straight, left, right, 0..0),
             ast::JoinKind::Left => (LogicalJoinKind::Left, left, right, middle..end),
             ast::JoinKind::Right => (LogicalJoinKind::Left, right, left, start..middle),
         };
-        for table in &mut self.block().tables[inner] {
+        for table in &mut self.block().tables[inner.clone()] {
             table.nullable = true;
+        }
+        for column in self.block().visible.iter_mut().flatten() {
+            if inner.contains(&column.table)
+                && let Some(merged) = &mut column.merged
+            {
+                make_nullable(merged);
+            }
         }
         Ok(join(kind, left, right, on))
     }
@@ -559,11 +563,36 @@ impl Binder<'_> {
                 None => equal,
                 Some(before) => crate::expr::and(before, equal),
             });
-            let (kept, expr) = if right_first { (&right.0, right.1) } else { (&left.0, left.1) };
-            merged.push(VisibleColumn { merged: Some(expr), ..kept.clone() });
+            let mut column = match kind {
+                ast::JoinKind::Right => right.0.clone(),
+                ast::JoinKind::Inner
+                | ast::JoinKind::Straight
+                | ast::JoinKind::Left
+                | ast::JoinKind::Full => left.0.clone(),
+            };
+            column.merged = Some(match kind {
+                ast::JoinKind::Right => right.1,
+                ast::JoinKind::Full => {
+                    // Side by side: inside each other they would double with each join.
+                    column.parts = self.parts(left);
+                    column.parts.extend(self.parts(right));
+                    self.first_not_null(&column.parts)?
+                }
+                ast::JoinKind::Inner | ast::JoinKind::Straight | ast::JoinKind::Left => left.1,
+            });
+            merged.push(column);
         }
         self.merge_visible(names, merged, right_first, start, middle, end);
         Ok(condition)
+    }
+
+    /// The columns that one side of a full join gives to a merged one, each of which may be NULL after it.
+    fn parts(&mut self, (column, mut expr): (VisibleColumn, Expr)) -> Vec<(Expr, Arc<str>)> {
+        if !column.parts.is_empty() {
+            return column.parts;
+        }
+        make_nullable(&mut expr);
+        vec![(expr, Arc::from(spelled(&column, &self.block().tables)))]
     }
 
     /// Common columns first, then the rest of the first side, then of the second.

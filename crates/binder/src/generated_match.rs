@@ -133,6 +133,7 @@ impl Search<'_> {
                 match kind {
                     LogicalJoinKind::Inner | LogicalJoinKind::Straight => seen = all,
                     LogicalJoinKind::Left => {}
+                    LogicalJoinKind::Full => seen.clear(),
                 }
                 seen
             }

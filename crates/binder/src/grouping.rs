@@ -108,12 +108,14 @@ impl Binder<'_> {
         match node {
             Logical::Filter { predicate, .. } => conjunct_equalities(predicate, equalities),
             Logical::Join { kind, right, on: Some(on), .. } => {
-                let is_inner = *kind != LogicalJoinKind::Left
-                    || filter.is_some_and(|filter| {
-                        let mut inner = RegisterSet::new();
-                        right.add_definitions(&self.instances, &mut inner);
-                        rejects_nulls(filter, &inner)
-                    });
+                let is_outer = matches!(kind, LogicalJoinKind::Left | LogicalJoinKind::Full);
+                let is_inner = !is_outer
+                    || *kind == LogicalJoinKind::Left
+                        && filter.is_some_and(|filter| {
+                            let mut inner = RegisterSet::new();
+                            right.add_definitions(&self.instances, &mut inner);
+                            rejects_nulls(filter, &inner)
+                        });
                 if is_inner {
                     conjunct_equalities(on, equalities);
                 }

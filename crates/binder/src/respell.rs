@@ -3,7 +3,7 @@
 use syntax::ast;
 
 use crate::binder::Binder;
-use crate::scope::ScopeTable;
+use crate::scope::{ScopeTable, VisibleColumn};
 use crate::spelling::Spelling;
 
 impl Binder<'_> {
@@ -47,6 +47,11 @@ impl Binder<'_> {
             return;
         }
         let text = shown_column(&self.blocks[level].tables[place.0], place.1);
+        self.spell_name(name, text);
+    }
+
+    /// A name is replaced by a text.
+    pub(crate) fn spell_name(&mut self, name: &ast::ColumnName, text: String) {
         let first = name.schema.as_ref().or(name.table.as_ref()).unwrap_or(&name.name);
         let (start, end) = (first.span.start, name.name.span.end);
         if let Some(spelling) = self.spelling() {
@@ -74,17 +79,17 @@ impl Binder<'_> {
     }
 
     /// `*` refers to these columns of the innermost block.
-    pub(crate) fn spell_wildcard(&mut self, span: ast::Span, columns: &[(usize, usize)]) {
+    pub(crate) fn spell_wildcard(&mut self, span: ast::Span, columns: &[VisibleColumn]) {
         if self.spelling().is_none() {
             return;
         }
         let Some(block) = self.blocks.last() else { return };
         let columns: Vec<String> = columns
             .iter()
-            .map(|(table, column)| {
-                let table = &block.tables[*table];
-                let name = table.column_name(*column);
-                format!("{} AS {}", shown_column(table, *column), quoted(name))
+            .map(|column| {
+                let name = block.tables[column.table].column_name(column.column);
+                let text = spelled(column, &block.tables);
+                format!("{text} AS {}", quoted(name))
             })
             .collect();
         if let Some(spelling) = self.spelling() {
@@ -116,6 +121,15 @@ impl Binder<'_> {
             spelling.in_expression = before;
         }
     }
+}
+
+/// A column that USING names of one side, as the text of a full join's merged column shows it.
+pub(crate) fn spelled(column: &VisibleColumn, tables: &[ScopeTable]) -> String {
+    let Some(((_, last), first)) = column.parts.split_last() else {
+        return shown_column(&tables[column.table], column.column);
+    };
+    let branches = first.iter().map(|(_, text)| format!("when ({text} is not null) then {text} "));
+    format!("(case {}else {last} end)", branches.collect::<String>())
 }
 
 /// A column under the name of its table reference, with the schema of one that has no alias.

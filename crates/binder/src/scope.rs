@@ -89,6 +89,8 @@ pub(crate) struct VisibleColumn {
     pub column: usize,
     /// Set for a column that NATURAL or USING merged from two.
     pub merged: Option<Expr>,
+    /// Of one that full joins merged: the columns of which it has the first value that is not NULL, and their texts.
+    pub parts: Vec<(Expr, Arc<str>)>,
 }
 
 /// An item of the select list that clauses may refer to.
@@ -445,6 +447,7 @@ pub(crate) fn visible_columns(
             table: index,
             column,
             merged: None,
+            parts: Vec::new(),
         }
     })
 }

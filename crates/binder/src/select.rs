@@ -293,14 +293,16 @@ impl Binder<'_> {
             }
         };
         outputs.reserve(columns.len());
-        let places: Vec<_> = columns.iter().map(|column| (column.table, column.column)).collect();
-        self.spell_wildcard(span, &places);
+        self.spell_wildcard(span, &columns);
         for column in columns {
             let expr = match column.merged {
                 Some(expr) => expr,
                 None => self.scope_column(level, column.table, column.column)?,
             };
-            let source = self.column_source(level, column.table, column.column);
+            let source = match column.parts.is_empty() {
+                true => self.column_source(level, column.table, column.column),
+                false => None,
+            };
             let listed = ListedItem {
                 name: column.name.clone(),
                 aliased: false,

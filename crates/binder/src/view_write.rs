@@ -68,7 +68,7 @@ impl Binder<'_> {
                 }
                 true
             }
-            Logical::Join { kind: LogicalJoinKind::Left, .. } => false,
+            Logical::Join { kind: LogicalJoinKind::Left | LogicalJoinKind::Full, .. } => false,
             Logical::Filter { .. }
             | Logical::Project { .. }
             | Logical::Join { .. }

@@ -452,6 +452,91 @@ fn plans_of_random_queries_agree() {
     }
 }
 
+/// Conditions of a join of `p` and `q`, with and without keys.
+fn random_join_condition(random: &mut Random) -> String {
+    let key = random.pick(&["p.b = q.b", "p.a = q.a", "p.c = q.y", "p.b = q.b and p.c = q.y", ""]);
+    let other = random.pick(&[
+        "p.a < q.a",
+        "q.a > 7",
+        "p.b > 10",
+        "p.b <=> q.b",
+        "p.c is null and q.b is not null",
+        "q.b in (select x from t3)",
+        "false",
+        "",
+    ]);
+    match (key, other) {
+        ("", "") => "true".into(),
+        ("", one) | (one, "") => one.into(),
+        (key, other) => format!("{key} and {other}"),
+    }
+}
+
+/// A full join is a left join and the rows of the right side that match nothing: with all sizes, with tables in memory and in files.
+#[test]
+fn full_joins_keep_the_rows_of_both_sides() {
+    let mut sql = Sql::new();
+    let mut random = Random(31);
+    for a in 0..60 {
+        let mut value = |limit: u64| match random.below(4) {
+            0 => "null".to_owned(),
+            _ => (random.below(limit) * 5).to_string(),
+        };
+        let (b, other, x) = (value(9), value(9), value(9));
+        sql.affects(&format!("insert into t1 values ({a}, {b}, 'c{}')", a % 7), 1);
+        if a % 3 != 0 {
+            sql.affects(&format!("insert into t2 values ({a}, {other}, '2020-01-01')"), 1);
+            sql.affects(&format!("insert into t3 values ({x}, 'c{}')", a % 11), 1);
+        }
+    }
+    let sides = [
+        ("(select * from t1 where a % 2 = 0)", "(select a, b, 'c1' y from t2)"),
+        ("t1", "(select t2.a, t2.b, t3.y from t2 join t3 on t3.x = t2.b)"),
+        (
+            "(select t1.a, t2.b, t1.c from t1 left join t2 on t2.a = t1.a)",
+            "(select a, b, c y from t1)",
+        ),
+        ("t1", "(select a, b, 'c2' y from t2 where false)"),
+    ];
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let (left, right) = sides[random.below(sides.len() as u64)];
+        let on = random_join_condition(&mut random);
+        let filter = random.pick(&[
+            "true",
+            "p.a is null",
+            "q.b > 5",
+            "coalesce(p.b, q.b) = 20",
+            "p.a + q.a > 9",
+        ]);
+        let columns = "p.a pa, p.b pb, q.a qa, q.b qb";
+        let full = format!(
+            "select {columns} from {left} p full outer join {right} q on {on} where {filter}"
+        );
+        let parts = format!(
+            "select {columns} from {left} p left join {right} q on {on} where {filter}
+             union all select p.a, p.b, q.a, q.b
+             from {right} q join (select nullif(1, 1) a, nullif(1, 1) b) p
+             where not exists (select 1 from {left} p where {on}) and {filter}"
+        );
+        let mut expected =
+            sql.run(&parts).unwrap_or_else(|error| panic!("seed {seed}: {parts}: {error}")).rows;
+        expected.sort();
+        for guess in &GUESSES {
+            for bytes in [16 << 20, 1024] {
+                sql.database.settings.operator_memory_bytes = bytes;
+                let mut rows = sql
+                    .run_guessing(&full, guess)
+                    .unwrap_or_else(|error| panic!("seed {seed}: {full}: {error}"))
+                    .rows;
+                rows.sort();
+                assert_eq!(rows, expected, "seed {seed} with {bytes} bytes: {full}");
+            }
+        }
+        sql.database.settings.operator_memory_bytes = 16 << 20;
+    }
+}
+
 /// Queries that the batch program supports, on t1 with 1,500 rows.
 const BATCHED: &[&str] = &[
     "select count(*), sum(a), avg(a), min(b), max(c), count(c), avg(b) from t1",

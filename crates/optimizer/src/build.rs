@@ -11,10 +11,11 @@ use crate::Planner;
 use crate::access::{Goal, TablePlan, sorted_register};
 use crate::cost::{INFORMATION_ROWS, INFORMATION_ROWS_FOUND, ORDER_COST_EXTRA, ORDER_COST_FACTOR};
 use crate::graph::{
-    Graph, RELATIONS_MAX, Relation, RelationKind, Source, count_relations, mask_of,
+    Graph, RELATIONS_MAX, Relation, RelationKind, Source, count_relations, definitions,
+    is_full_join, mask_of,
 };
 use crate::join::{Candidate, Method, Step};
-use crate::predicate::{conjunction, has_subquery};
+use crate::predicate::{conjunction, has_subquery, split};
 use crate::upper::Node;
 
 impl Planner<'_> {
@@ -119,7 +120,11 @@ impl Planner<'_> {
                 if let Logical::InformationGet { schema, name, columns, .. } = node {
                     return Ok(Some(information_scan(schema, name, columns, rest)));
                 }
-                let planned = self.plan(node, goal)?;
+                let is_left = graph.relations[index].kind == RelationKind::Left;
+                let mut planned = self.plan(node, goal)?;
+                if is_left {
+                    planned = planned.defining(&graph.relations[index].defines);
+                }
                 Ok(Some(planned.filtered(rest)))
             }
         }
@@ -287,6 +292,42 @@ impl Planner<'_> {
         Node { physical, rows: step.rows, cost: step.cost, ordered, grouped }
     }
 
+    /// A full join: of its own condition, equalities are keys, and nothing filters its sides.
+    pub(crate) fn plan_full_join(
+        &mut self,
+        left: Logical,
+        right: Logical,
+        on: Option<Expr>,
+    ) -> Result<Node> {
+        let inner_defines = definitions(&right, &self.instances);
+        let outer_defines = definitions(&left, &self.instances);
+        let outer = self.plan(left, &Goal::default())?.defining(&outer_defines);
+        let inner = self.plan(right, &Goal::default())?.defining(&inner_defines);
+        let mut conditions = Vec::new();
+        if let Some(on) = on {
+            split(on, &mut conditions);
+        }
+        let (mut keys, mut rest) = (Vec::new(), Vec::new());
+        for condition in conditions {
+            match self.hash_key(&condition, &inner_defines).filter(|_| !condition.is_volatile()) {
+                Some(key) => keys.push(key),
+                None => rest.push(condition),
+            }
+        }
+        let matches = if keys.is_empty() { outer.rows * inner.rows } else { 0.0 };
+        let rows = matches.max(outer.rows).max(inner.rows);
+        let cost = outer.cost + inner.cost + outer.rows + inner.rows + matches;
+        let physical = Physical::HashJoin {
+            kind: JoinKind::Full,
+            outer: Box::new(outer.physical),
+            inner: Box::new(inner.physical),
+            keys,
+            condition: conjunction(rest),
+            inner_columns: Vec::new(),
+        };
+        Ok(Node::new(physical, rows, cost))
+    }
+
     /// A relation, independently of the others.
     fn alone(&mut self, relation: &Relation, candidate: Candidate, live: &[bool]) -> Node {
         match (&relation.source, candidate.node) {
@@ -421,7 +462,8 @@ fn nested(
 fn is_block(node: &Logical) -> bool {
     match node {
         Logical::Filter { input, .. } => is_block(input),
-        Logical::Join { .. } | Logical::Get(_) => true,
+        Logical::Join { .. } => !is_full_join(node),
+        Logical::Get(_) => true,
         _ => false,
     }
 }

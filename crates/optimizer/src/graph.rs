@@ -160,6 +160,9 @@ impl Planner<'_> {
             Logical::Join { kind: LogicalJoinKind::Left, left, right, on } => {
                 self.flatten_left(*left, *right, on, graph, hoist);
             }
+            Logical::Join { kind: LogicalJoinKind::Full, left, right, on } => {
+                self.flatten_full((left, right), on, graph, hoist);
+            }
             Logical::Join { kind, left, right, on } => {
                 if let Some(on) = on {
                     split(on, &mut graph.predicates);
@@ -195,7 +198,8 @@ impl Planner<'_> {
         }
         let mut lateral = false;
         if let Source::Logical(node) = &source
-            && matches!(node, Logical::Derived { lateral: true, .. })
+            && (matches!(node, Logical::Derived { lateral: true, .. })
+                || is_full_join(node) && has_lateral(node))
         {
             let reads = self.reads_of(node);
             for (index, relation) in graph.relations.iter().enumerate() {
@@ -222,6 +226,35 @@ impl Planner<'_> {
         node.visit_exprs(&mut |expr| expr.add_registers(&|id| self.outer(id), &mut used));
         used.subtract(&definitions(node, &self.instances));
         used
+    }
+
+    /// A full join: one relation, whose own joins are ordered apart. Where a predicate above cannot be true for the NULLs of one side, the
+    /// rows that only the other side has are gone, and it is a left join.
+    fn flatten_full(
+        &mut self,
+        (left, right): (Box<Logical>, Box<Logical>),
+        on: Option<Expr>,
+        graph: &mut Graph,
+        hoist: bool,
+    ) {
+        let needs = |side: &Logical| {
+            let defines = definitions(side, &self.instances);
+            graph.predicates.iter().any(|predicate| {
+                let mut predicate = predicate.clone();
+                substitute(&mut predicate, &graph.projected);
+                rejects_null(&predicate, &defines)
+            })
+        };
+        let (needs_left, needs_right) = (needs(&left), needs(&right));
+        if needs_left {
+            return self.flatten_left(*left, *right, on, graph, hoist);
+        }
+        if needs_right {
+            return self.flatten_left(*right, *left, on, graph, hoist);
+        }
+        let join = Logical::Join { kind: LogicalJoinKind::Full, left, right, on };
+        let defines = definitions(&join, &self.instances);
+        self.add_relation(graph, Source::Logical(join), RelationKind::Inner, defines);
     }
 
     /// A left join, or an inner one when a predicate above cannot be true for NULLs.
@@ -477,6 +510,11 @@ pub(crate) fn definitions(node: &Logical, instances: &[TableInstance]) -> Regist
     set
 }
 
+/// Whether the tree is a full join, which is planned apart from the joins around it.
+pub(crate) fn is_full_join(node: &Logical) -> bool {
+    matches!(node, Logical::Join { kind: LogicalJoinKind::Full, .. })
+}
+
 fn has_lateral(node: &Logical) -> bool {
     match node {
         Logical::Derived { lateral, .. } => *lateral,
@@ -489,6 +527,7 @@ fn has_lateral(node: &Logical) -> bool {
 /// How many relations a tree would be split into, at most.
 pub(crate) fn count_relations(node: &Logical) -> usize {
     match node {
+        node if is_full_join(node) => 1,
         Logical::Join { left, right, .. } => count_relations(left) + count_relations(right),
         Logical::Filter { input, .. } | Logical::Project { input, .. } => count_relations(input),
         _ => 1,

@@ -265,6 +265,7 @@ fn is_simple(node: &Logical) -> bool {
         | Logical::Project { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Distinct { input, .. } => is_simple(input),
+        Logical::Join { .. } if crate::graph::is_full_join(node) => false,
         Logical::Join { left, right, .. } => is_simple(left) && is_simple(right),
         Logical::OneRow
         | Logical::Nothing

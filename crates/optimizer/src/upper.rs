@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use errors::Result;
 use plan::{
-    AggregateMode, BinaryOp, Expr, GroupSets, Logical, Physical, Register, SortKey, UnaryOp,
+    AggregateMode, BinaryOp, Expr, GroupSets, Logical, LogicalJoinKind, Physical, Register,
+    SortKey, UnaryOp,
 };
 use types::{AggregateRole, CollationId, DataType, Value};
 
@@ -29,12 +30,25 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    fn new(physical: Physical, rows: f64, cost: f64) -> Node {
+    pub(crate) fn new(physical: Physical, rows: f64, cost: f64) -> Node {
         Node { physical, rows, cost, ordered: false, grouped: false }
     }
 
     pub(crate) fn nothing() -> Node {
         Node::new(Physical::Nothing, 0.0, 0.0)
+    }
+
+    /// The side of an outer join: if it has no rows, its registers are NULL in the rows of the other side, and operators above keep them.
+    pub(crate) fn defining(mut self, registers: &plan::RegisterSet) -> Node {
+        if has_no_row(&self.physical) {
+            let null = |register| {
+                let ty = DataType::null();
+                (register, Expr::Literal { value: Value::Null, ty })
+            };
+            let columns = registers.iter().map(null).collect();
+            self.physical = Physical::Project { input: Box::new(Physical::Nothing), columns };
+        }
+        self
     }
 
     /// Only the rows that satisfy all `predicates`.
@@ -68,6 +82,9 @@ impl Planner<'_> {
         match node {
             Logical::OneRow => Ok(Node::new(Physical::OneRow, 1.0, 0.0)),
             Logical::Nothing => Ok(Node::nothing()),
+            Logical::Join { kind: LogicalJoinKind::Full, left, right, on } => {
+                self.plan_full_join(*left, *right, on)
+            }
             Logical::Get(_) | Logical::Filter { .. } | Logical::Join { .. } => {
                 self.plan_block(node, goal)
             }
@@ -471,6 +488,14 @@ fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
         return None;
     }
     sorted_register(&SortKey { expr: arg.clone(), descending: false }).map(|_| (arg.clone(), last))
+}
+
+/// Whether the optimizer found out that there is no row.
+fn has_no_row(node: &Physical) -> bool {
+    if let Physical::Project { input, .. } | Physical::Filter { input, .. } = node {
+        return has_no_row(input);
+    }
+    *node == Physical::Nothing
 }
 
 /// Whether a separate query block is read: a derived table, or a view that is computed.

@@ -99,6 +99,8 @@ pub enum LogicalJoinKind {
     /// STRAIGHT_JOIN: left side first.
     Straight,
     Left,
+    /// FULL OUTER: both sides' rows remain.
+    Full,
 }
 
 /// The rows that the paths of JSON_TABLE find in a document, which may be a column of a table before it. Those of any other table function are

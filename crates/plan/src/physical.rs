@@ -138,6 +138,9 @@ pub enum JoinKind {
     Inner,
     /// Left outer: the inner side's registers become NULL when nothing matches.
     Left,
+    /// Full outer: as `Left`, and then each inner row that nothing matched, with NULL in the outer side's registers. Only hash joins
+    /// do it; without keys every row is a candidate.
+    Full,
     /// Outer row once when anything matches.
     Semi,
     /// Outer row when nothing matches.

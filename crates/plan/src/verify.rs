@@ -206,6 +206,7 @@ impl Check<'_> {
                 let mut around = self.operator(outer, outside);
                 let visible = around.clone();
                 around.union(outside);
+                self.require(*kind != JoinKind::Full, || "a nested loop is a full join".into());
                 let found = self.operator(inner, &around);
                 if **inner == Physical::Nothing {
                     // Nobody ever sets its registers: an outer row finds the NULLs that they begin with.
@@ -347,7 +348,7 @@ impl Check<'_> {
         match kind {
             JoinKind::Inner => outer.union(&inner),
             // Only the registers that become NULL where nothing matches have a value in every row.
-            JoinKind::Left => outer.extend(inner_columns.iter().copied()),
+            JoinKind::Left | JoinKind::Full => outer.extend(inner_columns.iter().copied()),
             JoinKind::Semi | JoinKind::Anti => {}
         }
         outer

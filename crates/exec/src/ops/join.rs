@@ -75,12 +75,12 @@ impl OuterRow {
         run: &mut Run<'_>,
     ) -> bool {
         self.matched |= found;
-        // Inner and left joins continue with the next match.
-        self.is_there = found && matches!(kind, JoinKind::Inner | JoinKind::Left);
+        // Inner and outer joins continue with the next match.
+        self.is_there = found && matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Full);
         match kind {
             JoinKind::Inner | JoinKind::Semi => found,
             JoinKind::Anti => !found,
-            JoinKind::Left => {
+            JoinKind::Left | JoinKind::Full => {
                 if !self.matched {
                     inner_columns.iter().for_each(|register| run.regs[*register] = Value::Null);
                 }
@@ -144,6 +144,9 @@ pub(crate) struct HashJoinNode {
 /// End of a chain of rows with equal keys.
 const NO_ROW: u32 = u32::MAX;
 
+/// The key of a full join's inner rows that have NULL in theirs.
+const NO_MATCH: u8 = 0;
+
 /// A running hash join.
 pub(crate) struct HashJoin<'r> {
     node: &'r HashJoinNode,
@@ -157,6 +160,10 @@ pub(crate) struct HashJoin<'r> {
     built: bool,
     bytes: usize,
     candidate: u32,
+    /// In a full join: the rows of the table that an outer row matched.
+    matched: Vec<bool>,
+    /// Set after the table's last outer row: the next row of the table that a full join looks at.
+    rest: Option<usize>,
     outer_row: OuterRow,
     key: Vec<u8>,
     /// Set while the table is that of a part: its outer rows.
@@ -173,6 +180,12 @@ struct Part {
     level: u32,
 }
 
+/// Where the outer rows come from that are to be divided.
+enum OuterRows {
+    Input,
+    Part(Option<RowReader>),
+}
+
 impl<'r> HashJoin<'r> {
     pub(crate) fn new(node: &'r HashJoinNode) -> HashJoin<'r> {
         HashJoin {
@@ -186,6 +199,8 @@ impl<'r> HashJoin<'r> {
             built: false,
             bytes: 0,
             candidate: NO_ROW,
+            matched: Vec::new(),
+            rest: None,
             outer_row: OuterRow::default(),
             key: Vec::new(),
             part: None,
@@ -200,6 +215,7 @@ impl<'r> HashJoin<'r> {
         self.keys.clear();
         self.heads.clear();
         self.chain.clear();
+        self.matched.clear();
         self.rows.clear(run);
         self.built = false;
     }
@@ -210,9 +226,17 @@ impl<'r> HashJoin<'r> {
         self.parts.clear();
     }
 
-    /// Builds the key of the current row in `self.key`; false when a part is NULL.
+    fn is_full(&self) -> bool {
+        self.node.kind == JoinKind::Full
+    }
+
+    /// Builds the key of the current row in `self.key`; false when a part is NULL. The keys of a full join begin with a byte, so that its
+    /// table can also keep the rows that match nothing, which have `NO_MATCH` as key.
     fn make_key(&mut self, outer: bool, run: &mut Run<'r>) -> Result<bool> {
         self.key.clear();
+        if self.is_full() {
+            self.key.push(!NO_MATCH);
+        }
         for key in &self.node.keys {
             let (code, side) = match outer {
                 true => (&key.outer, Side::Left),
@@ -230,6 +254,11 @@ impl<'r> HashJoin<'r> {
         let row = self.rows.len() as u32;
         self.rows.push_registers(&self.node.inner_columns, run)?;
         self.chain.push(NO_ROW);
+        if self.is_full() {
+            self.matched.push(false);
+            self.bytes += 1;
+            run.memory.charge(1)?;
+        }
         let (key, is_new) = self.keys.insert(&self.key);
         if is_new {
             let bytes = self.key.len() + KEY_OVERHEAD + size_of::<(u32, u32)>();
@@ -244,7 +273,8 @@ impl<'r> HashJoin<'r> {
         Ok(())
     }
 
-    /// The next inner row of the input or of a part, with its key in `self.key`; rows that cannot match are skipped.
+    /// The next inner row of the input or of a part, with its key in `self.key`; rows that cannot match are skipped,
+    /// unless a full join keeps them.
     fn next_inner(&mut self, part: &mut Option<RowReader>, run: &mut Run<'r>) -> Result<bool> {
         if let Some(part) = part {
             return part.next_into(&mut self.key, &self.node.inner_columns, run);
@@ -252,6 +282,11 @@ impl<'r> HashJoin<'r> {
         while self.inner.next(run)? {
             run.tick()?;
             if self.make_key(false, run)? {
+                return Ok(true);
+            }
+            if self.is_full() {
+                self.key.clear();
+                self.key.push(NO_MATCH);
                 return Ok(true);
             }
         }
@@ -304,30 +339,26 @@ impl<'r> HashJoin<'r> {
         self.built = files.is_none();
         if let Some(inner) = files {
             self.outer.open(run)?;
-            self.divide(inner, None, run)?;
+            self.divide(inner, OuterRows::Input, run)?;
             self.outer.close(run);
         }
         Ok(())
     }
 
     /// Divides the outer rows, of the input or of a part, in the same way as the inner ones.
-    fn divide(
-        &mut self,
-        inner: Partitions,
-        mut part: Option<RowReader>,
-        run: &mut Run<'r>,
-    ) -> Result<()> {
+    fn divide(&mut self, inner: Partitions, mut rows: OuterRows, run: &mut Run<'r>) -> Result<()> {
         let level = inner.next_level();
         let mut outer = Partitions::new(level, run);
         let mut stored = Vec::new();
         loop {
-            match &mut part {
-                Some(part) => {
+            match &mut rows {
+                OuterRows::Part(None) => break,
+                OuterRows::Part(Some(part)) => {
                     if !part.next_into(&mut stored, &self.node.outer_columns, run)? {
                         break;
                     }
                 }
-                None => {
+                OuterRows::Input => {
                     if !self.outer.next(run)? {
                         break;
                     }
@@ -341,8 +372,8 @@ impl<'r> HashJoin<'r> {
             outer.push_beside(&inner, &stored, &self.node.outer_columns, run)?;
         }
         for (inner, outer) in inner.finish()?.into_iter().zip(outer.finish()?) {
-            // Inner rows alone give nothing.
-            if outer.is_some() {
+            // Inner rows alone give nothing, but in a full join.
+            if outer.is_some() || (inner.is_some() && self.is_full()) {
                 self.parts.push(Part { inner, outer, level });
             }
         }
@@ -361,13 +392,13 @@ impl<'r> HashJoin<'r> {
                 self.part = Some(part);
                 return Ok(true);
             };
-            self.divide(files, part.outer.take(), run)?;
+            self.divide(files, OuterRows::Part(part.outer.take()), run)?;
         }
         self.part = None;
         Ok(false)
     }
 
-    /// The next outer row; its key is in `self.key` when this returns that it has one.
+    /// The next outer row for the table; its key is in `self.key` when this returns that it has one.
     fn next_outer(&mut self, run: &mut Run<'r>) -> Result<Option<bool>> {
         if self.built {
             return match self.outer.next(run)? {
@@ -375,18 +406,29 @@ impl<'r> HashJoin<'r> {
                 false => Ok(None),
             };
         }
-        loop {
-            if let Some(outer) = self.part.as_mut().and_then(|part| part.outer.as_mut())
-                && outer.next_into(&mut self.key, &self.node.outer_columns, run)?
-            {
-                let has_key = self.key.first() == Some(&1);
-                self.key.drain(..1.min(self.key.len()));
-                return Ok(Some(has_key));
-            }
-            if !self.next_part(run)? {
-                return Ok(None);
-            }
+        if let Some(outer) = self.part.as_mut().and_then(|part| part.outer.as_mut())
+            && outer.next_into(&mut self.key, &self.node.outer_columns, run)?
+        {
+            let has_key = self.key.first() == Some(&1);
+            self.key.drain(..1.min(self.key.len()));
+            return Ok(Some(has_key));
         }
+        Ok(None)
+    }
+
+    /// Puts the next row of the table that no outer row matched into the registers, from `row` on; NULL in those of the outer side.
+    fn next_unmatched(&mut self, mut row: usize, run: &mut Run<'r>) -> Result<bool> {
+        while self.matched.get(row) == Some(&true) {
+            run.tick()?;
+            row += 1;
+        }
+        self.rest = Some(row + 1);
+        if row >= self.matched.len() {
+            return Ok(false);
+        }
+        self.rows.restore(row, &self.node.inner_columns, run);
+        self.node.outer_columns.iter().for_each(|register| run.regs[*register] = Value::Null);
+        Ok(true)
     }
 
     fn next_match(&mut self, run: &mut Run<'r>) -> Result<bool> {
@@ -397,7 +439,12 @@ impl<'r> HashJoin<'r> {
             self.rows.restore(row, &self.node.inner_columns, run);
             match &self.node.condition {
                 Some(condition) if !condition.holds(run)? => {}
-                _ => return Ok(true),
+                _ => {
+                    if let Some(matched) = self.matched.get_mut(row) {
+                        *matched = true;
+                    }
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
@@ -407,6 +454,7 @@ impl<'r> HashJoin<'r> {
 impl<'r> Operator<'r> for HashJoin<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.outer_row = OuterRow::default();
+        self.rest = None;
         if self.node.correlated || !self.built {
             self.build_table(run)?;
         }
@@ -415,6 +463,7 @@ impl<'r> Operator<'r> for HashJoin<'r> {
             self.candidate = NO_ROW;
             return Ok(());
         }
+        self.matched.fill(false);
         let inner_is_empty = self.rows.is_empty();
         let needs_match = matches!(self.node.kind, JoinKind::Inner | JoinKind::Semi);
         self.candidate = NO_ROW;
@@ -431,8 +480,20 @@ impl<'r> Operator<'r> for HashJoin<'r> {
             return Ok(false);
         }
         loop {
+            if let Some(row) = self.rest {
+                if self.next_unmatched(row, run)? {
+                    return Ok(true);
+                }
+                if self.built || !self.next_part(run)? {
+                    return Ok(false);
+                }
+                self.rest = None;
+            }
             if !self.outer_row.is_there {
-                let Some(has_key) = self.next_outer(run)? else { return Ok(false) };
+                let Some(has_key) = self.next_outer(run)? else {
+                    self.rest = Some(0);
+                    continue;
+                };
                 run.tick()?;
                 self.candidate = NO_ROW;
                 if has_key && let Some(key) = self.keys.get(&self.key) {

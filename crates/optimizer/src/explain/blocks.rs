@@ -366,7 +366,7 @@ fn set_operation(node: &Physical) -> Option<(&'static str, &[(Physical, Vec<Expr
 
 fn joined(kind: JoinKind, hash: bool) -> Members {
     let mut members = match kind {
-        JoinKind::Inner | JoinKind::Left => Vec::new(),
+        JoinKind::Inner | JoinKind::Left | JoinKind::Full => Vec::new(),
         JoinKind::Semi => vec![("first_match", Json::Bool(true))],
         JoinKind::Anti => vec![("not_exists", Json::Bool(true))],
     };

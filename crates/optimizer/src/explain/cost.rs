@@ -143,7 +143,7 @@ fn blocking(rows: f64, cost: f64, blocks: bool) -> Estimate {
 fn joined(kind: JoinKind, outer: f64, matches: f64) -> f64 {
     match kind {
         JoinKind::Inner => outer * matches,
-        JoinKind::Left => outer * matches.max(1.0),
+        JoinKind::Left | JoinKind::Full => outer * matches.max(1.0),
         JoinKind::Semi => outer * matches.min(1.0),
         JoinKind::Anti => outer * (1.0 - matches.min(1.0)).max(EQUAL),
     }

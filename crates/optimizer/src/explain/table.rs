@@ -345,7 +345,7 @@ impl<'a> Lines<'a, '_> {
 
     fn mark_kind(&mut self, kind: JoinKind, at: usize) {
         match kind {
-            JoinKind::Inner | JoinKind::Left => {}
+            JoinKind::Inner | JoinKind::Left | JoinKind::Full => {}
             JoinKind::Semi => {
                 let outer = at.checked_sub(1).and_then(|at| self.lines[at].table.clone());
                 self.mark(at, &format!("FirstMatch({})", outer.unwrap_or_default()));

@@ -381,6 +381,7 @@ fn describe_hash_join(
     let word = match kind {
         JoinKind::Inner => "Inner hash join",
         JoinKind::Left => "Left hash join",
+        JoinKind::Full => "Full hash join",
         JoinKind::Semi => "Hash semijoin",
         JoinKind::Anti => "Hash antijoin",
     };
@@ -435,6 +436,7 @@ fn join_word(kind: JoinKind) -> &'static str {
     match kind {
         JoinKind::Inner => "inner join",
         JoinKind::Left => "left join",
+        JoinKind::Full => "full join",
         JoinKind::Semi => "semijoin",
         JoinKind::Anti => "antijoin",
     }

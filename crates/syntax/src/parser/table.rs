@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
             | Kw::NATURAL
             | Kw::LEFT
             | Kw::RIGHT => true,
-            Kw::FULL => self.peek_kw() == Kw::OUTER,
+            Kw::FULL => matches!(self.peek_kw(), Kw::OUTER | Kw::JOIN),
             _ => false,
         }
     }

@@ -95,13 +95,7 @@ impl Token {
 /// What warning 1525 says of a text that cannot be read.
 pub(super) fn read(text: &[u8]) -> Result<Document<'_>, String> {
     let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-    let root = Node {
-        kind: NodeKind::Root,
-        parent: 0,
-        end: 1,
-        content: (0, 0),
-        span: (0, length),
-    };
+    let root = Node { kind: NodeKind::Root, parent: 0, end: 1, content: (0, 0), span: (0, length) };
     let mut reader = Reader { text, at: 0, nodes: vec![root], open: Vec::new() };
     match reader.run() {
         Ok(()) => {
@@ -178,12 +172,7 @@ impl Reader<'_> {
         self.enter(NodeKind::Element, span)?;
         (token, span) = self.token();
         while token == Token::Ident || (is_declaration && token == Token::Text) {
-            if is_declaration {
-                self.declared(token, span)?;
-                (token, span) = self.token();
-            } else {
-                (token, span) = self.attribute(span)?;
-            }
+            (token, span) = self.attribute(span)?;
         }
         if token == Token::Slash {
             self.leave(None)?;
@@ -217,31 +206,25 @@ impl Reader<'_> {
         }
     }
 
-    /// An attribute whose name is read; returns the token after it.
+    /// An attribute whose name is read; returns the token after it. Of two words without a value the first is an attribute and the
+    /// second its end; one alone is none.
     fn attribute(&mut self, name: Range<usize>) -> Read<(Token, Range<usize>)> {
-        self.enter(NodeKind::Attribute, name.clone())?;
-        let mut next = self.token();
-        let mut end = name.end;
-        if next.0 == Token::Equal {
+        let start = name.start;
+        let (token, _) = self.token();
+        if token == Token::Equal {
+            self.enter(NodeKind::Attribute, name)?;
             let (token, value) = self.token();
             if !matches!(token, Token::Ident | Token::Text) {
                 return Err(unexpected(token, "ident or string"));
             }
-            end = self.at;
             self.add_text(value);
-            next = self.token();
+        } else if token == Token::Ident {
+            self.enter(NodeKind::Attribute, name)?;
+        } else {
+            return Ok((token, start..self.at));
         }
-        self.close_attribute(name.start, end);
-        Ok(next)
-    }
-
-    /// A word of a declaration: an attribute without a value, as far as anybody can ask for it.
-    fn declared(&mut self, token: Token, span: Range<usize>) -> Read<()> {
-        if token == Token::Ident {
-            self.enter(NodeKind::Attribute, span.clone())?;
-            self.close_attribute(span.start, span.end);
-        }
-        Ok(())
+        self.close_attribute(start, self.at);
+        Ok(self.token())
     }
 
     fn close_attribute(&mut self, start: usize, end: usize) {

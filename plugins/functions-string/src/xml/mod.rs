@@ -30,7 +30,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     ),
 ];
 
-/// The expression of a call: parsed once, or, of a parameter, with each call.
+/// The expression of a call: parsed once, or, when it is not a literal, with each call.
 enum Path {
     Parsed(Expr),
     PerCall,
@@ -45,11 +45,7 @@ impl Path {
                 types::to_text(value, &arg.ty, &mut text);
                 Ok(Path::Parsed(path::parse(&String::from_utf8_lossy(&text))?))
             }
-            None if arg.fixed => Ok(Path::PerCall),
-            None => {
-                let message = "Only constant XPATH queries are supported";
-                Err(Error::new(ErrorCode::UNKNOWN_ERROR, message))
-            }
+            None => Ok(Path::PerCall),
         }
     }
 

@@ -185,8 +185,11 @@ impl Reader<'_> {
             self.leave(None)?;
             (token, _) = self.token();
         }
-        if is_declaration {
+        if is_declaration && token == Token::Greater {
+            // The declaration ends with the sign that was read.
+            self.at -= 1;
             self.leave(None)?;
+            self.at += 1;
         }
         match token {
             Token::Greater => Ok(()),

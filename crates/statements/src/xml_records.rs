@@ -33,6 +33,14 @@ pub struct XmlReader<'a> {
     level: usize,
 }
 
+/// The tag whose attribute `name` names its text.
+const VALUE_TAG: &str = "<field>";
+
+/// The name in a tag with its brackets.
+fn tag_name(tag: &str) -> Option<&[u8]> {
+    Some(tag.strip_prefix('<')?.strip_suffix('>')?.as_bytes())
+}
+
 /// How a tag ended.
 enum TagEnd {
     /// `>`.
@@ -48,15 +56,14 @@ fn is_name_end(byte: u8) -> bool {
 impl<'a> XmlReader<'a> {
     /// Reads the rows with this tag (`<row>` when none is given) from a source.
     pub fn new(source: Source<'a>, tag: Option<&str>, names: Vec<Vec<u8>>) -> XmlReader<'a> {
-        let tag = tag.unwrap_or("<row>").as_bytes();
-        let name = tag.strip_prefix(b"<").and_then(|tag| tag.strip_suffix(b">"));
+        let tag = tag.unwrap_or("<row>");
         XmlReader {
             source,
             buffer: Vec::new(),
             position: 0,
             ended: false,
             // A tag without its brackets is the name of none.
-            row: name.unwrap_or_default().to_vec(),
+            row: tag_name(tag).unwrap_or_default().to_vec(),
             names,
             values: Vec::new(),
             kept: 0,
@@ -151,7 +158,7 @@ impl<'a> XmlReader<'a> {
                 Some(_) => {
                     let attribute = self.word()?;
                     let value = self.attribute_value()?;
-                    if name == b"field" && attribute == b"name" {
+                    if tag_name(VALUE_TAG).is_some_and(|tag| tag == name) && attribute == b"name" {
                         field = Some(value);
                     } else {
                         self.add(attribute, value);

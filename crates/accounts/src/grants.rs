@@ -288,7 +288,7 @@ impl AccountStatement<'_> {
         // The reference has no text for this warning: the error's own is used.
         let (level, code) = (errors::Level::Warning, missing.code());
         let message = missing.message().to_owned();
-        self.diagnostics.push(Condition { level, code, sqlstate: *b"HY000", message });
+        self.diagnostics.push(Condition::new(level, code, *b"HY000", message));
         Ok(())
     }
 

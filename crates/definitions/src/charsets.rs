@@ -90,5 +90,5 @@ pub(crate) fn note_type_charset(
 /// A warning that the reference does not have.
 pub fn warn_in_words(conditions: &mut Diagnostics, code: ErrorCode, message: String) {
     let level = Level::Warning;
-    conditions.push(Condition { level, code, sqlstate: WARNING_STATE, message });
+    conditions.push(Condition::new(level, code, WARNING_STATE, message));
 }

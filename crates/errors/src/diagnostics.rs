@@ -5,7 +5,7 @@
 use std::fmt::Display;
 
 use crate::error::fill_template;
-use crate::{Error, ErrorCode};
+use crate::{ConditionItems, Error, ErrorCode};
 
 /// Severity of a condition, in the order `SHOW WARNINGS` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,6 +40,23 @@ pub struct Condition {
     pub sqlstate: [u8; 5],
     /// Finished text.
     pub message: String,
+    /// Items of a condition that SIGNAL or RESIGNAL made; conditions of the server have those of their SQLSTATE.
+    pub items: Option<Box<ConditionItems>>,
+}
+
+impl Condition {
+    /// A condition of the server.
+    pub fn new(level: Level, code: ErrorCode, sqlstate: [u8; 5], message: String) -> Condition {
+        Condition { level, code, sqlstate, message, items: None }
+    }
+
+    /// Its items, or those of its SQLSTATE.
+    pub fn items(&self) -> ConditionItems {
+        match &self.items {
+            Some(items) => (**items).clone(),
+            None => ConditionItems::of_server(self.sqlstate),
+        }
+    }
 }
 
 /// The default of `max_error_count`.
@@ -102,7 +119,7 @@ impl Diagnostics {
     /// Adds a condition with the catalogue's wording. No text is built once the area is full.
     pub fn raise(&mut self, level: Level, code: ErrorCode, args: &[&dyn Display]) {
         let message = if self.is_full() { String::new() } else { fill_template(code, args) };
-        self.push(Condition { level, code, sqlstate: code.sqlstate(), message });
+        self.push(Condition::new(level, code, code.sqlstate(), message));
     }
 
     /// Adds a warning with the catalogue's wording.
@@ -122,6 +139,7 @@ impl Diagnostics {
             code: error.code(),
             sqlstate: error.sqlstate(),
             message: if self.is_full() { String::new() } else { error.message().to_owned() },
+            items: error.items().cloned().map(Box::new),
         });
     }
 

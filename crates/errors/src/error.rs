@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::ErrorCode;
+use crate::{ConditionItems, ErrorCode};
 
 /// Messages are truncated at this length, as clients keep fixed buffers of 512 bytes.
 pub const MESSAGE_BYTES_MAX: usize = 511;
@@ -19,6 +19,7 @@ struct Record {
     code: ErrorCode,
     sqlstate: [u8; 5],
     message: String,
+    items: Option<Box<ConditionItems>>,
 }
 
 impl Error {
@@ -39,7 +40,7 @@ impl Error {
     pub fn with_sqlstate(code: ErrorCode, sqlstate: [u8; 5], message: impl Into<String>) -> Error {
         let mut message = message.into();
         truncate_utf8(&mut message, MESSAGE_BYTES_MAX);
-        Error(Box::new(Record { code, sqlstate, message }))
+        Error(Box::new(Record { code, sqlstate, message, items: None }))
     }
 
     /// An error whose message is the catalogue's template filled with `args` in order.
@@ -59,6 +60,18 @@ impl Error {
     #[cold]
     pub fn internal(message: impl Display) -> Error {
         Error::with(ErrorCode::INTERNAL_ERROR, &[&message])
+    }
+
+    /// The error with the items that SIGNAL gave it.
+    #[cold]
+    pub fn with_items(mut self, items: ConditionItems) -> Error {
+        self.0.items = Some(Box::new(items));
+        self
+    }
+
+    /// The items that SIGNAL gave it.
+    pub fn items(&self) -> Option<&ConditionItems> {
+        self.0.items.as_deref()
     }
 
     /// The number clients see.

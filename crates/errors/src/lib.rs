@@ -6,6 +6,7 @@
 mod code;
 mod diagnostics;
 mod error;
+mod items;
 mod table_base;
 mod table_late;
 #[cfg(test)]
@@ -14,3 +15,4 @@ mod tests;
 pub use code::ErrorCode;
 pub use diagnostics::{Condition, Diagnostics, Level, MAX_ERROR_COUNT_DEFAULT};
 pub use error::{Error, MESSAGE_BYTES_MAX, Result, fill_template};
+pub use items::{ConditionItem, ConditionItems};

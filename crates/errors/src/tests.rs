@@ -1,6 +1,6 @@
 //! Tests of the catalogue, the error value and the diagnostics area.
 
-use crate::{Diagnostics, Error, ErrorCode, Level, err};
+use crate::{Condition, ConditionItem, ConditionItems, Diagnostics, Error, ErrorCode, Level, err};
 
 #[test]
 fn templates_are_filled_in_order() {
@@ -55,4 +55,22 @@ fn diagnostics_store_a_bounded_number_and_count_all() {
     area.set_notes_enabled(false);
     area.note(ErrorCode::BAD_TABLE_ERROR, &[&"t1"]);
     assert!(area.is_empty());
+}
+
+#[test]
+fn items_of_a_condition_follow_its_state_until_they_are_set() {
+    let server = Condition::new(Level::Error, ErrorCode::DUP_ENTRY, *b"23000", String::new());
+    assert_eq!(server.items().get(ConditionItem::ClassOrigin), "ISO 9075");
+    let own = Condition { sqlstate: *b"XAE07", ..server.clone() };
+    assert_eq!(own.items().get(ConditionItem::SubclassOrigin), "MySQL");
+    let mut items = ConditionItems::default();
+    items.set(ConditionItem::TableName, "t".to_owned());
+    let error = Error::new(ErrorCode::DUP_ENTRY, "text").with_items(items);
+    let mut area = Diagnostics::default();
+    area.push_error(Level::Error, &error);
+    let kept = area.conditions()[0].items();
+    assert_eq!(kept.get(ConditionItem::TableName), "t");
+    assert_eq!(kept.get(ConditionItem::ClassOrigin), "");
+    assert_eq!(ConditionItem::of_name("cursor_name"), Some(ConditionItem::CursorName));
+    assert_eq!(ConditionItem::of_name("message_text"), None);
 }

@@ -80,7 +80,7 @@ pub struct Definition {
     pub rebinds: bool,
     /// A start reads it before the dictionary, so that only options set it.
     pub is_option: bool,
-    /// One sentence, in which the unit of a number is the first word. It begins with `Accepted` when nothing reads the value: `Accepted; bytes of ..`. `Only the default is built; ..` refuses other values; `Constant; ..` keeps the default and warns.
+    /// One sentence, in which the unit of a number is the first word. It begins with `No effect` when nothing reads the value, and says why that is right: `No effect; bytes of ..`. `Only the default is built; ..` refuses other values; `Constant; ..` keeps the default and warns.
     pub description: &'static str,
 }
 

@@ -56,6 +56,8 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             code: error.code(),
             sqlstate: error.sqlstate(),
             message: error.message().to_owned(),
+            // Handlers are chosen by number and state.
+            items: None,
         };
         if is_fatal(&error) || self.host.is_connection_killed() {
             return Err(error);

@@ -1,6 +1,8 @@
 //! GET DIAGNOSTICS, SIGNAL and RESIGNAL, in stored programs and outside.
 
-use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
+use errors::{
+    Condition, ConditionItem, ConditionItems, Error, ErrorCode, Level, Result, bail, err,
+};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{ConditionValue, Expr, GetDiagnostics, Ident, IntoVariable, Signal};
 use types::{CollationId, DataType, Value};
@@ -10,10 +12,10 @@ use crate::frame::assign_local;
 use crate::host::ProgramHost;
 use crate::running::Running;
 
-/// Largest valid MYSQL_ERRNO.
-const ERRNO_MAX: u64 = 65_535;
 /// Maximum length of MESSAGE_TEXT in characters.
 const MESSAGE_CHARS_MAX: usize = 128;
+/// Maximum length of the other items, which are names.
+const NAME_CHARS_MAX: usize = 64;
 
 /// GET DIAGNOSTICS: reads the conditions of the previous statement, and keeps them.
 ///
@@ -109,7 +111,10 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
         bail!(RESIGNAL_WITHOUT_ACTIVE_HANDLER);
     }
     // RESIGNAL alone changes the condition that is handled; one with a condition adds that to it.
-    let handled = if signal.condition.is_none() { stacked.pop() } else { None };
+    let handled = match signal.condition {
+        None => stacked.pop(),
+        Some(_) => stacked.last().cloned(),
+    };
     let state = match &signal.condition {
         None if handled.is_some() => handled.as_ref().map_or([0; 5], |known| known.sqlstate),
         Some(ConditionValue::SqlState(state)) => sqlstate(state)?,
@@ -121,55 +126,94 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
         b"02" => (Level::Error, ErrorCode::SIGNAL_NOT_FOUND),
         _ => (Level::Error, ErrorCode::SIGNAL_EXCEPTION),
     };
-    let mut message = errors::fill_template(code, &[]);
+    // Items that are not set again keep the values of the condition that is handled; a new condition keeps its message alone.
+    let (mut message, mut items) = match &handled {
+        Some(handled) if signal.condition.is_none() => (handled.message.clone(), handled.items()),
+        Some(handled) => (handled.message.clone(), ConditionItems::of_server(state)),
+        None => (errors::fill_template(code, &[]), ConditionItems::default()),
+    };
     for condition in stacked {
         host.conditions().working.push(condition);
     }
-    if let Some(handled) = handled {
-        // Items that are not set again keep their values.
-        (code, message) = (handled.code, handled.message);
+    if let (None, Some(handled)) = (&signal.condition, &handled) {
+        code = handled.code;
     }
-    for (item, value) in &signal.items {
-        let value = signal_item(host, item, value, running)?;
-        match (&*item.text.to_ascii_uppercase(), value) {
-            ("MESSAGE_TEXT", Value::Bytes(bytes)) => {
-                let text = String::from_utf8_lossy(bytes.as_slice());
-                message = text.chars().take(MESSAGE_CHARS_MAX).collect();
+    for (item, value) in in_order(&signal.items) {
+        match ConditionItem::of_name(&item.text) {
+            Some(kind) => {
+                items.set(kind, item_text(host, item, value, NAME_CHARS_MAX, running)?);
             }
-            ("MYSQL_ERRNO", value) => code = ErrorCode(as_u64(&value) as u16),
-            // The other items are accepted but not shown yet.
-            _ => {}
+            None if item.text.eq_ignore_ascii_case("MESSAGE_TEXT") => {
+                message = item_text(host, item, value, MESSAGE_CHARS_MAX, running)?;
+            }
+            None => code = item_number(host, item, value, running)?,
         }
     }
     if level == Level::Error {
-        return Err(Error::with_sqlstate(code, state, message));
+        return Err(Error::with_sqlstate(code, state, message).with_items(items));
     }
-    host.conditions().working.push(Condition { level, code, sqlstate: state, message });
+    let items = Some(Box::new(items));
+    host.conditions().working.push(Condition { level, code, sqlstate: state, message, items });
     host.set_row_count(0);
     host.send_ok(sink, OkInfo::default())
 }
 
-/// The value of a SIGNAL item; texts as bytes, the number within its range.
-fn signal_item<H: ProgramHost + ?Sized>(
+/// The items in the order in which they are evaluated, whatever the order in which they are written: it decides which error is the first.
+fn in_order(items: &[(Ident, Expr)]) -> Vec<&(Ident, Expr)> {
+    let mut ordered: Vec<_> = items.iter().collect();
+    ordered.sort_by_key(|(item, _)| {
+        let is_number = item.text.eq_ignore_ascii_case("MYSQL_ERRNO");
+        (is_number, ConditionItem::of_name(&item.text).map_or(usize::MAX, |kind| kind as usize))
+    });
+    ordered
+}
+
+/// The text of a value of SIGNAL.
+fn item_value<H: ProgramHost + ?Sized>(
     host: &mut H,
     item: &Ident,
     expr: &Expr,
     running: &Running<'_>,
-) -> Result<Value> {
-    let name = item.text.to_ascii_uppercase();
+) -> Result<String> {
     let (value, ty) = host.evaluate(expr, running)?;
     if value.is_null() {
-        bail!(WRONG_VALUE_FOR_VAR, name, "NULL");
+        bail!(WRONG_VALUE_FOR_VAR, item.text.to_ascii_uppercase(), "NULL");
     }
     let mut text = Vec::new();
     types::text::to_text(&value, &ty, &mut text);
-    if name != "MYSQL_ERRNO" {
-        return Ok(Value::Bytes(text.into()));
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// An item that is a text of at most `chars_max` characters.
+fn item_text<H: ProgramHost + ?Sized>(
+    host: &mut H,
+    item: &Ident,
+    expr: &Expr,
+    chars_max: usize,
+    running: &Running<'_>,
+) -> Result<String> {
+    let text = item_value(host, item, expr, running)?;
+    let Some((end, _)) = text.char_indices().nth(chars_max) else { return Ok(text) };
+    let name = item.text.to_ascii_uppercase();
+    if host.settings().sql_mode.is_strict() {
+        bail!(COND_ITEM_TOO_LONG, name);
     }
-    let text = String::from_utf8_lossy(&text).into_owned();
-    match text.parse::<u64>() {
-        Ok(number) if (1..=ERRNO_MAX).contains(&number) => Ok(Value::UInt(number)),
-        _ => Err(err!(WRONG_VALUE_FOR_VAR, name, text)),
+    host.conditions().working.warn(ErrorCode::COND_ITEM_TRUNCATED, &[&name]);
+    Ok(text.get(..end).unwrap_or_default().to_owned())
+}
+
+/// MYSQL_ERRNO: a number within its range.
+fn item_number<H: ProgramHost + ?Sized>(
+    host: &mut H,
+    item: &Ident,
+    expr: &Expr,
+    running: &Running<'_>,
+) -> Result<ErrorCode> {
+    let text = item_value(host, item, expr, running)?;
+    let number = text.parse::<f64>().map_or(0.0, f64::round);
+    match number >= 1.0 && number <= f64::from(u16::MAX) {
+        true => Ok(ErrorCode(number as u16)),
+        false => Err(err!(WRONG_VALUE_FOR_VAR, "MYSQL_ERRNO", text)),
     }
 }
 
@@ -190,14 +234,9 @@ fn condition_item(condition: &Condition, item: &str) -> Value {
         "RETURNED_SQLSTATE" => Value::text(&state),
         "MESSAGE_TEXT" => Value::text(&condition.message),
         "MYSQL_ERRNO" => Value::UInt(condition.code.0.into()),
-        "CLASS_ORIGIN" | "SUBCLASS_ORIGIN" => {
-            Value::text(if is_standard(&state) { "ISO 9075" } else { "MySQL" })
+        name => {
+            let (item, items) = (ConditionItem::of_name(name), condition.items());
+            Value::text(item.map_or("", |item| items.get(item)))
         }
-        _ => Value::text(""),
     }
-}
-
-/// Whether the SQL standard defines the class.
-fn is_standard(state: &str) -> bool {
-    state.starts_with(|c: char| ('0'..='4').contains(&c) || ('A'..='H').contains(&c))
 }

@@ -1,4 +1,4 @@
-//! LOAD DATA: each record becomes a row of an INSERT whose values are parameters.
+//! LOAD DATA and LOAD XML: each record becomes a row of an INSERT whose values are parameters.
 
 use ::accounts::PrivilegeChecks;
 use std::io::Read;
@@ -24,7 +24,7 @@ use programs::{Origin, Running};
 use variables::allowed_path;
 
 pub(crate) use statements::file_records::Format;
-use statements::file_records::{Field, Reader, Record};
+use statements::file_records::{Field, Record, Records};
 
 /// Bytes read from a file at once.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -229,9 +229,14 @@ fn load_records(
     running: &Running<'_>,
     source: &mut dyn FnMut() -> Result<Vec<u8>>,
 ) -> Result<()> {
-    let mut reader = Reader::new(source, Format::new(&work.statement.format));
+    let name = |target: &LoadColumn| match target {
+        LoadColumn::Column(column) => column.name.text.as_bytes().to_vec(),
+        LoadColumn::UserVar(name) => name.text.as_bytes().to_vec(),
+    };
+    let names = work.targets.iter().map(name).collect();
+    let mut reader = Records::of(work.statement, names, source);
     for _ in 0..work.statement.ignore_lines {
-        if !reader.skip_line()? {
+        if !reader.skip()? {
             return Ok(());
         }
     }
@@ -382,9 +387,6 @@ fn load_plan(
 }
 
 fn refuse_unbuilt(load: &LoadData) -> Result<()> {
-    if load.xml {
-        return Err(Error::not_supported("LOAD XML"));
-    }
     if load.source != LoadSource::File || load.bulk || load.compression.is_some() {
         return Err(Error::not_supported("LOAD DATA from URLs and bulk loading"));
     }

@@ -455,7 +455,18 @@ fn files_are_loaded() {
         ("LOAD DATA LOCAL INFILE 'f' INTO TABLE t1 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' LINES TERMINATED BY '\\r\\n' IGNORE 1 LINES (a, b, @c) SET c = @c * 2", "ok 2"),
         ("SELECT * FROM t1 WHERE a > 3", "4|fo,\"ur|80\n5|five|100"),
     ]);
+    root.file =
+        b"<l><row a='6' b='x&lt;y'/><row><a>7</a><field name='b'>z</field></row><row a='8'/></l>"
+            .to_vec();
+    root.check(&[
+        ("LOAD XML LOCAL INFILE 'f' INTO TABLE t1 ROWS IDENTIFIED BY '<row>' IGNORE 1 ROWS (a, @b) SET b = CONCAT(@b, '!'), c = a + 1", "ok 2"),
+        ("SELECT * FROM t1 WHERE a > 5", "7|z!|8\n8|NULL|9"),
+        ("LOAD XML LOCAL INFILE 'f' IGNORE INTO TABLE t1", "ok 1"),
+        ("SELECT * FROM t1 WHERE a = 6", "6|x<y|NULL"),
+        ("LOAD XML LOCAL INFILE 'f' INTO TABLE t1 ROWS IDENTIFIED BY '<other>'", "ok 0"),
+    ]);
     root.refuse(&[("LOAD DATA INFILE '/etc/passwd' INTO TABLE t1", 1290)]);
+    root.refuse(&[("LOAD XML INFILE '/etc/passwd' INTO TABLE t1", 1290)]);
 }
 
 #[test]

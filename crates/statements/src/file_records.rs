@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use errors::Result;
 
+use crate::xml_records::XmlReader;
+
 /// Returns the next piece of a file; empty at its end.
 pub type Source<'a> = &'a mut dyn FnMut() -> Result<Vec<u8>>;
 
@@ -61,6 +63,18 @@ impl Record {
         self.ends.is_empty()
     }
 
+    /// Removes the fields.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a field.
+    pub fn push(&mut self, field: Field<'_>) {
+        self.bytes.extend_from_slice(field.unwrap_or_default());
+        self.close(field.is_none());
+    }
+
     /// Number of fields.
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -84,6 +98,50 @@ impl Record {
 
     fn close(&mut self, is_null: bool) {
         self.ends.push((self.bytes.len(), is_null));
+    }
+}
+
+/// The records of a file that a LOAD statement reads.
+pub enum Records<'a> {
+    /// By FIELDS and LINES.
+    Lines(Reader<'a>),
+    /// Tags of XML.
+    Xml(XmlReader<'a>),
+}
+
+impl<'a> Records<'a> {
+    /// The records as the statement describes them; `names` are those of its list.
+    pub fn of(
+        load: &syntax::ast::LoadData,
+        names: Vec<Vec<u8>>,
+        source: Source<'a>,
+    ) -> Records<'a> {
+        match load.xml {
+            true => Records::Xml(XmlReader::new(source, load.rows_identified_by.as_deref(), names)),
+            false => Records::Lines(Reader::new(source, Format::new(&load.format))),
+        }
+    }
+
+    /// Skips a line, or a row of XML; false at the end of the file.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn skip(&mut self) -> Result<bool> {
+        match self {
+            Records::Lines(reader) => reader.skip_line(),
+            Records::Xml(reader) => reader.record(&mut Record::default()),
+        }
+    }
+
+    /// Replaces `record` with the next one; false at the end of the file.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn record(&mut self, record: &mut Record) -> Result<bool> {
+        match self {
+            Records::Lines(reader) => reader.record(record),
+            Records::Xml(reader) => reader.record(record),
+        }
     }
 }
 

@@ -15,3 +15,4 @@ pub mod planned;
 pub mod prepared_texts;
 pub mod statement_kind;
 pub mod status;
+pub mod xml_records;

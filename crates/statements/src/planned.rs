@@ -87,7 +87,7 @@ impl Planned {
         for (code, message) in deprecations.chain(self.notices.iter().cloned()) {
             let sqlstate = code.sqlstate();
             let level = errors::Level::Warning;
-            diagnostics.push(errors::Condition { level, code, sqlstate, message });
+            diagnostics.push(errors::Condition::new(level, code, sqlstate, message));
         }
     }
 

@@ -70,6 +70,9 @@ const NEVER_PERSISTED: &[&str] = &[
 /// How the description of a variable begins whose other values are refused.
 const ONLY_DEFAULT: &str = "Only the default is built";
 
+/// How the description of a variable begins whose value nothing reads: what it asks for holds anyway, or does not exist here.
+const NO_EFFECT: &str = "No effect";
+
 /// How the description of a variable begins that keeps its default: other values warn, so that option files and scripts of the reference still work.
 const CONSTANT: &str = "Constant";
 
@@ -187,8 +190,10 @@ pub fn effect(definition: &Definition) -> Effect {
     if is_fact(definition) {
         return Effect::Fact;
     }
-    let is_accepted = definition.description.starts_with("Accepted");
-    if is_accepted || is_constant(definition) || is_only_default(definition) {
+    if definition.description.starts_with(NO_EFFECT)
+        || is_constant(definition)
+        || is_only_default(definition)
+    {
         return Effect::Nothing;
     }
     if definition.is_option || OPTIONS.contains(&name) {
@@ -222,7 +227,7 @@ pub fn is_persistable(definition: &Definition) -> bool {
 pub fn unit(definition: &Definition) -> Option<&'static str> {
     range(definition)?;
     let text = definition.description;
-    let text = ["Accepted; ", CONSTANT, ONLY_DEFAULT]
+    let text = [NO_EFFECT, CONSTANT, ONLY_DEFAULT]
         .iter()
         .find_map(|prefix| text.strip_prefix(prefix))
         .unwrap_or(text);

@@ -281,10 +281,5 @@ fn warn_of_key(ctx: &mut FunctionContext<'_>, given: usize, wanted: usize) {
         "AES key size should be {wanted} bytes length or secure KDF methods hkdf or pbkdf2_hmac should be used, \
          please provide exact AES key size or use KDF methods for better security."
     );
-    ctx.diagnostics.push(Condition {
-        level: Level::Warning,
-        code: ErrorCode(3237),
-        sqlstate: *b"HY000",
-        message,
-    });
+    ctx.diagnostics.push(Condition::new(Level::Warning, ErrorCode(3237), *b"HY000", message));
 }

@@ -7,6 +7,7 @@ mod merge;
 mod modify;
 mod read;
 mod schema;
+mod schema_parts;
 mod search;
 mod table;
 mod value;

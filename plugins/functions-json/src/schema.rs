@@ -1,15 +1,16 @@
-//! JSON_SCHEMA_VALID and JSON_SCHEMA_VALIDATION_REPORT: JSON Schema draft 4 without references and patterns, which return error 1235.
+//! JSON_SCHEMA_VALID and JSON_SCHEMA_VALIDATION_REPORT: JSON Schema draft 4 with references within one schema.
 
 use std::cmp::Ordering;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, json_type, scalar};
-use plugin_api::{Arity, BoundFunction, ScalarFunction};
+use plugin_api::{ArgInfo, Arity, BoundFunction, FunctionContext, ScalarFunction};
 use types::json::{JsonObject, JsonRef, JsonType};
 use types::{JsonValue, Value};
 
 use crate::argument::{Call, no_paths};
 use crate::create::coercions;
+use crate::schema_parts::{Patterns, prepare, reference, resolve};
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
@@ -19,8 +20,10 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         |_, args| {
             let call = Call::new("json_schema_valid", args, no_paths);
             let ty = kit::integer_type(1, any_nullable(args));
-            Ok(BoundFunction::new(ty, coercions(args), move |_, args| {
-                Ok(run(&call, args)?.map_or(Value::Null, |failure| Value::bool(failure.is_none())))
+            let patterns = constant_patterns(&call, args);
+            Ok(BoundFunction::new(ty, coercions(args), move |ctx, args| {
+                Ok(run(ctx, &call, patterns.as_ref(), args)?
+                    .map_or(Value::Null, |failure| Value::bool(failure.is_none())))
             }))
         },
     ),
@@ -30,8 +33,9 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "JSON_SCHEMA_VALIDATION_REPORT(schema, document)\nWhere a document fails a schema.",
         |_, args| {
             let call = Call::new("json_schema_validation_report", args, no_paths);
-            Ok(BoundFunction::new(json_type(), coercions(args), move |_, args| {
-                Ok(run(&call, args)?
+            let patterns = constant_patterns(&call, args);
+            Ok(BoundFunction::new(json_type(), coercions(args), move |ctx, args| {
+                Ok(run(ctx, &call, patterns.as_ref(), args)?
                     .map_or(Value::Null, |failure| report(failure.as_ref()).to_value()))
             }))
         },
@@ -45,16 +49,34 @@ struct Failure {
     document: String,
 }
 
+/// Comparisons of a value with a part of a schema after which the function looks whether it shall end.
+const CHECK_EVERY: u32 = 1024;
+
+/// The prepared expressions of a schema that is constant; what is wrong with it is for the call to say.
+fn constant_patterns(call: &Call, args: &[ArgInfo]) -> Option<Patterns> {
+    let constant = args.first()?.constant.clone()?;
+    let schema = call.document(&[constant], 0).ok()??;
+    prepare(JsonRef::new(&schema)).ok()
+}
+
 /// `None` for a NULL argument, else the first failure.
-fn run(call: &Call, args: &[Value]) -> Result<Option<Option<Failure>>> {
+fn run(
+    ctx: &mut FunctionContext<'_>,
+    call: &Call,
+    patterns: Option<&Patterns>,
+    args: &[Value],
+) -> Result<Option<Option<Failure>>> {
     let (Some(schema), Some(document)) = (call.document(args, 0)?, call.document(args, 1)?) else {
         return Ok(None);
     };
-    let schema = JsonRef::new(&schema);
-    if schema.kind() != JsonType::Object {
+    let root = JsonRef::new(&schema);
+    if root.kind() != JsonType::Object {
         return Err(Error::with(ErrorCode(3853), &[&1, &call.name, &"object"]));
     }
-    validate(schema, JsonRef::new(&document), "#", "#").map(Some)
+    let own = if patterns.is_none() { prepare(root)? } else { Patterns::default() };
+    let patterns = patterns.unwrap_or(&own);
+    let mut validation = Validation { root, patterns, ctx, work: 0 };
+    validation.validate(root, JsonRef::new(&document), "#", "#").map(Some)
 }
 
 fn report(failure: Option<&Failure>) -> JsonValue {
@@ -71,63 +93,6 @@ fn report(failure: Option<&Failure>) -> JsonValue {
         members.push((b"schema-failed-keyword".to_vec(), text(failure.keyword)));
     }
     JsonValue::Object(JsonObject::from_members(members))
-}
-
-/// Unsupported keywords.
-const MISSING: [&str; 5] = ["$ref", "pattern", "patternProperties", "dependencies", "format"];
-
-fn validate(
-    schema: JsonRef<'_>,
-    document: JsonRef<'_>,
-    at: &str,
-    place: &str,
-) -> Result<Option<Failure>> {
-    for keyword in MISSING {
-        if keyword != "format" && schema.get(keyword.as_bytes()).is_some() {
-            return Err(Error::not_supported(format!("JSON Schema '{keyword}'")));
-        }
-    }
-    let fail = |keyword: &'static str| {
-        Ok(Some(Failure { keyword, schema: at.to_owned(), document: place.to_owned() }))
-    };
-    if let Some(keyword) = failed_scalar_keyword(schema, document) {
-        return fail(keyword);
-    }
-    let nested = match document.kind() {
-        JsonType::Object => validate_object(schema, document, at, place)?,
-        JsonType::Array => validate_array(schema, document, at, place)?,
-        _ => None,
-    };
-    if nested.is_some() {
-        return Ok(nested);
-    }
-    let count = |keyword: &str| -> Result<Option<(usize, usize)>> {
-        let Some(list) =
-            schema.get(keyword.as_bytes()).filter(|list| list.kind() == JsonType::Array)
-        else {
-            return Ok(None);
-        };
-        let mut passed = 0;
-        for part in list.elements() {
-            passed += usize::from(validate(part, document, at, place)?.is_none());
-        }
-        Ok(Some((passed, list.len())))
-    };
-    if count("allOf")?.is_some_and(|(passed, all)| passed < all) {
-        return fail("allOf");
-    }
-    if count("anyOf")?.is_some_and(|(passed, _)| passed == 0) {
-        return fail("anyOf");
-    }
-    if count("oneOf")?.is_some_and(|(passed, _)| passed != 1) {
-        return fail("oneOf");
-    }
-    if let Some(not) = schema.get(b"not")
-        && validate(not, document, at, place)?.is_none()
-    {
-        return fail("not");
-    }
-    Ok(None)
 }
 
 fn type_matches(name: &[u8], document: JsonRef<'_>) -> bool {
@@ -201,99 +166,246 @@ fn number(value: JsonRef<'_>) -> Option<f64> {
     }
 }
 
-fn validate_object(
-    schema: JsonRef<'_>,
-    document: JsonRef<'_>,
-    at: &str,
-    place: &str,
-) -> Result<Option<Failure>> {
-    let fail = |keyword: &'static str| {
-        Ok(Some(Failure { keyword, schema: at.to_owned(), document: place.to_owned() }))
-    };
-    if let Some(required) = schema.get(b"required") {
-        let missing =
-            |name: JsonRef<'_>| name.as_bytes().is_some_and(|name| document.get(name).is_none());
-        if required.elements().any(missing) {
-            return fail("required");
+/// The comparison of a document with a schema.
+struct Validation<'a, 'b, 'c> {
+    root: JsonRef<'a>,
+    patterns: &'a Patterns,
+    ctx: &'b mut FunctionContext<'c>,
+    work: u32,
+}
+
+fn failed(keyword: &'static str, at: &str, place: &str) -> Result<Option<Failure>> {
+    Ok(Some(Failure { keyword, schema: at.to_owned(), document: place.to_owned() }))
+}
+
+impl Validation<'_, '_, '_> {
+    fn validate(
+        &mut self,
+        schema: JsonRef<'_>,
+        document: JsonRef<'_>,
+        at: &str,
+        place: &str,
+    ) -> Result<Option<Failure>> {
+        self.work = self.work.wrapping_add(1);
+        if self.work.is_multiple_of(CHECK_EVERY) {
+            self.ctx.session.check_cancelled()?;
         }
+        // A reference takes the place of everything beside it; one that leads nowhere asks for nothing.
+        if let Some(text) = reference(schema) {
+            return match resolve(self.root, text) {
+                Some((target, at)) => self.validate(target, document, &at, place),
+                None => Ok(None),
+            };
+        }
+        if schema.kind() != JsonType::Object {
+            return Ok(None);
+        }
+        if let Some(keyword) = failed_scalar_keyword(schema, document) {
+            return failed(keyword, at, place);
+        }
+        let nested = match document.kind() {
+            JsonType::Object => self.validate_object(schema, document, at, place)?,
+            JsonType::Array => self.validate_array(schema, document, at, place)?,
+            JsonType::String => {
+                let pattern = schema.get(b"pattern").filter(|text| text.kind() == JsonType::String);
+                let text = document.as_bytes().unwrap_or_default();
+                match pattern.and_then(|pattern| pattern.as_bytes()) {
+                    Some(pattern) if !self.patterns.matches(pattern, text)? => {
+                        return failed("pattern", at, place);
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        if nested.is_some() {
+            return Ok(nested);
+        }
+        self.validate_combined(schema, document, at, place)
     }
-    let limit = |name: &[u8]| schema.get(name).and_then(number);
-    let count = document.len() as f64;
-    if limit(b"minProperties").is_some_and(|bound| count < bound) {
-        return fail("minProperties");
+
+    /// allOf, anyOf, oneOf and not.
+    fn validate_combined(
+        &mut self,
+        schema: JsonRef<'_>,
+        document: JsonRef<'_>,
+        at: &str,
+        place: &str,
+    ) -> Result<Option<Failure>> {
+        let mut count = |keyword: &str| -> Result<Option<(usize, usize)>> {
+            let Some(list) =
+                schema.get(keyword.as_bytes()).filter(|list| list.kind() == JsonType::Array)
+            else {
+                return Ok(None);
+            };
+            let mut passed = 0;
+            for part in list.elements() {
+                passed += usize::from(self.validate(part, document, at, place)?.is_none());
+            }
+            Ok(Some((passed, list.len())))
+        };
+        if count("allOf")?.is_some_and(|(passed, all)| passed < all) {
+            return failed("allOf", at, place);
+        }
+        if count("anyOf")?.is_some_and(|(passed, _)| passed == 0) {
+            return failed("anyOf", at, place);
+        }
+        if count("oneOf")?.is_some_and(|(passed, _)| passed != 1) {
+            return failed("oneOf", at, place);
+        }
+        if let Some(not) = schema.get(b"not")
+            && self.validate(not, document, at, place)?.is_none()
+        {
+            return failed("not", at, place);
+        }
+        Ok(None)
     }
-    if limit(b"maxProperties").is_some_and(|bound| count > bound) {
-        return fail("maxProperties");
-    }
-    let properties = schema.get(b"properties").filter(|value| value.kind() == JsonType::Object);
-    let additional = schema.get(b"additionalProperties");
-    for (name, member) in document.members() {
-        let shown = String::from_utf8_lossy(name);
-        let inner_place = format!("{place}/{shown}");
-        if let Some(inner) = properties.and_then(|properties| properties.get(name)) {
-            let failure =
-                validate(inner, member, &format!("{at}/properties/{shown}"), &inner_place)?;
+
+    fn validate_object(
+        &mut self,
+        schema: JsonRef<'_>,
+        document: JsonRef<'_>,
+        at: &str,
+        place: &str,
+    ) -> Result<Option<Failure>> {
+        if let Some(required) = schema.get(b"required") {
+            let missing = |name: JsonRef<'_>| {
+                name.as_bytes().is_some_and(|name| document.get(name).is_none())
+            };
+            if required.elements().any(missing) {
+                return failed("required", at, place);
+            }
+        }
+        let limit = |name: &[u8]| schema.get(name).and_then(number);
+        let count = document.len() as f64;
+        if limit(b"minProperties").is_some_and(|bound| count < bound) {
+            return failed("minProperties", at, place);
+        }
+        if limit(b"maxProperties").is_some_and(|bound| count > bound) {
+            return failed("maxProperties", at, place);
+        }
+        if !self.dependencies_hold(schema, document, at, place)? {
+            return failed("dependencies", at, place);
+        }
+        for (name, member) in document.members() {
+            let failure = self.validate_member(schema, name, member, at, place)?;
             if failure.is_some() {
                 return Ok(failure);
             }
-        } else if let Some(additional) = additional {
-            match additional.as_bool().filter(|_| additional.kind() == JsonType::Bool) {
-                Some(true) => {}
-                Some(false) => return fail("additionalProperties"),
-                None => {
-                    let failure = validate(
-                        additional,
-                        member,
-                        &format!("{at}/additionalProperties"),
-                        &inner_place,
-                    )?;
-                    if failure.is_some() {
-                        return Ok(failure);
-                    }
-                }
+        }
+        Ok(None)
+    }
+
+    /// One member of an object: what its own name, the patterns of its name, and the rule for all others ask for.
+    fn validate_member(
+        &mut self,
+        schema: JsonRef<'_>,
+        name: &[u8],
+        member: JsonRef<'_>,
+        at: &str,
+        place: &str,
+    ) -> Result<Option<Failure>> {
+        let map = |keyword: &[u8]| schema.get(keyword).filter(|map| map.kind() == JsonType::Object);
+        let shown = String::from_utf8_lossy(name);
+        let inner_place = format!("{place}/{shown}");
+        let mut is_named = false;
+        for (pattern, inner) in
+            map(b"patternProperties").into_iter().flat_map(|patterns| patterns.members())
+        {
+            if !self.patterns.knows(pattern) || !self.patterns.matches(pattern, name)? {
+                continue;
+            }
+            is_named = true;
+            if self.validate(inner, member, at, &inner_place)?.is_some() {
+                return failed("patternProperties", at, &inner_place);
+            }
+        }
+        if let Some(inner) = map(b"properties").and_then(|properties| properties.get(name)) {
+            let inner_at = format!("{at}/properties/{shown}");
+            let failure = self.validate(inner, member, &inner_at, &inner_place)?;
+            // Beside a pattern, the report names the patterns.
+            return match failure.is_some() && is_named {
+                true => failed("patternProperties", at, &inner_place),
+                false => Ok(failure),
+            };
+        }
+        let Some(additional) = schema.get(b"additionalProperties").filter(|_| !is_named) else {
+            return Ok(None);
+        };
+        match additional.as_bool().filter(|_| additional.kind() == JsonType::Bool) {
+            Some(true) => Ok(None),
+            Some(false) => failed("additionalProperties", at, place),
+            None => {
+                let inner_at = format!("{at}/additionalProperties");
+                self.validate(additional, member, &inner_at, &inner_place)
             }
         }
     }
-    Ok(None)
-}
 
-fn validate_array(
-    schema: JsonRef<'_>,
-    document: JsonRef<'_>,
-    at: &str,
-    place: &str,
-) -> Result<Option<Failure>> {
-    let fail = |keyword: &'static str| {
-        Ok(Some(Failure { keyword, schema: at.to_owned(), document: place.to_owned() }))
-    };
-    let limit = |name: &[u8]| schema.get(name).and_then(number);
-    let count = document.len() as f64;
-    if limit(b"minItems").is_some_and(|bound| count < bound) {
-        return fail("minItems");
-    }
-    if limit(b"maxItems").is_some_and(|bound| count > bound) {
-        return fail("maxItems");
-    }
-    if schema.get(b"uniqueItems").and_then(|value| value.as_bool()).unwrap_or(false) {
-        let mut sorted: Vec<JsonRef<'_>> = document.elements().collect();
-        sorted.sort_by(|left, right| left.compare(*right));
-        if sorted.windows(2).any(|pair| pair[0].compare(pair[1]) == Ordering::Equal) {
-            return fail("uniqueItems");
+    /// What members ask for when they are there: other members, or a whole schema.
+    fn dependencies_hold(
+        &mut self,
+        schema: JsonRef<'_>,
+        document: JsonRef<'_>,
+        at: &str,
+        place: &str,
+    ) -> Result<bool> {
+        let map = schema.get(b"dependencies").filter(|map| map.kind() == JsonType::Object);
+        for (name, wanted) in map.into_iter().flat_map(|map| map.members()) {
+            if document.get(name).is_none() {
+                continue;
+            }
+            let holds = match wanted.kind() {
+                JsonType::Array => wanted
+                    .elements()
+                    .filter_map(|name| name.as_bytes())
+                    .all(|name| document.get(name).is_some()),
+                JsonType::Object => self.validate(wanted, document, at, place)?.is_none(),
+                _ => true,
+            };
+            if !holds {
+                return Ok(false);
+            }
         }
+        Ok(true)
     }
-    let Some(items) = schema.get(b"items") else { return Ok(None) };
-    for (index, element) in document.elements().enumerate() {
-        let (inner, inner_at) = match items.kind() {
-            JsonType::Array => match items.at(index) {
-                Some(inner) => (inner, format!("{at}/items/{index}")),
-                None => break,
-            },
-            _ => (items, format!("{at}/items")),
-        };
-        let failure = validate(inner, element, &inner_at, &format!("{place}/{index}"))?;
-        if failure.is_some() {
-            return Ok(failure);
+
+    fn validate_array(
+        &mut self,
+        schema: JsonRef<'_>,
+        document: JsonRef<'_>,
+        at: &str,
+        place: &str,
+    ) -> Result<Option<Failure>> {
+        let limit = |name: &[u8]| schema.get(name).and_then(number);
+        let count = document.len() as f64;
+        if limit(b"minItems").is_some_and(|bound| count < bound) {
+            return failed("minItems", at, place);
         }
+        if limit(b"maxItems").is_some_and(|bound| count > bound) {
+            return failed("maxItems", at, place);
+        }
+        if schema.get(b"uniqueItems").and_then(|value| value.as_bool()).unwrap_or(false) {
+            let mut sorted: Vec<JsonRef<'_>> = document.elements().collect();
+            sorted.sort_by(|left, right| left.compare(*right));
+            if sorted.windows(2).any(|pair| pair[0].compare(pair[1]) == Ordering::Equal) {
+                return failed("uniqueItems", at, place);
+            }
+        }
+        let Some(items) = schema.get(b"items") else { return Ok(None) };
+        for (index, element) in document.elements().enumerate() {
+            let (inner, inner_at) = match items.kind() {
+                JsonType::Array => match items.at(index) {
+                    Some(inner) => (inner, format!("{at}/items/{index}")),
+                    None => break,
+                },
+                _ => (items, format!("{at}/items")),
+            };
+            let failure = self.validate(inner, element, &inner_at, &format!("{place}/{index}"))?;
+            if failure.is_some() {
+                return Ok(failure);
+            }
+        }
+        Ok(None)
     }
-    Ok(None)
 }

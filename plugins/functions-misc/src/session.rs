@@ -13,6 +13,9 @@ const NAME_LENGTH: u64 = 64;
 /// Characters of `user@host`: 32 + 1 + 255.
 const ACCOUNT_LENGTH: u64 = 288;
 
+/// No code of ICU is here: it is the version that the reference answers, and whose syntax the regular expressions were compared with.
+const ICU_VERSION: &str = "78.3";
+
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("DATABASE", Arity::exactly(0), "DATABASE()\nThe default schema; NULL without one.", bind_database).system_text()
         .aliases(&["SCHEMA"])
@@ -28,6 +31,10 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     .stable(),
     scalar("CURRENT_ROLE", Arity::exactly(0), "CURRENT_ROLE()\nThe roles that are active.", bind_current_role).stable(),
     scalar("VERSION", Arity::exactly(0), "VERSION()\nThe version of the server.", bind_version).system_text().stable(),
+    scalar("ICU_VERSION", Arity::exactly(0), "ICU_VERSION()\nThe version of the ICU library whose regular expressions those of this server follow.", |_, _| {
+        let ty = kit::text_type(ICU_VERSION.len() as u64, CollationId::UTF8MB3_GENERAL_CI).with_nullable(false);
+        Ok(BoundFunction::new(ty, vec![], |_, _| Ok(Value::text(ICU_VERSION))))
+    }).system_text(),
     scalar("CONNECTION_ID", Arity::exactly(0), "CONNECTION_ID()\nThe number of the connection.", |_, _| {
         Ok(BoundFunction::new(unsigned(), vec![], |ctx, _| Ok(Value::UInt(ctx.session.connection_id()))))
     })

@@ -15,6 +15,6 @@ macro_rules! unbuilt {
 
 #[rustfmt::skip]
 pub(crate) const FUNCTIONS: &[ScalarFunction] = unbuilt! {
-    "EXTRACTVALUE" "UPDATEXML" "ROLES_GRAPHML" "ICU_VERSION"
+    "ROLES_GRAPHML"
     "ST_BUFFER" "ST_BUFFER_STRATEGY" "ST_TRANSFORM"
 };

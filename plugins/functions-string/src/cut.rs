@@ -125,9 +125,12 @@ fn substring_length(args: &[ArgInfo]) -> u64 {
 }
 
 fn bind_substring_index(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
-    let ty = text_type(text_length(&args[0].ty), result_collation(ctx, &args[..2]));
+    let collation = result_collation(ctx, &args[..2]);
+    let ty = text_type(text_length(&args[0].ty), collation);
     let coercions = vec![Coercion::Text, Coercion::Text, Coercion::Integer];
-    Ok(BoundFunction::new(ty, coercions, |_, args| {
+    // Where a character is a byte, occurrences that overlap are found from the end.
+    let from_end = charset::collation_or_binary(collation).charset.max_length == 1;
+    Ok(BoundFunction::new(ty, coercions, move |_, args| {
         let (subject, delimiter, count) =
             (kit::bytes(&args[0]), kit::bytes(&args[1]), kit::integer(&args[2]));
         if count == 0 || delimiter.is_empty() {
@@ -139,14 +142,19 @@ fn bind_substring_index(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunc
                 .get((count - 1).min(i128::from(u32::MAX)) as usize)
                 .map_or(subject, |&at| &subject[..at])
         } else {
-            after_last(subject, delimiter, count.unsigned_abs())
+            after_last(subject, delimiter, count.unsigned_abs(), from_end)
         };
         Ok(slice_value(&args[0], part))
     }))
 }
 
-/// The text after the `count`th occurrence from the end; occurrences are found from left to right.
-fn after_last<'a>(subject: &'a [u8], delimiter: &[u8], count: u128) -> &'a [u8] {
+/// The text after the `count`th occurrence from the end; occurrences are found from left to right, or from the end.
+fn after_last<'a>(subject: &'a [u8], delimiter: &[u8], count: u128, from_end: bool) -> &'a [u8] {
+    if from_end {
+        let nth = usize::try_from(count).ok().and_then(|count| count.checked_sub(1));
+        let at = nth.and_then(|nth| memchr::memmem::rfind_iter(subject, delimiter).nth(nth));
+        return at.and_then(|at| subject.get(at + delimiter.len()..)).unwrap_or(subject);
+    }
     let matches = exact_matches(subject, delimiter);
     let index = usize::try_from(count).ok().and_then(|count| matches.len().checked_sub(count));
     index.map_or(subject, |index| &subject[matches[index] + delimiter.len()..])

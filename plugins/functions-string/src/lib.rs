@@ -1,4 +1,4 @@
-//! String functions: building, cutting, searching and converting text, regular expressions, properties of character sets.
+//! String functions: building, cutting, searching and converting text, regular expressions, properties of character sets, XML.
 //!
 //! Text arrives in UTF-8; a binary string counts bytes where a text counts characters.
 
@@ -11,6 +11,7 @@ mod regexp;
 mod search;
 mod sets;
 mod text;
+mod xml;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 
@@ -32,7 +33,7 @@ impl Plugin for StringFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 8] = [
+    let families: [&[ScalarFunction]; 9] = [
         build::FUNCTIONS,
         convert::FUNCTIONS,
         cut::FUNCTIONS,
@@ -41,6 +42,7 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         regexp::FUNCTIONS,
         search::FUNCTIONS,
         sets::FUNCTIONS,
+        xml::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())
 }

@@ -40,12 +40,7 @@ pub(crate) fn mode(ctx: &FunctionContext<'_>, zeros: Zeros) -> TemporalMode {
 
 fn warn(ctx: &mut FunctionContext<'_>, message: String) {
     let code = ErrorCode::TRUNCATED_WRONG_VALUE;
-    ctx.diagnostics.push(Condition {
-        level: Level::Warning,
-        code,
-        sqlstate: code.sqlstate(),
-        message,
-    });
+    ctx.diagnostics.push(Condition::new(Level::Warning, code, code.sqlstate(), message));
 }
 
 /// `Incorrect datetime value: 'abc'`.
@@ -60,12 +55,8 @@ pub(crate) fn warn_out_of_range(
     name: &str,
     args: &[Value],
 ) {
-    ctx.diagnostics.push(Condition {
-        level: Level::Warning,
-        code: ErrorCode(6527),
-        sqlstate: *b"22003",
-        message: format!("{kind} value is out of range in '{}'", kit::call_text(name, args)),
-    });
+    let message = format!("{kind} value is out of range in '{}'", kit::call_text(name, args));
+    ctx.diagnostics.push(Condition::new(Level::Warning, ErrorCode(6527), *b"22003", message));
 }
 
 fn shown(value: &Value) -> String {

@@ -14,8 +14,8 @@ use crate::tables::visit_tables;
 
 /// Prefix of the engine's settings among the system variables.
 const ENGINE_PREFIX: &str = "innodb_";
-/// Description of a variable that has no effect.
-const UNUSED: &str = "Accepted";
+/// How the description of a variable begins that has no effect.
+const UNUSED: &str = "No effect";
 
 /// `INNODB_CONFIGURATION`: the settings of the durable engine. A setting that it has no use for has no value.
 pub fn configuration(
@@ -29,7 +29,7 @@ pub fn configuration(
         let shown = match name {
             // Its files are in the data directory.
             "data_home_dir" => Some("./"),
-            _ if variable.description == UNUSED => None,
+            _ if variable.description.starts_with(UNUSED) => None,
             _ => Some(value),
         };
         emit(&[Value::text(name), Value::text(setting_type(value)), optional(shown)])?;

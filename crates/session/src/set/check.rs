@@ -47,8 +47,7 @@ impl<'a> Checker<'a> {
             check_gtid_purged(self.session, scope, value)?;
         }
         if let Some((code, message)) = variables::warning_of_set(definition.name) {
-            let condition =
-                Condition { level: Level::Warning, code, sqlstate: code.sqlstate(), message };
+            let condition = Condition::new(Level::Warning, code, code.sqlstate(), message);
             self.session.working.push(condition);
         }
         let is_global =

@@ -675,7 +675,7 @@ impl<'a> Parser<'a> {
             items = self.comma_list(|p| {
                 let name = p.condition_item()?;
                 p.expect_tok(Tok::Eq)?;
-                Ok((name, p.expr()?))
+                Ok((name, p.simple_value()?))
             })?;
         }
         let is_again = |(at, (name, _)): &(usize, &(Ident, Expr))| {
@@ -723,16 +723,22 @@ impl<'a> Parser<'a> {
         if of_condition { self.condition_item() } else { self.fail() }
     }
 
-    /// The number of a condition: a constant or a variable.
-    fn condition_number(&mut self) -> PResult<Expr> {
+    /// A number of a condition, a value of SIGNAL: a constant or a variable.
+    fn simple_value(&mut self) -> PResult<Expr> {
         let at = self.cur.tok.start as usize;
-        let number = self.primary()?;
+        // A parameter of a prepared statement has no place here; those of the tree are local variables.
+        if matches!(self.tok(), Tok::Param) {
+            return self.fail();
+        }
+        let value = self.primary()?;
         let is_variable = |kind: &ExprKind| match kind {
             ExprKind::Column(name) => name.table.is_none(),
-            kind => matches!(kind, ExprKind::UserVar(_) | ExprKind::SystemVar(_)),
+            kind => {
+                matches!(kind, ExprKind::UserVar(_) | ExprKind::SystemVar(_) | ExprKind::Param(_))
+            }
         };
-        let is_number = matches!(number.kind, ExprKind::Literal(_)) || is_variable(&number.kind);
-        if is_number { Ok(number) } else { self.fail_at(at) }
+        let is_simple = matches!(value.kind, ExprKind::Literal(_)) || is_variable(&value.kind);
+        if is_simple { Ok(value) } else { self.fail_at(at) }
     }
 
     pub(super) fn get_diagnostics(&mut self) -> PResult<Statement> {
@@ -742,7 +748,7 @@ impl<'a> Parser<'a> {
             None => false,
         };
         self.expect(Kw::DIAGNOSTICS)?;
-        let condition = if self.eat(Kw::CONDITION) { Some(self.condition_number()?) } else { None };
+        let condition = if self.eat(Kw::CONDITION) { Some(self.simple_value()?) } else { None };
         let items = self.comma_list(|p| {
             let target = if matches!(p.tok(), Tok::UserVar | Tok::At) {
                 IntoVariable::User(p.user_var()?)

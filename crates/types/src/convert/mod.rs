@@ -62,8 +62,7 @@ impl<'a> CastContext<'a> {
     /// A warning with a different wording than the catalogue's.
     #[cold]
     pub(crate) fn warn_message(&mut self, code: ErrorCode, message: String) {
-        let condition =
-            Condition { level: Level::Warning, code, sqlstate: code.sqlstate(), message };
+        let condition = Condition::new(Level::Warning, code, code.sqlstate(), message);
         self.diagnostics.push(condition);
     }
 }

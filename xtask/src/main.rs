@@ -18,8 +18,8 @@ mod platforms;
 mod reference;
 mod release;
 mod run;
-mod static_build;
 mod statements;
+mod static_build;
 mod tidy;
 mod tour;
 

@@ -8,7 +8,7 @@ use syntax::ast::{RoleChoice, Statement};
 use types::{CollationId, DataType, Value};
 
 use crate::session::Session;
-use crate::sink::send_rows;
+use statements::sink::send_rows;
 use variables::as_u64;
 
 impl Session {

@@ -17,8 +17,8 @@ use crate::binary_log;
 use crate::program_host::ProgramSession;
 use crate::rewritten::{information, plan_rewritten};
 use crate::session::Session;
-use crate::sink::send_rows;
 use programs::{Origin, Running};
+use statements::sink::send_rows;
 
 /// KILL.
 pub(crate) fn run_kill(

@@ -13,8 +13,8 @@ use crate::planned::planned;
 use crate::planner::EngineStatistics;
 use crate::profiled::actual_of;
 use crate::session::Session;
-use crate::sink::NoRows;
 use programs::Running;
+use statements::sink::NoRows;
 
 /// Maximum number of times that the plan is made again because definitions changed.
 const REPLAN_MAX: usize = 16;

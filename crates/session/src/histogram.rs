@@ -12,9 +12,9 @@ use types::{DataType, DateTime, TypeKind, Value};
 
 use crate::maintenance::outcome_columns;
 use crate::session::Session;
-use crate::sink::send_rows;
 use definitions::{is_hidden, is_single_unique};
 use programs::{Origin, Running, parse_error};
+use statements::sink::send_rows;
 
 /// Default number of buckets.
 const BUCKETS_DEFAULT: u64 = 100;

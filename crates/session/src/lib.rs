@@ -50,7 +50,6 @@ mod server;
 mod services;
 mod session;
 mod set;
-mod sink;
 mod statement;
 mod statement_state;
 mod text_session;

@@ -314,7 +314,7 @@ fn store_records(
     work.counts.records += records as u64;
     let before = std::mem::take(&mut session.working);
     session.working = errors::Diagnostics::new(session.settings.max_error_count);
-    let result = session.run_program(planned, values, &mut crate::sink::NoRows);
+    let result = session.run_program(planned, values, &mut statements::sink::NoRows);
     let raised = std::mem::replace(&mut session.working, before);
     for condition in raised.conditions() {
         let message = at_row(&condition.message, first);

@@ -13,7 +13,7 @@ use types::{CollationId, DataType, Value};
 
 use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
-use crate::sink::send_rows;
+use statements::sink::send_rows;
 
 /// Rows read at a time by CHECKSUM.
 const FETCH_ROWS: usize = 256;

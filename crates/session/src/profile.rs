@@ -25,7 +25,7 @@ use crate::planned::{Planned, PlannedKind};
 use crate::planner::EngineStatistics;
 use crate::profiled::{MeasuredPlan, Profiled, actual_of};
 use crate::session::Session;
-use crate::sink::send_rows;
+use statements::sink::send_rows;
 
 /// How long it looks at a connection, unless it says so, and at most.
 const SECONDS: u64 = 10;

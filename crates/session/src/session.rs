@@ -279,7 +279,7 @@ impl Session {
         {
             return Ok(());
         }
-        let mut sink = crate::sink::DiscardSink::default();
+        let mut sink = statements::sink::DiscardSink::default();
         self.run_text(text.as_bytes(), &[], &mut sink)?;
         match sink.error {
             // A broken init_connect refuses the connection, as the reference does.

@@ -9,8 +9,8 @@ use syntax::ast::Statement;
 
 use crate::program_host::ProgramSession;
 use crate::session::Session;
-use crate::sink::DiscardSink;
 use statements::placeholders::is_blank;
+use statements::sink::DiscardSink;
 
 /// Runs a text by the plugin that can.
 ///

@@ -17,7 +17,7 @@ impl Session {
             self.require_dynamic("XA_RECOVER_ADMIN")?;
             let rows = self.server.xa_branches.rows(*convert_xid);
             let state = self.state_info();
-            return crate::sink::send_rows(sink, &recover_columns(), &rows, &state);
+            return statements::sink::send_rows(sink, &recover_columns(), &rows, &state);
         }
         let (globals, privileges) = (&self.server.globals, &*self.privileges);
         let around = XaContext {

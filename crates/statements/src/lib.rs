@@ -1,5 +1,5 @@
 //! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, and the caches of plans and texts; the records of
-//! a file that LOAD DATA reads; where backups go.
+//! a file that LOAD DATA reads; where backups go; where result rows go.
 //!
 //! Knows no session.
 
@@ -13,6 +13,7 @@ pub mod placeholders;
 pub mod plan_cache;
 pub mod planned;
 pub mod prepared_texts;
+pub mod sink;
 pub mod statement_kind;
 pub mod status;
 pub mod xml_records;

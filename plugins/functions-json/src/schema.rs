@@ -117,11 +117,9 @@ fn type_matches(name: &[u8], document: JsonRef<'_>) -> bool {
 /// Requirements on the value itself.
 fn failed_scalar_keyword(schema: JsonRef<'_>, document: JsonRef<'_>) -> Option<&'static str> {
     let equal = |other: JsonRef<'_>| document.compare(other) == Ordering::Equal;
-    let names = |list: JsonRef<'_>| match list.kind() {
-        JsonType::Array => {
-            list.elements().any(|name| type_matches(name.as_bytes().unwrap_or_default(), document))
-        }
-        _ => type_matches(list.as_bytes().unwrap_or_default(), document),
+    let is_named = |name: JsonRef<'_>| type_matches(name.as_bytes().unwrap_or_default(), document);
+    let names = |list: JsonRef<'_>| {
+        if list.kind() == JsonType::Array { list.elements().any(is_named) } else { is_named(list) }
     };
     if schema.get(b"type").is_some_and(|wanted| !names(wanted)) {
         return Some("type");
@@ -203,21 +201,21 @@ impl Validation<'_, '_, '_> {
         if let Some(keyword) = failed_scalar_keyword(schema, document) {
             return failed(keyword, at, place);
         }
-        let nested = match document.kind() {
-            JsonType::Object => self.validate_object(schema, document, at, place)?,
-            JsonType::Array => self.validate_array(schema, document, at, place)?,
-            JsonType::String => {
-                let pattern = schema.get(b"pattern").filter(|text| text.kind() == JsonType::String);
-                let text = document.as_bytes().unwrap_or_default();
-                match pattern.and_then(|pattern| pattern.as_bytes()) {
-                    Some(pattern) if !self.patterns.matches(pattern, text)? => {
-                        return failed("pattern", at, place);
-                    }
-                    _ => None,
-                }
+        let kind = document.kind();
+        let mut nested = None;
+        if kind == JsonType::Object {
+            nested = self.validate_object(schema, document, at, place)?;
+        } else if kind == JsonType::Array {
+            nested = self.validate_array(schema, document, at, place)?;
+        } else if kind == JsonType::String {
+            let pattern = schema.get(b"pattern").filter(|text| text.kind() == JsonType::String);
+            let text = document.as_bytes().unwrap_or_default();
+            if let Some(pattern) = pattern.and_then(|pattern| pattern.as_bytes())
+                && !self.patterns.matches(pattern, text)?
+            {
+                return failed("pattern", at, place);
             }
-            _ => None,
-        };
+        }
         if nested.is_some() {
             return Ok(nested);
         }
@@ -355,13 +353,12 @@ impl Validation<'_, '_, '_> {
             if document.get(name).is_none() {
                 continue;
             }
-            let holds = match wanted.kind() {
-                JsonType::Array => wanted
-                    .elements()
-                    .filter_map(|name| name.as_bytes())
-                    .all(|name| document.get(name).is_some()),
-                JsonType::Object => self.validate(wanted, document, at, place)?.is_none(),
-                _ => true,
+            let holds = if wanted.kind() == JsonType::Array {
+                let mut names = wanted.elements().filter_map(|name| name.as_bytes());
+                names.all(|name| document.get(name).is_some())
+            } else {
+                // Of what is no schema, nothing is wanted.
+                self.validate(wanted, document, at, place)?.is_none()
             };
             if !holds {
                 return Ok(false);
@@ -394,12 +391,11 @@ impl Validation<'_, '_, '_> {
         }
         let Some(items) = schema.get(b"items") else { return Ok(None) };
         for (index, element) in document.elements().enumerate() {
-            let (inner, inner_at) = match items.kind() {
-                JsonType::Array => match items.at(index) {
-                    Some(inner) => (inner, format!("{at}/items/{index}")),
-                    None => break,
-                },
-                _ => (items, format!("{at}/items")),
+            let (inner, inner_at) = if items.kind() == JsonType::Array {
+                let Some(inner) = items.at(index) else { break };
+                (inner, format!("{at}/items/{index}"))
+            } else {
+                (items, format!("{at}/items"))
             };
             let failure = self.validate(inner, element, &inner_at, &format!("{place}/{index}"))?;
             if failure.is_some() {

@@ -28,10 +28,10 @@ pub(crate) fn resolve<'a>(root: JsonRef<'a>, reference: &[u8]) -> Option<(JsonRe
     }
     for token in pointer.strip_prefix(b"/")?.split(|byte| *byte == b'/') {
         let token = token_of(token);
-        part = match part.kind() {
-            JsonType::Object => part.get(&token)?,
-            JsonType::Array => part.at(std::str::from_utf8(&token).ok()?.parse().ok()?)?,
-            _ => return None,
+        part = if part.kind() == JsonType::Array {
+            part.at(std::str::from_utf8(&token).ok()?.parse().ok()?)?
+        } else {
+            part.get(&token)?
         };
         location.push('/');
         location.push_str(&String::from_utf8_lossy(&token));
@@ -217,15 +217,15 @@ impl<'a> Search<'a> {
         if reference(part).is_some_and(|text| !text.starts_with(b"#")) {
             return Err(Error::not_supported("references in JSON Schema"));
         }
-        match part.kind() {
-            JsonType::Object => {
-                part.members().try_for_each(|(_, member)| self.check_references(member, depth + 1))
-            }
-            JsonType::Array => {
-                part.elements().try_for_each(|member| self.check_references(member, depth + 1))
-            }
-            _ => Ok(()),
+        if part.kind() == JsonType::Object {
+            return part
+                .members()
+                .try_for_each(|(_, member)| self.check_references(member, depth + 1));
         }
+        if part.kind() == JsonType::Array {
+            return part.elements().try_for_each(|member| self.check_references(member, depth + 1));
+        }
+        Ok(())
     }
 
     fn visit(&mut self, part: JsonRef<'a>, location: String, depth: usize) -> Result<()> {

@@ -239,11 +239,8 @@ impl Fixture {
         if view == View::Bound {
             return Ok(plan::print::logical_plan(&bound.plan) + &collations(&bound.plan.statement));
         }
-        let input = OptimizeInput {
-            tables: &bound.tables,
-            statistics: &self.sizes,
-            collation: COLLATION,
-        };
+        let input =
+            OptimizeInput { tables: &bound.tables, statistics: &self.sizes, collation: COLLATION };
         let (plan, _, explainer) = optimizer::optimize_for_analysis(bound.plan, &input)?;
         if let Plan::Rows { columns, rows } = &plan {
             return Ok(table(columns, rows));

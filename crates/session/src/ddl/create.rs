@@ -16,8 +16,8 @@ use super::definer::Definer;
 use super::drop::{drop_tables, drop_temporary, in_own_temporary_transaction};
 use crate::planned::Planned;
 use crate::session::Session;
-use crate::sink::NoRows;
 use programs::Running;
+use statements::sink::NoRows;
 
 /// CREATE TABLE.
 pub(crate) fn create_table(
@@ -121,7 +121,7 @@ fn already_there(
                 names: vec![create.name.clone()],
                 cascade: None,
             };
-            drop_tables(session, &drop, &mut crate::sink::DiscardSink::default())?;
+            drop_tables(session, &drop, &mut statements::sink::DiscardSink::default())?;
         } else {
             bail!(TABLE_EXISTS_ERROR, name);
         }

@@ -68,7 +68,7 @@ pub(crate) fn explain_definition(
         })
         .collect();
     let state = session.state_info();
-    crate::sink::send_rows(sink, &columns(), &rows, &state)
+    statements::sink::send_rows(sink, &columns(), &rows, &state)
 }
 
 /// The statement as an ALTER TABLE, and the privilege that it needs.

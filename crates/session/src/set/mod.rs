@@ -96,7 +96,7 @@ pub(crate) fn explain_set(
     let planned: Vec<PlannedSetting> = planned.collect();
     let rows = describe::setting_rows(&*session.server, &planned);
     let state = session.state_info();
-    crate::sink::send_rows(sink, &describe::setting_columns(), &rows, &state)
+    statements::sink::send_rows(sink, &describe::setting_columns(), &rows, &state)
 }
 
 /// An assignment to a system variable, for EXPLAIN.

@@ -239,9 +239,7 @@ impl<'a> Parser<'a> {
             let first = p.ident()?;
             let (component, name) =
                 if p.eat_tok(Tok::Dot) { (Some(first), p.ident()?) } else { (None, first) };
-            if !p.eat_tok(Tok::Eq) && !p.eat_tok(Tok::Assign) {
-                return p.fail();
-            }
+            p.set_eq()?;
             let value = *p.set_value()?;
             Ok((scope, SystemVar { scope, component, name }, value))
         })
@@ -286,11 +284,8 @@ impl<'a> Parser<'a> {
             return Ok(None);
         }
         let is_required = !self.eat(Kw::NO);
-        self.expect(Kw::SSL)?;
-        Ok(Some(is_required))
+        self.expect(Kw::SSL).map(|()| Some(is_required))
     }
-
-    // --- key caches
 
     pub(super) fn cache_index(&mut self) -> PResult<Statement> {
         self.bump();

@@ -31,9 +31,7 @@ impl<'a> Parser<'a> {
     pub(super) fn assignments(&mut self) -> PResult<Vec<Assignment>> {
         self.comma_list(|p| {
             let column = p.column_name()?;
-            if !p.eat_tok(Tok::Eq) && !p.eat_tok(Tok::Assign) {
-                return p.fail();
-            }
+            p.set_eq()?;
             Ok(Assignment { column, value: p.expr_or_default()? })
         })
     }

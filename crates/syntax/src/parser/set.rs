@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         if self.eat_name("APPLY") { Ok(Statement::Set(items)) } else { self.fail() }
     }
 
-    fn set_eq(&mut self) -> PResult<()> {
+    pub(super) fn set_eq(&mut self) -> PResult<()> {
         if self.eat_tok(Tok::Eq) || self.eat_tok(Tok::Assign) { Ok(()) } else { self.fail() }
     }
 

@@ -113,7 +113,16 @@ impl<'a, 'b, 'c> Evaluation<'a, 'b, 'c> {
                 set.extend(self.nodes(right, context)?);
                 in_order(set)
             }
-            _ => Vec::new(),
+            Expr::Integer(_)
+            | Expr::Decimal(..)
+            | Expr::Text(_)
+            | Expr::UserVariable(_)
+            | Expr::Negative(_)
+            | Expr::Arithmetic(..)
+            | Expr::Compare(..)
+            | Expr::And(..)
+            | Expr::Or(..)
+            | Expr::Call(..) => Vec::new(),
         })
     }
 
@@ -381,14 +390,16 @@ impl<'a, 'b, 'c> Evaluation<'a, 'b, 'c> {
         left: &Scalar<'_>,
         right: &Scalar<'_>,
     ) -> Option<bool> {
-        let order = match (left, right) {
-            (Scalar::Null, _) | (_, Scalar::Null) => return None,
-            (Scalar::Text(left), Scalar::Text(right)) => self.collation.compare(left, right),
-            (Scalar::Integer(left), Scalar::Integer(right)) => left.cmp(right),
-            _ => {
-                let (left, right) = (self.number(left), self.number(right));
-                left.partial_cmp(&right)?
-            }
+        if matches!((left, right), (Scalar::Null, _) | (_, Scalar::Null)) {
+            return None;
+        }
+        let order = if let (Scalar::Text(left), Scalar::Text(right)) = (left, right) {
+            self.collation.compare(left, right)
+        } else if let (Scalar::Integer(left), Scalar::Integer(right)) = (left, right) {
+            left.cmp(right)
+        } else {
+            let (left, right) = (self.number(left), self.number(right));
+            left.partial_cmp(&right)?
         };
         Some(match operator {
             Comparison::Equal => order.is_eq(),
@@ -587,10 +598,12 @@ impl<'a, 'b, 'c> Evaluation<'a, 'b, 'c> {
             Scalar::Integer(number) => Scalar::Integer(number),
             value => {
                 let number = self.number(&value);
-                let number = match function {
-                    Function::Floor => number.floor(),
-                    Function::Ceiling => number.ceil(),
-                    _ => number.round_ties_even(),
+                let number = if function == Function::Floor {
+                    number.floor()
+                } else if function == Function::Ceiling {
+                    number.ceil()
+                } else {
+                    number.round_ties_even()
                 };
                 Scalar::Real(number, Some(0))
             }

@@ -251,15 +251,15 @@ fn strength(token: Token, word: &str) -> Option<u32> {
 }
 
 fn comparison(token: Token) -> Option<Comparison> {
-    match token {
-        Token::Equal => Some(Comparison::Equal),
-        Token::NotEqual => Some(Comparison::NotEqual),
-        Token::Less => Some(Comparison::Less),
-        Token::LessOrEqual => Some(Comparison::LessOrEqual),
-        Token::Greater => Some(Comparison::Greater),
-        Token::GreaterOrEqual => Some(Comparison::GreaterOrEqual),
-        _ => None,
-    }
+    const COMPARISONS: [(Token, Comparison); 6] = [
+        (Token::Equal, Comparison::Equal),
+        (Token::NotEqual, Comparison::NotEqual),
+        (Token::Less, Comparison::Less),
+        (Token::LessOrEqual, Comparison::LessOrEqual),
+        (Token::Greater, Comparison::Greater),
+        (Token::GreaterOrEqual, Comparison::GreaterOrEqual),
+    ];
+    COMPARISONS.iter().find(|(known, _)| *known == token).map(|(_, comparison)| *comparison)
 }
 
 impl<'a> Parser<'a> {
@@ -410,14 +410,21 @@ impl<'a> Parser<'a> {
             });
         }
         let (left, right) = (Box::new(left), Box::new(right));
-        Some(match (token, word) {
-            (Token::Plus, _) => Expr::Arithmetic(Arithmetic::Add, left, right),
-            (Token::Minus, _) => Expr::Arithmetic(Arithmetic::Subtract, left, right),
-            (Token::Star, _) => Expr::Arithmetic(Arithmetic::Multiply, left, right),
-            (_, "div") => Expr::Arithmetic(Arithmetic::Divide, left, right),
-            (_, "mod") => Expr::Arithmetic(Arithmetic::Modulo, left, right),
-            (_, "and") => Expr::And(left, right),
-            _ => Expr::Or(left, right),
+        let operator = if token == Token::Ident { word } else { "" };
+        Some(if token == Token::Plus {
+            Expr::Arithmetic(Arithmetic::Add, left, right)
+        } else if token == Token::Minus {
+            Expr::Arithmetic(Arithmetic::Subtract, left, right)
+        } else if token == Token::Star {
+            Expr::Arithmetic(Arithmetic::Multiply, left, right)
+        } else if operator == "div" {
+            Expr::Arithmetic(Arithmetic::Divide, left, right)
+        } else if operator == "mod" {
+            Expr::Arithmetic(Arithmetic::Modulo, left, right)
+        } else if operator == "and" {
+            Expr::And(left, right)
+        } else {
+            Expr::Or(left, right)
         })
     }
 
@@ -503,40 +510,33 @@ impl<'a> Parser<'a> {
                 steps.push(Step::Walk(Axis::DescendantOrSelf, None));
             }
             self.step(steps)?;
-            match self.token {
-                Token::Slash => any_depth = false,
-                Token::DoubleSlash => any_depth = true,
-                _ => return Some(()),
+            any_depth = self.token == Token::DoubleSlash;
+            if !any_depth && self.token != Token::Slash {
+                return Some(());
             }
             self.bump();
         }
     }
 
     fn step(&mut self, steps: &mut Vec<Step>) -> Option<()> {
-        match self.token {
-            // It adds nothing: the nodes stay what they are, with their places.
-            Token::Dot => {
-                self.bump();
-                return Some(());
-            }
-            Token::DoubleDot => {
-                self.bump();
-                steps.push(Step::Walk(Axis::Parent, None));
-                return Some(());
-            }
-            _ => {}
+        // It adds nothing: the nodes stay what they are, with their places.
+        if self.token == Token::Dot {
+            self.bump();
+            return Some(());
         }
-        let axis = match self.token {
-            Token::At => {
-                self.bump();
-                Axis::Attribute
-            }
-            Token::Axis(axis) => {
-                self.bump();
-                axis
-            }
-            _ => Axis::Child,
-        };
+        if self.token == Token::DoubleDot {
+            self.bump();
+            steps.push(Step::Walk(Axis::Parent, None));
+            return Some(());
+        }
+        let mut axis = Axis::Child;
+        if self.token == Token::At {
+            self.bump();
+            axis = Axis::Attribute;
+        } else if let Token::Axis(named) = self.token {
+            self.bump();
+            axis = named;
+        }
         match self.token {
             Token::Star => {
                 self.bump();

@@ -142,11 +142,11 @@ impl Reader<'_> {
                 continue;
             }
             let (token, span) = self.token();
-            match token {
-                Token::Comment => {}
-                Token::Data => self.add_text(span),
+            if token == Token::Data {
+                self.add_text(span);
+            } else if token != Token::Comment {
                 // A comment that does not end begins no tag.
-                _ => self.tag()?,
+                self.tag()?;
             }
         }
         match self.open.is_empty() {

@@ -8,17 +8,15 @@ use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionSt
 use types::{DataType, Value};
 
 /// Rows to the client. The columns go out with the first row, so that a statement that fails earlier has sent nothing.
-pub(crate) struct ClientRows<'a> {
+pub struct ClientRows<'a> {
     sink: &'a mut dyn ResultSink,
     columns: &'a Arc<[ColumnMeta]>,
     begun: bool,
 }
 
 impl<'a> ClientRows<'a> {
-    pub(crate) fn new(
-        sink: &'a mut dyn ResultSink,
-        columns: &'a Arc<[ColumnMeta]>,
-    ) -> ClientRows<'a> {
+    /// To a client whose result set has these columns.
+    pub fn new(sink: &'a mut dyn ResultSink, columns: &'a Arc<[ColumnMeta]>) -> ClientRows<'a> {
         ClientRows { sink, columns, begun: false }
     }
 
@@ -31,7 +29,7 @@ impl<'a> ClientRows<'a> {
     }
 
     /// Ends the result set; sends its columns if no row did.
-    pub(crate) fn finish(mut self, state: &SessionState) -> Result<()> {
+    pub fn finish(mut self, state: &SessionState) -> Result<()> {
         self.begin()?;
         self.sink.end(state)
     }
@@ -45,15 +43,16 @@ impl RowSink for ClientRows<'_> {
 }
 
 /// Rows in memory.
-pub(crate) struct CollectedRows {
-    pub(crate) rows: Vec<Vec<Value>>,
+pub struct CollectedRows {
+    /// The rows so far.
+    pub rows: Vec<Vec<Value>>,
     bytes: usize,
     limit_bytes: usize,
 }
 
 impl CollectedRows {
     /// Keeps at most `limit_bytes`.
-    pub(crate) fn new(limit_bytes: usize) -> CollectedRows {
+    pub fn new(limit_bytes: usize) -> CollectedRows {
         CollectedRows { rows: Vec::new(), bytes: 0, limit_bytes }
     }
 }
@@ -72,13 +71,15 @@ impl RowSink for CollectedRows {
 }
 
 /// The one row of SELECT ... INTO @variables.
-pub(crate) struct SingleRow {
-    pub(crate) row: Option<Vec<(Value, DataType)>>,
+pub struct SingleRow {
+    /// The row, with the types of its values.
+    pub row: Option<Vec<(Value, DataType)>>,
     types: Vec<DataType>,
 }
 
 impl SingleRow {
-    pub(crate) fn new(columns: &[ColumnMeta]) -> SingleRow {
+    /// For rows of these columns.
+    pub fn new(columns: &[ColumnMeta]) -> SingleRow {
         SingleRow { row: None, types: columns.iter().map(|column| column.ty.clone()).collect() }
     }
 }
@@ -95,7 +96,7 @@ impl RowSink for SingleRow {
 }
 
 /// Discards rows.
-pub(crate) struct NoRows;
+pub struct NoRows;
 
 impl RowSink for NoRows {
     fn row(&mut self, _: &dyn RowSource) -> Result<()> {
@@ -104,7 +105,7 @@ impl RowSink for NoRows {
 }
 
 /// Sends a result set of values.
-pub(crate) fn send_rows(
+pub fn send_rows(
     sink: &mut dyn ResultSink,
     columns: &[ColumnMeta],
     rows: &[Vec<Value>],
@@ -119,8 +120,9 @@ pub(crate) fn send_rows(
 
 /// Receives the results of statements that the server runs for itself.
 #[derive(Default)]
-pub(crate) struct DiscardSink {
-    pub(crate) error: Option<Error>,
+pub struct DiscardSink {
+    /// The error that the statement sent.
+    pub error: Option<Error>,
 }
 
 impl ResultSink for DiscardSink {

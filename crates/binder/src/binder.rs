@@ -97,6 +97,8 @@ pub struct Binder<'a> {
     /// The text that spans refer to.
     pub(crate) source: Cow<'a, [u8]>,
     pub(crate) registers: u32,
+    /// Nodes of expressions that were copied.
+    pub(crate) copied_nodes: usize,
     /// How strongly the texts of columns hold their collations.
     pub(crate) coercibilities: Coercibilities,
     pub(crate) instances: Vec<TableInstance>,
@@ -177,6 +179,7 @@ impl<'a> Binder<'a> {
             input,
             source: Cow::Borrowed(&[]),
             registers: 0,
+            copied_nodes: 0,
             instances: Vec::new(),
             tables: Vec::new(),
             subqueries: Vec::new(),

@@ -332,6 +332,7 @@ impl<'b> Binder<'b> {
         let second = self.bind_single(&args[1])?;
         // Refused under its own name.
         self.comparison_collation(&[&first, &second], operation)?;
+        self.count_copies([&first], 1)?;
         let equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
         let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
         self.case(vec![(equal, null)], Some(first), operation)
@@ -381,6 +382,7 @@ impl<'b> Binder<'b> {
         let mut branches = Vec::with_capacity(first.len());
         for arg in first {
             let arg = self.bind_single(arg)?;
+            self.count_copies([&arg], 1)?;
             branches.push((is_not_null(arg.clone()), arg));
         }
         let last = self.bind_single(last)?;
@@ -397,6 +399,7 @@ impl<'b> Binder<'b> {
 
     /// The first value that is not NULL of the columns that full joins merge.
     pub(crate) fn first_not_null(&mut self, parts: &[(Expr, Arc<str>)]) -> Result<Expr> {
+        self.count_copies(parts.iter().map(|(part, _)| part), 1)?;
         let mut branches: Vec<(Expr, Expr)> =
             parts.iter().map(|(part, _)| (is_not_null(part.clone()), part.clone())).collect();
         let last = branches.pop().map(|(_, part)| part);

@@ -159,6 +159,7 @@ impl Binder<'_> {
                     other => other,
                 };
                 while let Some((a, b)) = pairs.pop() {
+                    self.count_copies([&a, &b], 1)?;
                     let less = self.comparison(strict, a.clone(), b.clone())?;
                     let equal = self.comparison(BinaryOp::Equal, a, b)?;
                     result = logical(BinaryOp::Or, less, and(equal, result));
@@ -268,6 +269,42 @@ impl Binder<'_> {
         temporal_cast(constant, ty)
     }
 
+    /// Counts copies of expressions: calls within calls that are written out with copies would grow a short statement without bound.
+    ///
+    /// # Errors
+    /// 3170.
+    pub(crate) fn count_copies<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+        copies: usize,
+    ) -> Result<()> {
+        /// What a statement copies is small in comparison with its text up to this size of each copy.
+        const SMALL_NODES: usize = 8;
+        /// Nodes of all copies of a statement; some 100 bytes each.
+        const COPIED_NODES_MAX: usize = 100_000;
+        let left = COPIED_NODES_MAX - self.copied_nodes;
+        for expr in exprs {
+            let mut nodes = 0_usize;
+            let is_large = expr.any(&mut |_| {
+                nodes += 1;
+                nodes > SMALL_NODES && nodes.saturating_mul(copies) > left
+            });
+            if is_large {
+                let reason = "Calls are nested too deeply in one another.";
+                bail!(
+                    CAPACITY_EXCEEDED,
+                    COPIED_NODES_MAX * size_of::<Expr>(),
+                    "expressions",
+                    reason
+                );
+            }
+            if nodes > SMALL_NODES {
+                self.copied_nodes = (self.copied_nodes + nodes * copies).min(COPIED_NODES_MAX);
+            }
+        }
+        Ok(())
+    }
+
     // --- BETWEEN, IN
 
     pub(crate) fn bind_between(&mut self, between: &ast::Between) -> Result<Expr> {
@@ -280,6 +317,7 @@ impl Binder<'_> {
         }
         refuse_geometries([&operand, &low, &high], "between")?;
         let [operand, low, high] = as_numbers_if_mixed([operand, low, high]);
+        self.count_copies([&operand], 1)?;
         let (first, low) = self.comparable(operand.clone(), low, false);
         let (second, high) = self.comparable(operand, high, false);
         let (low, high) = (never_null(low), never_null(high));
@@ -361,6 +399,7 @@ impl Binder<'_> {
 
     /// Elements that compare by different types.
     fn in_as_equalities(&mut self, operand: Expr, items: Vec<Expr>, negated: bool) -> Result<Expr> {
+        self.count_copies([&operand], items.len())?;
         let mut parts = Vec::with_capacity(items.len());
         for item in items {
             parts.push(self.scalar_comparison(BinaryOp::Equal, operand.clone(), item)?);
@@ -409,6 +448,7 @@ impl Binder<'_> {
                 return Ok(Expr::InList { operand, list: rows, negated: false, collation });
             }
         }
+        self.count_copies(&columns, items.len())?;
         let mut parts = Vec::with_capacity(items.len());
         for item in items {
             parts.push(self.comparison(BinaryOp::Equal, Expr::Row(columns.clone()), item)?);

@@ -334,6 +334,7 @@ impl Binder<'_> {
             }
             None => None,
         };
+        self.count_copies(operand.as_ref(), case.whens.len())?;
         // Without an operand, WHEN has truth values.
         let numeric = operand.as_ref().is_none_or(|operand| operand.ty().is_numeric());
         let mut branches = Vec::with_capacity(case.whens.len());

@@ -356,10 +356,18 @@ impl<'a> Compiler<'a> {
         negated: bool,
         collation: CollationId,
     ) -> Result<Code> {
-        Ok(Code::Between {
-            low: Box::new(self.comparison(BinaryOp::GreaterOrEqual, operand, low, collation)?),
-            high: Box::new(self.comparison(BinaryOp::LessOrEqual, operand, high, collation)?),
-            negated,
+        self.with_held(operand, |compiler, operand| {
+            let at_least = BinaryOp::GreaterOrEqual;
+            Ok(Code::Between {
+                low: Box::new(compiler.comparison(at_least, operand, low, collation)?),
+                high: Box::new(compiler.comparison(
+                    BinaryOp::LessOrEqual,
+                    operand,
+                    high,
+                    collation,
+                )?),
+                negated,
+            })
         })
     }
 
@@ -371,10 +379,12 @@ impl<'a> Compiler<'a> {
         collation: CollationId,
     ) -> Result<Code> {
         if is_row(operand) {
-            let rows = list
-                .iter()
-                .map(|item| self.row_comparison(BinaryOp::Equal, operand, item, collation));
-            return Ok(Code::InRows { comparisons: rows.collect::<Result<_>>()?, negated });
+            return self.with_held(operand, |compiler, operand| {
+                let rows = list
+                    .iter()
+                    .map(|item| compiler.row_comparison(BinaryOp::Equal, operand, item, collation));
+                Ok(Code::InRows { comparisons: rows.collect::<Result<_>>()?, negated })
+            });
         }
         if self.is_hashable(operand, list) {
             let slot = self.set_slots;
@@ -387,11 +397,41 @@ impl<'a> Compiler<'a> {
             let operand = self.expr(operand)?;
             return Ok(Code::InSet(Box::new(InSetCode { operand, list, slot, negated })));
         }
-        let comparisons = list
-            .iter()
-            .map(|item| self.comparison(BinaryOp::Equal, operand, item, collation))
-            .collect::<Result<_>>()?;
-        Ok(Code::InList { comparisons, negated })
+        self.with_held(operand, |compiler, operand| {
+            let comparisons = list
+                .iter()
+                .map(|item| compiler.comparison(BinaryOp::Equal, operand, item, collation))
+                .collect::<Result<_>>()?;
+            Ok(Code::InList { comparisons, negated })
+        })
+    }
+
+    /// What `compile` makes with an operand that it uses many times: its computed values are held in registers, so that they are
+    /// neither compiled nor computed for each use.
+    fn with_held(
+        &mut self,
+        operand: &Expr,
+        compile: impl FnOnce(&mut Self, &Expr) -> Result<Code>,
+    ) -> Result<Code> {
+        let mut held = operand.clone();
+        let columns = match &mut held {
+            Expr::Row(columns) => columns.iter_mut().collect(),
+            single => vec![single],
+        };
+        let mut values = Vec::new();
+        for column in columns {
+            if !is_row(column) && !is_leaf(uncast(column)) {
+                let register = self.new_register();
+                values.push((register, self.expr(column)?));
+                *column = Expr::column(plan::Register(register as u32), column.ty());
+            }
+        }
+        let rest = compile(self, &held)?;
+        Ok(values.into_iter().rev().fold(rest, |rest, (register, value)| Code::Held {
+            operand: Box::new(value),
+            register,
+            rest: Box::new(rest),
+        }))
     }
 
     /// A long list of constants that are all compared as one kind.
@@ -433,7 +473,7 @@ impl<'a> Compiler<'a> {
         let otherwise = otherwise.map(|value| self.unified(value, ty).map(Box::new)).transpose()?;
         let rest = Code::Case { branches: compiled, otherwise };
         Ok(match (operand, register) {
-            (Some(operand), Some(register)) => Code::SimpleCase {
+            (Some(operand), Some(register)) => Code::Held {
                 operand: Box::new(self.expr(operand)?),
                 register,
                 rest: Box::new(rest),
@@ -519,6 +559,14 @@ impl<'a> Compiler<'a> {
 pub(crate) fn comparator(left: &DataType, right: &DataType, collation: CollationId) -> Comparator {
     let kind = ComparisonKind::for_types(left, right).with_collation(collation);
     Comparator::with_kind(kind, left, right)
+}
+
+/// What is converted: a conversion is made, and warns, for each use.
+fn uncast(mut expr: &Expr) -> &Expr {
+    while let Expr::Cast { operand, .. } = expr {
+        expr = operand;
+    }
+    expr
 }
 
 fn is_row(expr: &Expr) -> bool {

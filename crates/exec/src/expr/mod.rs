@@ -92,8 +92,8 @@ pub(crate) enum Code {
         branches: Vec<(Truth, Code)>,
         otherwise: Option<Box<Code>>,
     },
-    /// CASE with an operand: it is evaluated once and kept in its own register.
-    SimpleCase {
+    /// An operand that the rest uses many times: it is evaluated once and kept in its own register.
+    Held {
         operand: Box<Code>,
         register: usize,
         rest: Box<Code>,
@@ -293,7 +293,7 @@ impl Code {
                 }
                 otherwise.as_ref().map_or(Ok(Value::Null), |value| value.eval(run))
             }
-            Code::SimpleCase { operand, register, rest } => {
+            Code::Held { operand, register, rest } => {
                 let value = operand.eval(run)?;
                 run.set(*register, value);
                 rest.eval(run)

@@ -201,6 +201,8 @@ pub(crate) fn found(data_directory: &Path, times: &IoTimes) -> Option<CloneStatu
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
+
     use super::*;
 
     fn text(path: &Path) -> Option<String> {

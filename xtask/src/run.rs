@@ -61,7 +61,8 @@ pub fn apart(args: &[&str]) -> Result<(bool, String), String> {
         std::fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{}.log", args.join("-").replace(' ', "-")));
         let file = std::fs::File::create(&path)?;
-        let mut command = Command::new(std::env::current_exe()?);
+        // Not by its name: a step that builds all programs has put another file there.
+        let mut command = Command::new("/proc/self/exe");
         command.args(args).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let status = command.current_dir(root()).status()?;
         Ok((status.success(), String::from_utf8_lossy(&std::fs::read(&path)?).into_owned()))
@@ -97,4 +98,15 @@ pub fn output_with(
         return Err(format!("failed: {program} {}", args.join(" ")));
     }
     String::from_utf8(output.stdout).map_err(|_| format!("{program} printed no text"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_program_runs_itself_apart_and_keeps_what_it_prints() {
+        let (is_success, text) = super::apart(&["--list"]).unwrap();
+        assert!(is_success && text.contains("a_program_runs_itself_apart"), "{text}");
+        let (is_success, _) = super::apart(&["--no-such-option"]).unwrap();
+        assert!(!is_success);
+    }
 }

@@ -24,7 +24,7 @@ pub struct Logins {
     /// Every login over loopback as root succeeds without a password.
     insecure_root: bool,
     /// OS user that is root@localhost through the UNIX socket without a password.
-    owner: Option<String>,
+    owner: Option<u32>,
     /// The use of accounts with hourly limits.
     pub usages: Usages,
     /// Failed log-ins of accounts with a limit.
@@ -33,7 +33,7 @@ pub struct Logins {
 
 impl Logins {
     /// State before any log-in. `owner`: the user of the operating system that is root@localhost over the UNIX socket.
-    pub fn new(registry: &Registry, insecure_root: RootLogin, owner: Option<String>) -> Logins {
+    pub fn new(registry: &Registry, insecure_root: RootLogin, owner: Option<u32>) -> Logins {
         Logins {
             decoy: decoy_secret(registry),
             insecure_root: insecure_root == RootLogin::WithoutPassword,
@@ -72,7 +72,7 @@ impl Logins {
         let authentication_string = account.authentication_string.clone();
         let mut chosen = method(&account.plugin)?;
         let administrates = *account.name.user == *"root" && *account.name.host == *"localhost";
-        if let Some(owner) = self.owner.as_ref().filter(|_| administrates) {
+        if let Some(owner) = self.owner.filter(|_| administrates) {
             chosen = Arc::new(OwnerOrPassword::new(owner, chosen));
         }
         let second = account.second_secret.clone();

@@ -7,13 +7,13 @@ use plugin_api::{AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticato
 
 /// A method that lets one user of the operating system pass without a password.
 pub(crate) struct OwnerOrPassword {
-    owner: String,
+    owner: u32,
     inner: Arc<dyn Authenticator>,
 }
 
 impl OwnerOrPassword {
-    pub(crate) fn new(owner: &str, inner: Arc<dyn Authenticator>) -> OwnerOrPassword {
-        OwnerOrPassword { owner: owner.to_owned(), inner }
+    pub(crate) fn new(owner: u32, inner: Arc<dyn Authenticator>) -> OwnerOrPassword {
+        OwnerOrPassword { owner, inner }
     }
 }
 
@@ -27,8 +27,7 @@ impl Authenticator for OwnerOrPassword {
     }
 
     fn start(&self, ctx: AuthContext, secret: AccountSecret) -> Result<Box<dyn Exchange>> {
-        let is_owner = ctx.channel == AuthChannel::Local
-            && ctx.peer_user.as_ref().is_some_and(|user| *user == self.owner);
+        let is_owner = ctx.channel == AuthChannel::Local && ctx.peer_uid == Some(self.owner);
         let inner = self.inner.start(ctx, secret)?;
         Ok(Box::new(Running { is_owner, inner }))
     }

@@ -412,7 +412,7 @@ pub(crate) fn add_check(
     draft.checks.push((name, Check { name: Arc::from(""), expression, enforced }));
     let shown = |draft: &Draft| -> Result<Arc<str>> {
         let mut named = draft.clone();
-        named.name_constraints(None)?;
+        named.name_checks(None)?;
         Ok(named.checks.pop().and_then(|(name, _)| name).unwrap_or_default())
     };
     if reads_others {

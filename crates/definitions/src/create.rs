@@ -68,7 +68,7 @@ pub fn complete(
     mut draft: Draft,
 ) -> Result<(Table, Option<u64>)> {
     materialise_indexed_columns(&mut draft);
-    draft.name_constraints(None)?;
+    draft.name_checks(None)?;
     check_expressions(ctx, &draft)?;
     if let Some(written) = &create.partitioning {
         check_partition_qualifiers(ctx, &draft, written)?;

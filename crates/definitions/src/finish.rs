@@ -43,7 +43,8 @@ impl Draft {
         self.apply_primary_key()?;
         self.name_indexes()?;
         self.check_auto_increment()?;
-        self.name_constraints(before)?;
+        self.name_checks(before)?;
+        self.name_foreign_keys(before)?;
         let indexes = self.resolve_indexes(before)?;
         let fulltext = self.resolve_fulltext()?;
         if let Some(partitioning) = &self.partitioning {
@@ -151,7 +152,8 @@ impl Draft {
         key: DraftForeignKey,
         index_name: Option<Arc<str>>,
     ) -> Result<()> {
-        if let Some(name) = key.name.as_ref().filter(|name| is_too_long(name)) {
+        let mut names = key.name.iter().chain(&index_name);
+        if let Some(name) = names.find(|name| is_too_long(name)) {
             bail!(TOO_LONG_IDENT, name);
         }
         let part = |column: &Arc<str>| DraftPart {
@@ -267,43 +269,24 @@ impl Draft {
         Ok(())
     }
 
-    /// Names of checks and foreign keys without a name: `t_chk_1`, `t_ibfk_1`. ALTER TABLE continues the old table's numbers.
-    pub(crate) fn name_constraints(&mut self, before: Option<&Table>) -> Result<()> {
-        let first = |kind| before.map_or(1, |table| table.next_made_number(kind));
-        let (first_check, first_key) =
-            (first(ConstraintKind::Check), first(ConstraintKind::ForeignKey));
-        let mut taken: HashSet<String> = HashSet::new();
-        for (name, _) in &self.checks {
-            if let Some(name) = name
-                && !taken.insert(name.to_lowercase())
-            {
-                bail!(CHECK_CONSTRAINT_DUP_NAME, name);
-            }
-        }
+    /// Names of checks without one: `t_chk_1`. ALTER TABLE continues the old table's numbers. As in MySQL a made name does not avoid
+    /// those that the statement gives: two equal ones are an error.
+    pub(crate) fn name_checks(&mut self, before: Option<&Table>) -> Result<()> {
+        let names = self.checks.iter_mut().map(|(name, _)| name);
+        name_all(ConstraintKind::Check, &self.name, before, names)?;
         for (name, check) in &mut self.checks {
-            if name.is_none() {
-                let made = free_name(ConstraintKind::Check, &self.name, first_check, &taken);
-                taken.insert(made.to_lowercase());
-                *name = Some(made.into());
-            }
             if let Some(name) = name {
                 check.name = name.clone();
             }
         }
-        let mut taken: HashSet<String> = HashSet::new();
-        for key in &self.foreign_keys {
-            if let Some(name) = &key.name
-                && !taken.insert(name.to_lowercase())
-            {
-                bail!(FK_DUP_NAME, name);
-            }
-        }
+        Ok(())
+    }
+
+    /// Names of foreign keys without one: `t_ibfk_1`; else as `name_checks`.
+    fn name_foreign_keys(&mut self, before: Option<&Table>) -> Result<()> {
+        let names = self.foreign_keys.iter_mut().map(|key| &mut key.name);
+        name_all(ConstraintKind::ForeignKey, &self.name, before, names)?;
         for key in &mut self.foreign_keys {
-            if key.name.is_none() {
-                let made = free_name(ConstraintKind::ForeignKey, &self.name, first_key, &taken);
-                taken.insert(made.to_lowercase());
-                key.name = Some(made.into());
-            }
             if let Some(name) = &key.name {
                 key.key.name = name.clone();
             }
@@ -638,9 +621,29 @@ fn drop_outdated_histograms(table: &mut Table, before: Option<&Table>) {
     }
 }
 
-fn free_name(kind: ConstraintKind, table: &str, first: u64, taken: &HashSet<String>) -> String {
-    let names = (first..).map(|number| kind.made_name(table, number));
-    names.into_iter().find(|name| !taken.contains(&name.to_lowercase())).unwrap_or_default()
+/// Gives constraints without a name the next numbers of their table; 1059, 1826 and 3822 for names that two have.
+fn name_all<'names>(
+    kind: ConstraintKind,
+    table: &str,
+    before: Option<&Table>,
+    names: impl Iterator<Item = &'names mut Option<Arc<str>>>,
+) -> Result<()> {
+    let mut next = before.map_or(1, |table| table.next_made_number(kind));
+    let mut taken: HashSet<String> = HashSet::new();
+    for name in names {
+        let name = name.get_or_insert_with(|| {
+            let made = kind.made_name(table, next);
+            next = next.saturating_add(1);
+            made.into()
+        });
+        if is_too_long(name) {
+            bail!(TOO_LONG_IDENT, name);
+        }
+        if !taken.insert(name.to_lowercase()) {
+            return Err(kind.duplicate(name));
+        }
+    }
+    Ok(())
 }
 
 /// The prefix length of a part, when it is a real prefix.

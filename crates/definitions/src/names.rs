@@ -1,5 +1,6 @@
 //! Names of schemas and tables.
 
+use catalog::Table;
 use errors::{Result, bail};
 use syntax::ast::Ident;
 
@@ -41,6 +42,14 @@ pub(crate) fn check_column_name(name: &str) -> Result<()> {
         bail!(WRONG_COLUMN_NAME, name);
     }
     if is_too_long(name) {
+        bail!(TOO_LONG_IDENT, name);
+    }
+    Ok(())
+}
+
+/// Whether the names of constraints that follow a table's new name may be names; 1059.
+pub(crate) fn check_made_names(table: &Table) -> Result<()> {
+    if let Some((_, name)) = table.constraint_names().find(|(_, name)| is_too_long(name)) {
         bail!(TOO_LONG_IDENT, name);
     }
     Ok(())

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use catalog::{CatalogSnapshot, Edit, Relation, Table, View};
 use errors::{Result, bail, err};
 
+use crate::names::check_made_names;
+
 /// Schema and name.
 pub type QualifiedName = (Arc<str>, Arc<str>);
 
@@ -29,7 +31,7 @@ pub fn rename_edits(
             bail!(BAD_DB_ERROR, to.0);
         }
         let renaming = match relation {
-            Relation::Table(table) => rename_table(&catalog, &table, to),
+            Relation::Table(table) => rename_table(&catalog, &table, to)?,
             Relation::View(_) if from.0 != to.0 => {
                 bail!(FORBID_SCHEMA_CHANGE, from.0, to.0);
             }
@@ -49,9 +51,10 @@ pub fn rename_edits(
 }
 
 /// A table under another name, and those that refer to it.
-fn rename_table(catalog: &CatalogSnapshot, table: &Table, to: &QualifiedName) -> Vec<Edit> {
+fn rename_table(catalog: &CatalogSnapshot, table: &Table, to: &QualifiedName) -> Result<Vec<Edit>> {
     let mut new = table.clone();
     new.rename(&to.0, &to.1);
+    check_made_names(&new)?;
     let mut edits = vec![Edit::ReplaceTable { old: table.id, new: Arc::new(new) }];
     for child in catalog.children_of(&table.schema, &table.name) {
         if child.id != table.id {
@@ -60,5 +63,5 @@ fn rename_table(catalog: &CatalogSnapshot, table: &Table, to: &QualifiedName) ->
             edits.push(Edit::ReplaceTable { old: child.id, new: Arc::new(child) });
         }
     }
-    edits
+    Ok(edits)
 }

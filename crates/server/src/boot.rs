@@ -334,7 +334,7 @@ fn waiting_server(
         wanted: Wanted::NotLoaded,
     };
     let plugins = others.map(without).collect();
-    let root = RootAccount { os_user: directory.owner(), password: Some(unusable_password()?) };
+    let root = RootAccount { os_uid: directory.owner(), password: Some(unusable_password()?) };
     let options = &Options { plugins, ..options.clone() };
     make_server(options, directory, waiting, known, stop, root)
 }
@@ -434,17 +434,17 @@ fn root_account(
     directory: &DataDirectory,
     engines: &Engines,
 ) -> BootResult<RootAccount> {
-    let os_user = directory.owner();
+    let os_uid = directory.owner();
     if options.insecure_root {
         warn!("root needs no password over loopback (--insecure-root)");
-        return Ok(RootAccount { os_user, password: None });
+        return Ok(RootAccount { os_uid, password: None });
     }
     if !Server::is_first_start(engines.default.as_ref()) {
-        return Ok(RootAccount { os_user, password: None });
+        return Ok(RootAccount { os_uid, password: None });
     }
     let (password, path) = directory.make_root_password()?;
     info!(file = %path.display(), "generated a password for root@localhost");
-    Ok(RootAccount { os_user, password: Some(password) })
+    Ok(RootAccount { os_uid, password: Some(password) })
 }
 
 fn listener_context(

@@ -39,8 +39,8 @@ impl DataDirectory {
     }
 
     /// The operating system's user that owns it, and so administers the server.
-    pub(crate) fn owner(&self) -> Option<String> {
-        sys::process::owner_name(&self.path).ok().flatten()
+    pub(crate) fn owner(&self) -> Option<u32> {
+        sys::process::owner(&self.path).ok()
     }
 
     /// Generates a password for root and stores it in a file that only the owner can read.

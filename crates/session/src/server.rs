@@ -28,8 +28,8 @@ use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, V
 /// The administrator of a first start.
 #[derive(Clone, Debug)]
 pub struct RootAccount {
-    /// OS user that may log in as root through the UNIX socket.
-    pub os_user: Option<String>,
+    /// Number of the OS user that may log in as root through the UNIX socket.
+    pub os_uid: Option<u32>,
     /// Password over TCP; `None` for an account without a password (`--insecure-root`).
     pub password: Option<String>,
 }
@@ -159,7 +159,7 @@ impl Server {
             true => RootLogin::WithoutPassword,
             false => RootLogin::WithPassword,
         };
-        let logins = Logins::new(&registry, root_login, config.root.os_user.clone());
+        let logins = Logins::new(&registry, root_login, config.root.os_uid);
         let deadlines = Arc::new(Deadlines::new(config.clock.clone()));
         let read_limit = globals.integer("table_definition_cache") as usize;
         catalog.with(|snapshot| snapshot.set_read_limit(read_limit));

@@ -233,7 +233,8 @@ impl Stream {
             Stream::Tcp(_) => None,
             Stream::Virtual(socket) if socket.peer().is_some() => None,
             Stream::Virtual(_) => {
-                Some(PeerCredentials { uid: 0, user: Some(crate::process::SIMULATED.to_owned()) })
+                let user = Some(crate::process::SIMULATED.to_owned());
+                Some(PeerCredentials { uid: crate::process::SIMULATED_UID, user })
             }
             Stream::Unix(stream) => {
                 let credentials = peer_of(stream.as_fd())?;

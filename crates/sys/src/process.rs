@@ -21,6 +21,8 @@ pub const MACHINE: &str = match std::env::consts::ARCH.as_bytes() {
 
 /// Name of a simulated machine, and of its user.
 pub(crate) const SIMULATED: &str = "simulation";
+/// Number of the user that runs a simulated process.
+pub(crate) const SIMULATED_UID: u32 = 0;
 
 /// A file that one process at a time has locked. The lock ends with the value, and with the process.
 pub struct LockFile(#[allow(dead_code, reason = "holds the lock")] Held);
@@ -51,15 +53,15 @@ impl LockFile {
     }
 }
 
-/// Name of the operating system's user that owns `path`.
+/// Number of the operating system's user that owns `path`. Not the name: users of containers often have none.
 ///
 /// # Errors
 /// The file does not exist.
-pub fn owner_name(path: &Path) -> io::Result<Option<String>> {
+pub fn owner(path: &Path) -> io::Result<u32> {
     if simulation::current().is_some() {
-        return Ok(Some(SIMULATED.to_owned()));
+        return Ok(SIMULATED_UID);
     }
-    Ok(crate::net::user_name(std::fs::metadata(path)?.uid()))
+    Ok(std::fs::metadata(path)?.uid())
 }
 
 /// Name of the operating system's user that runs this process, or its number.

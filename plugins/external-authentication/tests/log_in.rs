@@ -74,7 +74,7 @@ impl Machine {
             shutdown: Box::new(|| {}),
             defaults: Vec::new(),
             options: vec![("json_server_port".into(), "0".into())],
-            root: RootAccount { os_user: None, password: Some("p".into()) },
+            root: RootAccount { os_uid: None, password: Some("p".into()) },
             insecure_root: false,
             io_times: Arc::default(),
         })

@@ -10,6 +10,7 @@ use crate::draft::{Draft, materialise_indexed_columns};
 use crate::expressions::check_expressions;
 use crate::foreign_keys::{check_foreign_keys, check_kept_keys};
 use crate::indexes::note_repeated_indexes;
+use crate::names::check_made_names;
 use crate::partitions::{check_partitioned, renew_partition_values};
 
 /// The definition that an ALTER TABLE requests, checked, and its new parts.
@@ -38,7 +39,7 @@ pub fn complete(
     rename: Option<&(Arc<str>, Arc<str>)>,
 ) -> Result<Altered> {
     materialise_indexed_columns(&mut draft);
-    draft.name_constraints(Some(old))?;
+    draft.name_checks(Some(old))?;
     check_expressions(ctx, &draft)?;
     renew_partition_values(ctx, &mut draft)?;
     check_partitioned(ctx, &draft)?;
@@ -68,6 +69,7 @@ pub fn complete(
             bail!(TABLE_EXISTS_ERROR, name);
         }
         table.rename(schema, name);
+        check_made_names(&table)?;
     }
     if !old.temporary {
         catalog.check_constraint_names(&table, Some(old.id))?;

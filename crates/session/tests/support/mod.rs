@@ -74,7 +74,7 @@ impl Harness {
             shutdown: Box::new(|| {}),
             defaults: Vec::new(),
             options: vec![("local_infile".into(), "ON".into())],
-            root: RootAccount { os_user: Some("nobody".into()), password: Some("p".into()) },
+            root: RootAccount { os_uid: Some(65_534), password: Some("p".into()) },
             insecure_root: false,
             io_times: Arc::default(),
         })

@@ -410,16 +410,12 @@ pub(crate) fn add_check(
         bound.is_err_and(|error| error.code() == ErrorCode::BAD_FIELD_ERROR)
     });
     draft.checks.push((name, Check { name: Arc::from(""), expression, enforced }));
-    let shown = |draft: &Draft| -> Result<Arc<str>> {
-        let mut named = draft.clone();
-        named.name_checks(None)?;
-        Ok(named.checks.pop().and_then(|(name, _)| name).unwrap_or_default())
-    };
+    let shown = || draft.last_check_name();
     if reads_others {
-        bail!(COLUMN_CHECK_CONSTRAINT_REFERENCES_OTHER_COLUMN, shown(draft)?);
+        bail!(COLUMN_CHECK_CONSTRAINT_REFERENCES_OTHER_COLUMN, shown());
     }
     if !unparse::is_predicate(&check.expr) {
-        bail!(NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT, shown(draft)?);
+        bail!(NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT, shown());
     }
     Ok(())
 }

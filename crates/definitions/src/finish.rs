@@ -282,6 +282,17 @@ impl Draft {
         Ok(())
     }
 
+    /// The name that the last check has or will have.
+    pub(crate) fn last_check_name(&self) -> String {
+        let kind = ConstraintKind::Check;
+        let given = self.checks.iter().filter_map(|(name, _)| name.as_deref());
+        let numbers = given.filter_map(|name| kind.made_number(&self.name, name));
+        let without = self.checks.iter().filter(|(name, _)| name.is_none()).count() as u64;
+        let number = numbers.max().unwrap_or(0).saturating_add(without);
+        let last = self.checks.last().and_then(|(name, _)| name.as_deref());
+        last.map_or_else(|| kind.made_name(&self.name, number), str::to_owned)
+    }
+
     /// Names of foreign keys without one: `t_ibfk_1`; else as `name_checks`.
     fn name_foreign_keys(&mut self, before: Option<&Table>) -> Result<()> {
         let names = self.foreign_keys.iter_mut().map(|key| &mut key.name);

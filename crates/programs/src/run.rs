@@ -368,12 +368,9 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             check_in_function(self.host, &statement.statement)?;
         }
         let values = self.host.state_mut().frame_mut()?.values.clone();
-        // A statement that is rewritten from its text gets only its own text.
-        let source = match &statement.statement {
-            Statement::Show(_) | Statement::Describe(_) | Statement::Help(_) => {
-                statement.span.of(&self.loaded.source)
-            }
-            _ => &*self.loaded.source,
+        let source = match is_read_by_plugin(&statement.statement) {
+            true => statement.span.of(&self.loaded.source),
+            false => &*self.loaded.source,
         };
         let running = Running { source, parameters: &values, origin: Origin::Program, kept };
         self.host.begin_part();
@@ -384,6 +381,21 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
     }
 }
 
+/// Whether a plugin rewrites or runs a statement from its text: it gets that of the statement alone.
+fn is_read_by_plugin(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Show(_)
+            | Statement::Describe(_)
+            | Statement::Help(_)
+            | Statement::Replication(_)
+            | Statement::Reset(_)
+            | Statement::Binlog(_)
+            | Statement::Clone(_)
+            | Statement::ChangeStream(_)
+    )
+}
+
 /// Refuses statements that a function or trigger must not run: most would end the transaction of its caller.
 ///
 /// # Errors
@@ -391,6 +403,9 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
 pub fn check_in_function<H: ProgramHost + ?Sized>(host: &H, statement: &Statement) -> Result<()> {
     if matches!(statement, Statement::Flush(_)) {
         bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "FLUSH");
+    }
+    if matches!(statement, Statement::Reset(_)) {
+        bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "RESET");
     }
     let is_end = matches!(statement, Statement::Commit(_) | Statement::Rollback(_));
     // XA START begins one, or is refused with its own error.

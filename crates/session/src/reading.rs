@@ -10,6 +10,7 @@ use variables::Settings;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
 use crate::session::Session;
 use statements::placeholders::is_blank;
+use statements::preparable::{is_preparable, takes_parameters};
 
 /// Maximum number of parameters of a statement.
 const PARAMETERS_MAX: usize = 65_535;
@@ -33,6 +34,11 @@ impl Reading<'_> {
     /// Options of the parser.
     pub(crate) fn options(&self) -> ParseOptions<'static> {
         parse_options_of(self.settings.sql_mode, self.ignore_space)
+    }
+
+    /// Those for a text that runs at once, where a `?` stands for nothing.
+    pub(crate) fn text_options(&self) -> ParseOptions<'static> {
+        ParseOptions { placeholders: false, ..self.options() }
     }
 
     /// Parses a text that is to be prepared.
@@ -61,6 +67,13 @@ impl Reading<'_> {
         let parameters = statements::placeholders::count(&source, options.no_backslash_escapes);
         if parameters > PARAMETERS_MAX {
             bail!(PS_MANY_PARAM);
+        }
+        if parameters > 0 && matches!(statement, Statement::CreateView(_) | Statement::AlterView(_))
+        {
+            bail!(VIEW_SELECT_VARIABLE);
+        }
+        if parameters > 0 && !takes_parameters(&statement) {
+            bail!(PARAMETER_OUTSIDE_DML);
         }
         let has_plan = match &statement {
             Statement::Query(query) => query.into.is_none(),
@@ -103,28 +116,4 @@ impl Reading<'_> {
             | SqlMode::REAL_AS_FLOAT.0;
         (self.settings.sql_mode.0 | ignore_space) & reading
     }
-}
-
-/// Statements that cannot be prepared (1295).
-fn is_preparable(statement: &Statement) -> bool {
-    !matches!(
-        statement,
-        Statement::Prepare { .. }
-            | Statement::Execute { .. }
-            | Statement::ExecuteText { .. }
-            | Statement::Deallocate(_)
-            | Statement::LoadData(_)
-            | Statement::LockTables(_)
-            | Statement::UnlockTables
-            | Statement::Handler(_)
-            | Statement::Help(_)
-            | Statement::Use(_)
-            | Statement::Empty
-            | Statement::Program(_)
-            | Statement::Xa(_)
-            | Statement::CreateTrigger(_)
-            | Statement::CreateRoutine(_)
-            | Statement::CreateEvent(_)
-            | Statement::GetDiagnostics(_)
-    )
 }

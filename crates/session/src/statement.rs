@@ -145,7 +145,7 @@ impl Session {
         {
             return Ok(consumed);
         }
-        let options = self.reading().options();
+        let options = self.reading().text_options();
         let parsed = {
             let _seen = sys::probes::parse(text);
             syntax::parse_bytes(text, &options)

@@ -74,7 +74,7 @@ impl TextSession for RunningText<'_> {
 fn run_all(session: &mut Session, text: &[u8]) -> Result<()> {
     let mut rest = text;
     while !is_blank(rest) {
-        let options = session.reading().options();
+        let options = session.reading().text_options();
         let (statement, consumed) =
             syntax::parse_bytes(rest, &options).map_err(|error| parse_error(&error))?;
         if !matches!(statement, Statement::Empty) {

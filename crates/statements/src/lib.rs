@@ -12,6 +12,7 @@ pub mod lifted;
 pub mod placeholders;
 pub mod plan_cache;
 pub mod planned;
+pub mod preparable;
 pub mod prepared_texts;
 pub mod sink;
 pub mod statement_kind;

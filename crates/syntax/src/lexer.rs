@@ -571,6 +571,8 @@ impl<'a> Lexer<'a> {
             (b'%', _) => self.take(1, Tok::Percent),
             (b'^', _) => self.take(1, Tok::Caret),
             (b'~', _) => self.take(1, Tok::Tilde),
+            // A word behind it would hide a blank that was forgotten.
+            (b'?', next) if WORD[usize::from(next)] => self.take(1, Tok::Bad),
             (b'?', _) => self.take(1, Tok::Param),
             _ => self.take(1, Tok::Bad),
         }

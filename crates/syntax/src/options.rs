@@ -20,6 +20,8 @@ pub struct ParseOptions<'a> {
     pub high_not_precedence: bool,
     /// `REAL` is `FLOAT`.
     pub real_as_float: bool,
+    /// `?` is a parameter.
+    pub placeholders: bool,
     /// Text may follow the first `;`.
     pub multi_statements: bool,
     /// The number that versioned comments are compared with.
@@ -39,6 +41,7 @@ impl Default for ParseOptions<'_> {
             ignore_space: false,
             high_not_precedence: false,
             real_as_float: false,
+            placeholders: true,
             multi_statements: true,
             server_version: 90_700,
             max_depth: DEFAULT_MAX_DEPTH,

@@ -483,7 +483,7 @@ impl<'a> Parser<'a> {
             | Tok::HexStr
             | Tok::BitNum
             | Tok::BitStr => ExprKind::Literal(self.literal()?),
-            Tok::Param => {
+            Tok::Param if self.options.placeholders => {
                 self.bump();
                 self.params += 1;
                 ExprKind::Param(self.params - 1)

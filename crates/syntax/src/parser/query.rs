@@ -443,7 +443,7 @@ impl<'a> Parser<'a> {
                 Some(param) => ExprKind::Param(param),
                 None => ExprKind::Literal(Literal::Integer(self.number()?)),
             },
-            Tok::Param => {
+            Tok::Param if self.options.placeholders => {
                 self.bump();
                 self.params += 1;
                 ExprKind::Param(self.params - 1)

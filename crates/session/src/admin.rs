@@ -225,8 +225,8 @@ pub(crate) fn run_rewritten(
     Ok(())
 }
 
-/// SHOW statements about accounts, which are not views of a table.
-fn show_directly(
+/// SHOW statements about accounts and programs, which are not views of a table.
+pub(crate) fn show_directly(
     session: &mut Session,
     kind: &ShowKind,
     sink: &mut dyn ResultSink,

@@ -13,6 +13,7 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, TypeKind, Value};
 
+use crate::admin::show_directly;
 use crate::information_changes::changes_information;
 use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
@@ -23,6 +24,7 @@ use crate::status::Counter;
 use accounts::Resource;
 use observation::ResultCounts;
 use programs::{Origin, Running};
+use statements::sink::DiscardSink;
 
 /// A statement id consists of a slot (these bits, counted from 1) and the number of earlier uses of the slot.
 const SLOT_BITS: u32 = 20;
@@ -252,7 +254,8 @@ impl Session {
 
     fn prepare_and_describe(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
         let known = if self.settings.charset_client.is_utf8() {
-            self.server.prepared_texts.find(sql, self.reading().mode())
+            let (mode, schema) = (self.reading().mode(), self.services.database.as_ref());
+            self.server.prepared_texts.find(sql, mode, schema)
         } else {
             None
         };
@@ -336,6 +339,12 @@ impl Session {
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             Statement::Show(_) | Statement::Describe(_) => {
+                let mut sink = DiscardSink::default();
+                if let Statement::Show(show) = statement
+                    && show_directly(self, &show.kind, &mut sink)?.is_some()
+                {
+                    return Ok((Vec::new(), sink.columns));
+                }
                 let planned = crate::rewritten::plan_rewritten(self, statement, source, None)?;
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
@@ -402,17 +411,36 @@ impl Session {
     ) -> Result<()> {
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_EXECUTE, 1);
-        let result = self.guarded(|session| {
-            session.limits.count_use(Resource::Questions, || session.server.now_micros())?;
-            if text.parameters as usize != request.parameters.len() {
-                bail!(WRONG_ARGUMENTS, "mysqld_stmt_execute");
-            }
-            session.run_prepared(text, request, sink)
+        let result = self.under_schema_of(text, |session| {
+            session.guarded(|session| {
+                session.limits.count_use(Resource::Questions, || session.server.now_micros())?;
+                if text.parameters as usize != request.parameters.len() {
+                    bail!(WRONG_ARGUMENTS, "mysqld_stmt_execute");
+                }
+                session.run_prepared(text, request, sink)
+            })
         });
         match &result {
             Ok(()) => self.end_statement(),
             Err(error) => self.fail_statement(error),
         }
+        result
+    }
+
+    /// Runs something in the schema in which a statement was prepared: its names mean what they meant there.
+    fn under_schema_of<T>(
+        &mut self,
+        text: &PreparedText,
+        body: impl FnOnce(&mut Session) -> T,
+    ) -> T {
+        if self.services.database == text.schema {
+            return body(self);
+        }
+        let current = std::mem::replace(&mut self.services.database, text.schema.clone());
+        let result = body(self);
+        let catalog = self.server.catalog.snapshot();
+        // The statement may have dropped it.
+        self.services.database = current.filter(|name| catalog.schema(name).is_some());
         result
     }
 
@@ -615,7 +643,9 @@ impl Session {
         }
         let mut returning = Returning { inner: sink, using, values: Vec::new() };
         self.prepared.running.push(text.clone());
-        let result = self.run_prepared_text(&text, &parameters, &mut returning);
+        let result = self.under_schema_of(&text, |session| {
+            session.run_prepared_text(&text, &parameters, &mut returning)
+        });
         self.prepared.running.pop();
         result?;
         for (name, value, ty) in returning.values {

@@ -1,5 +1,7 @@
 //! How a session parses texts of statements, to run or to prepare them.
 
+use std::sync::Arc;
+
 use errors::{Result, bail};
 use programs::{parse_error, parse_options_of};
 use syntax::ParseOptions;
@@ -19,6 +21,8 @@ const PARAMETERS_MAX: usize = 65_535;
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     settings: &'a Settings,
+    /// The current schema.
+    schema: Option<&'a Arc<str>>,
     /// The client requested it when it connected.
     ignore_space: bool,
 }
@@ -26,7 +30,8 @@ pub(crate) struct Reading<'a> {
 impl Session {
     /// The present settings for parsing texts.
     pub(crate) fn reading(&self) -> Reading<'_> {
-        Reading { settings: &self.settings, ignore_space: self.client.ignore_space }
+        let schema = self.services.database.as_ref();
+        Reading { settings: &self.settings, schema, ignore_space: self.client.ignore_space }
     }
 }
 
@@ -92,8 +97,9 @@ impl Reading<'_> {
             }
             _ => PreparedExecution::Read,
         };
-        let text =
-            PreparedText { source, mode: self.mode(), parameters: parameters as u32, execution };
+        let (mode, schema) = (self.mode(), self.schema.cloned());
+        let parameters = parameters as u32;
+        let text = PreparedText { source, mode, schema, parameters, execution };
         Ok((text, statement))
     }
 

@@ -33,6 +33,18 @@ pub fn is_preparable(statement: &Statement) -> bool {
                 | Statement::CreateRoutine(_)
                 | Statement::CreateEvent(_)
                 | Statement::GetDiagnostics(_)
+                | Statement::LockInstance
+                | Statement::UnlockInstance
+                | Statement::ImportTable(_)
+                | Statement::Server(_)
+                | Statement::DropServer { .. }
+                | Statement::ResourceGroup(_)
+                | Statement::CreateSpatialReferenceSystem(_)
+                | Statement::DropSpatialReferenceSystem { .. }
+                | Statement::Tablespace(_)
+                | Statement::AlterRoutine(_)
+                | Statement::DropRoutine(_)
+                | Statement::DropTrigger(_)
         )
 }
 
@@ -50,6 +62,7 @@ pub fn takes_parameters(statement: &Statement) -> bool {
                 | Statement::Call(_)
                 | Statement::Set(_)
                 | Statement::Explain(_)
+                | Statement::Profile(_)
                 | Statement::Show(_)
         ),
     }

@@ -16,6 +16,8 @@ pub struct PreparedText {
     pub source: Box<[u8]>,
     /// The bits of the SQL mode that decide how it is read.
     pub mode: u64,
+    /// The current schema of its PREPARE: names without one belong to it, whatever is current when it runs.
+    pub schema: Option<Arc<str>>,
     pub parameters: u32,
     pub execution: PreparedExecution,
 }
@@ -82,8 +84,13 @@ impl PreparedTexts {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn hash(&self, source: &[u8], mode: u64) -> u64 {
-        hash_of(source, self.seed ^ mode)
+    fn hash(&self, source: &[u8], mode: u64, schema: Option<&Arc<str>>) -> u64 {
+        let schema = schema.map_or(0, |name| hash_of(name.as_bytes(), self.seed));
+        hash_of(source, self.seed ^ mode ^ schema)
+    }
+
+    fn hash_of_text(&self, text: &PreparedText) -> u64 {
+        self.hash(&text.source, text.mode, text.schema.as_ref())
     }
 
     fn shard(&self, hash: u64) -> &Mutex<HashTable<Arc<PreparedText>>> {
@@ -92,30 +99,39 @@ impl PreparedTexts {
     }
 
     /// A text that is already stored.
-    pub fn find(&self, source: &[u8], mode: u64) -> Option<Arc<PreparedText>> {
-        let hash = self.hash(source, mode);
+    pub fn find(
+        &self,
+        source: &[u8],
+        mode: u64,
+        schema: Option<&Arc<str>>,
+    ) -> Option<Arc<PreparedText>> {
+        let hash = self.hash(source, mode, schema);
         let shard = self.shard(hash).lock();
-        shard.find(hash, |known| *known.source == *source && known.mode == mode).cloned()
+        let same = |known: &Arc<PreparedText>| {
+            *known.source == *source && known.mode == mode && known.schema.as_ref() == schema
+        };
+        shard.find(hash, same).cloned()
     }
 
     /// Returns the stored text that equals `text`, or else stores this one.
     pub fn share(&self, text: PreparedText) -> Arc<PreparedText> {
-        let hash = self.hash(&text.source, text.mode);
+        let hash = self.hash_of_text(&text);
         let mut shard = self.shard(hash).lock();
-        let same =
-            |known: &Arc<PreparedText>| known.source == text.source && known.mode == text.mode;
+        let same = |known: &Arc<PreparedText>| {
+            known.source == text.source && known.mode == text.mode && known.schema == text.schema
+        };
         if let Some(known) = shard.find(hash, same) {
             return known.clone();
         }
         self.bytes.fetch_add(text.size_bytes(), Ordering::Relaxed);
         let text = Arc::new(text);
-        shard.insert_unique(hash, text.clone(), |known| self.hash(&known.source, known.mode));
+        shard.insert_unique(hash, text.clone(), |known| self.hash_of_text(known));
         text
     }
 
     /// Releases a reference; the last one removes the text.
     pub fn release(&self, text: Arc<PreparedText>) {
-        let hash = self.hash(&text.source, text.mode);
+        let hash = self.hash_of_text(&text);
         let mut shard = self.shard(hash).lock();
         let Ok(entry) = shard.find_entry(hash, |known| Arc::ptr_eq(known, &text)) else { return };
         // The table's reference and this one: others are created under the shard's lock only, or from one that is still held.
@@ -134,6 +150,7 @@ mod tests {
         PreparedText {
             source: source.as_bytes().into(),
             mode,
+            schema: None,
             parameters: 0,
             execution: PreparedExecution::Planned,
         }
@@ -150,10 +167,15 @@ mod tests {
         let other = texts.share(text("SELECT 1", 4));
         assert!(!Arc::ptr_eq(&first, &other));
         texts.release(first);
-        assert!(texts.find(b"SELECT 1", 0).is_some());
+        assert!(texts.find(b"SELECT 1", 0, None).is_some());
         texts.release(second);
-        assert!(texts.find(b"SELECT 1", 0).is_none());
+        assert!(texts.find(b"SELECT 1", 0, None).is_none());
         texts.release(other);
+        let elsewhere = PreparedText { schema: Some("shop".into()), ..text("SELECT 1", 0) };
+        let elsewhere = texts.share(elsewhere);
+        assert!(texts.find(b"SELECT 1", 0, None).is_none());
+        assert!(texts.find(b"SELECT 1", 0, Some(&"shop".into())).is_some());
+        texts.release(elsewhere);
         assert_eq!(texts.bytes(), 0);
     }
 }

@@ -118,15 +118,18 @@ pub fn send_rows(
     sink.end(state)
 }
 
-/// Receives the results of statements that the server runs for itself.
+/// Receives the results of statements that the server runs for itself, and keeps no row.
 #[derive(Default)]
 pub struct DiscardSink {
+    /// The columns of the last result set.
+    pub columns: Vec<ColumnMeta>,
     /// The error that the statement sent.
     pub error: Option<Error>,
 }
 
 impl ResultSink for DiscardSink {
-    fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.columns = columns.to_vec();
         Ok(())
     }
 

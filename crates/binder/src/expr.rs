@@ -120,8 +120,27 @@ impl Binder<'_> {
              expression(s) INTO variables(s)'.",
         );
         self.names_variable |= self.view_depth == 0;
-        let value = Box::new(self.bind_single(value)?);
-        Ok(Expr::AssignUserVariable { name: Arc::from(&*variable.text), value })
+        let value = self.bind_single(value)?;
+        let ty = value.ty();
+        // The result is the variable's value, which has none of these types.
+        let wanted = match ty.kind {
+            TypeKind::Float => Some(DataType::double()),
+            TypeKind::Year | TypeKind::Bit => {
+                Some(DataType { unsigned: true, ..DataType::new(TypeKind::Int, 10, 0) })
+            }
+            TypeKind::Date | TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp => {
+                Some(DataType::varchar(ty.length, CollationId::LATIN1_SWEDISH_CI))
+            }
+            _ => None,
+        };
+        let value = match wanted {
+            Some(wanted) => {
+                let ty = wanted.with_nullable(ty.nullable);
+                Expr::Cast { operand: Box::new(value), kind: plan::CastKind::Implicit, ty }
+            }
+            None => value,
+        };
+        Ok(Expr::AssignUserVariable { name: Arc::from(&*variable.text), value: Box::new(value) })
     }
 
     // --- operators

@@ -53,12 +53,31 @@ pub(crate) struct Services {
     pub(crate) privileges: Arc<EffectivePrivileges>,
 }
 
+/// A number as a user variable keeps it; other values unchanged.
+fn widest_number(value: Value, ty: DataType) -> (Value, DataType) {
+    match ty.kind {
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int => {
+            let wide = if ty.unsigned { DataType::bigint_unsigned() } else { DataType::bigint() };
+            (value, wide)
+        }
+        TypeKind::Bit | TypeKind::Year => {
+            let value = match value {
+                Value::Int(number) => Value::UInt(number.unsigned_abs()),
+                value => value,
+            };
+            (value, DataType::bigint_unsigned())
+        }
+        TypeKind::Float | TypeKind::Double => (value, DataType::double()),
+        _ => (value, ty),
+    }
+}
+
 impl Services {
-    /// A value as a user variable keeps it: dates, times and JSON become texts.
+    /// A value as a user variable keeps it: integers and floats have the widest type of their kind, dates, times and JSON become texts.
     fn kept(&self, value: Value, ty: DataType) -> (Value, DataType) {
         let is_json = ty.kind == TypeKind::Json;
         if !is_json && !ty.is_temporal() {
-            return (value, ty);
+            return widest_number(value, ty);
         }
         let text = match &value {
             Value::Null => Value::Null,
@@ -76,11 +95,7 @@ impl Services {
             let collation = CollationId::UTF8MB4_BIN;
             DataType { collation, ..DataType::new(TypeKind::LongText, u32::MAX, 0) }
         } else {
-            let name = self.variable("collation_connection", false);
-            let name = name.map_or_else(String::new, |name| variables::as_text(&name));
-            let collation = charset::collation_by_name(&name);
-            let id = collation.map_or(CollationId::UTF8MB4_0900_AI_CI, |collation| collation.id);
-            DataType::varchar(length, id)
+            DataType::varchar(length, CollationId::LATIN1_SWEDISH_CI)
         };
         (text, ty)
     }

@@ -96,6 +96,11 @@ pub enum BatchExpr {
         otherwise: Option<Box<BatchExpr>>,
         unified: Unified,
     },
+    /// The first of the values that is not NULL.
+    FirstNotNull {
+        parts: Vec<BatchExpr>,
+        unified: Unified,
+    },
     /// Values converted one by one.
     Convert {
         operand: Box<BatchExpr>,
@@ -214,6 +219,14 @@ impl ExprCompiler<'_> {
             Expr::Case { operand: None, branches, otherwise, ty, .. } => {
                 self.case(branches, otherwise.as_deref(), ty)?
             }
+            Expr::FirstNotNull { parts, ty } => {
+                let unified = unified(ty);
+                if !parts.iter().all(|part| fits_branch(&part.ty(), ty, unified)) {
+                    return None;
+                }
+                let parts = parts.iter().map(|part| self.expr(part)).collect::<Option<Vec<_>>>()?;
+                BatchExpr::FirstNotNull { parts, unified }
+            }
             Expr::Cast { operand, kind, ty } => self.cast(operand, *kind, ty)?,
             Expr::Function { function, args, .. } => self.call(*function, args)?,
             _ => return None,
@@ -325,21 +338,8 @@ impl ExprCompiler<'_> {
         otherwise: Option<&Expr>,
         ty: &DataType,
     ) -> Option<BatchExpr> {
-        let unified = match ty.kind {
-            TypeKind::Decimal => Unified::Decimal(ty.decimals),
-            _ => Unified::AsIs,
-        };
-        let fits = |value: &Expr| {
-            let from = value.ty();
-            from.kind == TypeKind::Null
-                || match unified {
-                    Unified::Decimal(_) => is_number(&from),
-                    Unified::AsIs if ty.is_integer() => {
-                        from.is_integer() && from.unsigned == ty.unsigned
-                    }
-                    Unified::AsIs => ty.is_string() && from.is_string(),
-                }
-        };
+        let unified = unified(ty);
+        let fits = |value: &Expr| fits_branch(&value.ty(), ty, unified);
         let mut rest = match otherwise {
             Some(value) if !fits(value) => return None,
             Some(value) => Some(self.boxed(value)?),
@@ -358,6 +358,24 @@ impl ExprCompiler<'_> {
         }
         rest.map(|rest| *rest)
     }
+}
+
+/// How branches come to a common type.
+fn unified(ty: &DataType) -> Unified {
+    match ty.kind {
+        TypeKind::Decimal => Unified::Decimal(ty.decimals),
+        _ => Unified::AsIs,
+    }
+}
+
+/// Whether a branch of type `from` needs no other conversion.
+fn fits_branch(from: &DataType, ty: &DataType, unified: Unified) -> bool {
+    from.kind == TypeKind::Null
+        || match unified {
+            Unified::Decimal(_) => is_number(from),
+            Unified::AsIs if ty.is_integer() => from.is_integer() && from.unsigned == ty.unsigned,
+            Unified::AsIs => ty.is_string() && from.is_string(),
+        }
 }
 
 /// A column of the batch, or one value for all rows.
@@ -418,6 +436,9 @@ impl BatchExpr {
                     otherwise.as_ref().map(|other| other.eval(batch, env)).transpose()?;
                 let column = choose(&truths, &then, otherwise.as_ref(), *unified)?;
                 Operand::Column(Cow::Owned(column))
+            }
+            BatchExpr::FirstNotNull { parts, unified } => {
+                Operand::Column(Cow::Owned(first_not_null(parts, *unified, batch, env)?))
             }
             BatchExpr::Convert { operand, conversion } => {
                 Operand::Column(Cow::Owned(convert(operand, conversion, batch, env)?))
@@ -843,6 +864,24 @@ fn like(
 }
 
 /// The rows of one column or the other.
+fn first_not_null(
+    parts: &[BatchExpr],
+    unified: Unified,
+    batch: &Batch,
+    env: &Env<'_>,
+) -> Fit<Column> {
+    let (last, first) = parts.split_last().ok_or(Unfit)?;
+    let mut rest = last.eval(batch, env)?;
+    for part in first.iter().rev() {
+        let value = part.eval(batch, env)?;
+        let (source, step) = (value.source(), value.step());
+        let known: Vec<u8> =
+            (0..batch.rows).map(|row| u8::from(!source.is_null(row * step))).collect();
+        rest = Operand::Column(Cow::Owned(choose(&known, &value, Some(&rest), unified)?));
+    }
+    rest.into_column(batch.rows)
+}
+
 fn choose(
     truths: &[u8],
     then: &Operand<'_>,

@@ -11,7 +11,8 @@ use types::{CollationId, DataType, FunctionRole, OperatorCall, RunsStatements, T
 use crate::aggregate::arg_info;
 use crate::binder::Binder;
 use crate::collation::{self, Differing};
-use crate::expr::{is_not_null, not, single, to_text};
+use crate::compare::{held, hold, is_worth_holding};
+use crate::expr::{not, single, to_text};
 use crate::literal;
 use crate::reader::StoredProgram;
 use crate::typing::{is_stringy, string_type};
@@ -332,10 +333,17 @@ impl<'b> Binder<'b> {
         let second = self.bind_single(&args[1])?;
         // Refused under its own name.
         self.comparison_collation(&[&first, &second], operation)?;
-        self.count_copies([&first], 1)?;
-        let equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
+        let mut equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
         let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
-        self.case(vec![(equal, null)], Some(first), operation)
+        // MySQL computes the value twice too, which shows when it changes.
+        if !is_worth_holding(&first) || first.is_volatile() {
+            self.count_copies([&first], 1)?;
+            return self.case(vec![(equal, null)], Some(first), operation);
+        }
+        hold(&mut equal, std::slice::from_ref(&first), &[]);
+        let value = Expr::HeldValue { index: 0, ty: first.ty() };
+        let rest = self.case(vec![(equal, null)], Some(value), operation)?;
+        Ok(held(vec![first], rest))
     }
 
     /// The collation of an expression's text; binary for an expression that is not text.
@@ -379,31 +387,38 @@ impl<'b> Binder<'b> {
         let Some((last, first)) = args.split_last() else {
             bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, called)
         };
-        let mut branches = Vec::with_capacity(first.len());
+        let mut parts = Vec::with_capacity(args.len());
         for arg in first {
-            let arg = self.bind_single(arg)?;
-            self.count_copies([&arg], 1)?;
-            branches.push((is_not_null(arg.clone()), arg));
+            parts.push(self.bind_single(arg)?);
         }
         let last = self.bind_single(last)?;
-        if branches.is_empty() {
+        if parts.is_empty() {
             return Ok(last);
         }
-        let nullable = last.ty().nullable && branches.iter().all(|(_, arg)| arg.ty().nullable);
-        let mut case = self.case(branches, Some(last), operation)?;
-        if let Expr::Case { ty, .. } = &mut case {
-            ty.nullable = nullable;
-        }
-        Ok(case)
+        parts.push(last);
+        self.first_of(parts, operation)
+    }
+
+    fn first_of(&mut self, mut parts: Vec<Expr>, operation: &str) -> Result<Expr> {
+        let nullable = parts.iter().all(|part| part.ty().nullable);
+        let last = parts.pop();
+        // The results of a CASE: their types are unified as its are.
+        let known = literal::integer(1);
+        let branches = parts.into_iter().map(|part| (known.clone(), part)).collect();
+        let Expr::Case { branches, otherwise, mut ty, .. } =
+            self.case(branches, last, operation)?
+        else {
+            return Err(Error::internal("CASE was bound to another expression"));
+        };
+        let mut parts: Vec<Expr> = branches.into_iter().map(|(_, part)| part).collect();
+        parts.extend(otherwise.map(|last| *last));
+        ty.nullable = nullable;
+        Ok(Expr::FirstNotNull { parts, ty })
     }
 
     /// The first value that is not NULL of the columns that full joins merge.
     pub(crate) fn first_not_null(&mut self, parts: &[(Expr, Arc<str>)]) -> Result<Expr> {
-        self.count_copies(parts.iter().map(|(part, _)| part), 1)?;
-        let mut branches: Vec<(Expr, Expr)> =
-            parts.iter().map(|(part, _)| (is_not_null(part.clone()), part.clone())).collect();
-        let last = branches.pop().map(|(_, part)| part);
-        self.case(branches, last, "case")
+        self.first_of(parts.iter().map(|(part, _)| part.clone()).collect(), "case")
     }
 
     /// A call that the grammar produces.
@@ -734,9 +749,13 @@ fn number_unless_predicate(arg: &mut Expr) {
         return;
     }
     match arg {
-        Expr::Column { ty, .. } | Expr::Case { ty, .. } | Expr::Subquery { ty, .. } => {
+        Expr::Column { ty, .. }
+        | Expr::Case { ty, .. }
+        | Expr::FirstNotNull { ty, .. }
+        | Expr::Subquery { ty, .. } => {
             ty.length = DataType::bigint().length;
         }
+        Expr::Held { rest, .. } => number_unless_predicate(rest),
         _ => {}
     }
 }
@@ -744,8 +763,12 @@ fn number_unless_predicate(arg: &mut Expr) {
 /// Whether an expression is a predicate by its form, not by its type.
 fn is_predicate(expr: &Expr) -> bool {
     use plan::SubqueryKind::Scalar;
-    !matches!(
-        expr,
-        Expr::Column { .. } | Expr::Case { .. } | Expr::Subquery { kind: Scalar(_), .. }
-    )
+    match expr {
+        Expr::Column { .. }
+        | Expr::Case { .. }
+        | Expr::FirstNotNull { .. }
+        | Expr::Subquery { kind: Scalar(_), .. } => false,
+        Expr::Held { rest, .. } => is_predicate(rest),
+        _ => true,
+    }
 }

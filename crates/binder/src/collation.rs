@@ -133,6 +133,19 @@ pub(crate) fn coercibility(expr: &Expr, known: &Coercibilities) -> Coercibility 
             .map(of)
             .min()
             .unwrap_or(Coercibility::Coercible),
+        Expr::FirstNotNull { parts, .. } => {
+            parts.iter().map(of).min().unwrap_or(Coercibility::Coercible)
+        }
+        Expr::Held { values, rest } => match &**rest {
+            Expr::Case { otherwise: Some(otherwise), .. } => match &**otherwise {
+                Expr::HeldValue { index, .. } => {
+                    values.get(*index).map_or(Coercibility::Implicit, of)
+                }
+                _ => of(rest),
+            },
+            _ => of(rest),
+        },
+        Expr::HeldValue { .. } => Coercibility::Implicit,
         Expr::Unary { .. }
         | Expr::Binary { .. }
         | Expr::Between { .. }

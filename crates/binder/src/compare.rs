@@ -1,7 +1,7 @@
 //! Comparisons: rows split into columns, constants converted to the type that they are compared with, the collation of texts.
 
 use errors::{Result, bail, err};
-use plan::{BinaryOp, CastKind, Expr};
+use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use syntax::ast;
 use types::temporal::{parse_date, parse_datetime, parse_time};
 use types::{CollationId, DataType, TypeKind, Value};
@@ -159,10 +159,19 @@ impl Binder<'_> {
                     other => other,
                 };
                 while let Some((a, b)) = pairs.pop() {
-                    self.count_copies([&a, &b], 1)?;
-                    let less = self.comparison(strict, a.clone(), b.clone())?;
-                    let equal = self.comparison(BinaryOp::Equal, a, b)?;
+                    let mut less = self.comparison(strict, a.clone(), b.clone())?;
+                    let mut equal = self.comparison(BinaryOp::Equal, a.clone(), b.clone())?;
+                    let is_row = matches!(a, Expr::Row(_));
+                    if is_row || !is_worth_holding(&a) && !is_worth_holding(&b) {
+                        self.count_copies([&a, &b], 1)?;
+                        result = logical(BinaryOp::Or, less, and(equal, result));
+                        continue;
+                    }
+                    let (left, right) = ([a], [b]);
+                    hold(&mut less, &left, &right);
+                    hold(&mut equal, &left, &right);
                     result = logical(BinaryOp::Or, less, and(equal, result));
+                    result = held(left.into_iter().chain(right).collect(), result);
                 }
                 Ok(result)
             }
@@ -278,8 +287,6 @@ impl Binder<'_> {
         exprs: impl IntoIterator<Item = &'e Expr>,
         copies: usize,
     ) -> Result<()> {
-        /// What a statement copies is small in comparison with its text up to this size of each copy.
-        const SMALL_NODES: usize = 8;
         /// Nodes of all copies of a statement; some 100 bytes each.
         const COPIED_NODES_MAX: usize = 100_000;
         let left = COPIED_NODES_MAX - self.copied_nodes;
@@ -317,16 +324,18 @@ impl Binder<'_> {
         }
         refuse_geometries([&operand, &low, &high], "between")?;
         let [operand, low, high] = as_numbers_if_mixed([operand, low, high]);
-        self.count_copies([&operand], 1)?;
         let (first, low) = self.comparable(operand.clone(), low, false);
-        let (second, high) = self.comparable(operand, high, false);
+        let (second, high) = self.comparable(operand.clone(), high, false);
         let (low, high) = (never_null(low), never_null(high));
         if first != second {
             // The ends compare by different types.
             let above = self.scalar_comparison(BinaryOp::GreaterOrEqual, first, low)?;
             let below = self.scalar_comparison(BinaryOp::LessOrEqual, second, high)?;
             let both = and(above, below);
-            return Ok(if between.negated { not(both) } else { both });
+            return Ok(hold_operands(
+                vec![operand],
+                if between.negated { not(both) } else { both },
+            ));
         }
         let collation = self.comparison_collation(&[&first, &low, &high], "between")?;
         let [first, low, high] = self.operands_in([first, low, high], collation)?;
@@ -399,13 +408,13 @@ impl Binder<'_> {
 
     /// Elements that compare by different types.
     fn in_as_equalities(&mut self, operand: Expr, items: Vec<Expr>, negated: bool) -> Result<Expr> {
-        self.count_copies([&operand], items.len())?;
         let mut parts = Vec::with_capacity(items.len());
         for item in items {
-            parts.push(self.scalar_comparison(BinaryOp::Equal, operand.clone(), item)?);
+            let equal = self.scalar_comparison(BinaryOp::Equal, operand.clone(), item)?;
+            parts.push(equal);
         }
         let result = Expr::balanced(BinaryOp::Or, parts).expect("IN lists are not empty");
-        Ok(if negated { not(result) } else { result })
+        Ok(hold_operands(vec![operand], if negated { not(result) } else { result }))
     }
 
     fn row_in_list(&mut self, operand: Expr, items: Vec<Expr>, negated: bool) -> Result<Expr> {
@@ -448,12 +457,80 @@ impl Binder<'_> {
                 return Ok(Expr::InList { operand, list: rows, negated: false, collation });
             }
         }
-        self.count_copies(&columns, items.len())?;
+        self.count_copies(columns.iter().filter(|column| is_row(column)), items.len())?;
         let mut parts = Vec::with_capacity(items.len());
         for item in items {
             parts.push(self.comparison(BinaryOp::Equal, Expr::Row(columns.clone()), item)?);
         }
-        Ok(Expr::balanced(BinaryOp::Or, parts).expect("IN lists are not empty"))
+        let result = Expr::balanced(BinaryOp::Or, parts).expect("IN lists are not empty");
+        Ok(hold_operands(columns, result))
+    }
+}
+
+/// What a statement copies is small in comparison with its text up to this size of each copy.
+const SMALL_NODES: usize = 8;
+
+/// Whether copies of an expression would take much more memory than the statement's text.
+fn is_large(expr: &Expr) -> bool {
+    let mut nodes = 0_usize;
+    expr.any(&mut |_| {
+        nodes += 1;
+        nodes > SMALL_NODES
+    })
+}
+
+fn is_row(expr: &Expr) -> bool {
+    matches!(expr, Expr::Row(_))
+}
+
+/// Whether an operand that is used more than once is to be held: copies would take much memory or time, or give several values.
+pub(crate) fn is_worth_holding(expr: &Expr) -> bool {
+    let is_subquery = |node: &Expr| matches!(node, Expr::Subquery { .. });
+    !is_row(expr)
+        && (is_large(expr) || expr.is_volatile() || expr.any(&mut |node| is_subquery(node)))
+}
+
+/// `rest` with what it compares, where that is worth it, held.
+pub(crate) fn hold_operands(mut operands: Vec<Expr>, mut rest: Expr) -> Expr {
+    operands.retain(is_worth_holding);
+    let is_twice = |at: usize| operands[..at].contains(&operands[at]);
+    if operands.is_empty() || (1..operands.len()).any(is_twice) {
+        return rest;
+    }
+    hold(&mut rest, &operands, &[]);
+    held(operands, rest)
+}
+
+/// `rest` around which values are held.
+pub(crate) fn held(values: Vec<Expr>, rest: Expr) -> Expr {
+    Expr::Held { values, rest: Box::new(rest) }
+}
+
+/// Puts held values in place of the operands of comparisons: `lefts` on their left sides, `rights`, which follow them, on their right.
+pub(crate) fn hold(node: &mut Expr, lefts: &[Expr], rights: &[Expr]) {
+    match node {
+        Expr::Binary { op: BinaryOp::And | BinaryOp::Or, left, right, .. } => {
+            hold(left, lefts, rights);
+            hold(right, lefts, rights);
+        }
+        Expr::Binary { left, right, .. } => {
+            hold_side(left, lefts, 0);
+            hold_side(right, rights, lefts.len());
+        }
+        Expr::Unary { op: UnaryOp::Not, operand, .. } => hold(operand, lefts, rights),
+        Expr::Case { branches, .. } => {
+            branches.iter_mut().for_each(|(when, _)| hold(when, lefts, rights));
+        }
+        _ => {}
+    }
+}
+
+/// An operand may have been converted.
+fn hold_side(side: &mut Expr, values: &[Expr], first: usize) {
+    if let Some(at) = values.iter().position(|value| value == side) {
+        *side = Expr::HeldValue { index: first + at, ty: side.ty() };
+    } else if let Expr::Cast { operand, .. } | Expr::Collate { operand, .. } = side {
+        hold_side(operand, values, first);
     }
 }
 

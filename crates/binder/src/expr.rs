@@ -11,7 +11,7 @@ use types::{
 
 use crate::binder::Binder;
 use crate::collation::{self, Differing};
-use crate::compare::{is_binary_literal, refuse_geometries};
+use crate::compare::{hold_operands, is_binary_literal, refuse_geometries};
 use crate::literal;
 use crate::typing::{
     Arithmetic, NumberClass, arithmetic, display_width, number_class, string_type,
@@ -353,7 +353,6 @@ impl Binder<'_> {
             }
             None => None,
         };
-        self.count_copies(operand.as_ref(), case.whens.len())?;
         // Without an operand, WHEN has truth values.
         let numeric = operand.as_ref().is_none_or(|operand| operand.ty().is_numeric());
         let mut branches = Vec::with_capacity(case.whens.len());
@@ -374,8 +373,13 @@ impl Binder<'_> {
         };
         let Some(operand) = operand else { return self.case(branches, otherwise, "case") };
         // The comparison of each WHEN decides how; a plain operand may be read again for each.
+        if let Expr::Row(columns) = operand {
+            let nested = columns.iter().filter(|column| matches!(column, Expr::Row(_)));
+            self.count_copies(nested, branches.len())?;
+            return Ok(hold_operands(columns, self.case(branches, otherwise, "case")?));
+        }
         if operand.as_column().is_some() || operand.is_constant() && !operand.is_volatile() {
-            return self.case(branches, otherwise, "case");
+            return Ok(hold_operands(vec![operand], self.case(branches, otherwise, "case")?));
         }
         self.case_with_operand(operand, branches, otherwise)
     }
@@ -637,11 +641,6 @@ pub(crate) fn and(left: Expr, right: Expr) -> Expr {
 pub(crate) fn not(operand: Expr) -> Expr {
     let ty = DataType::boolean().with_nullable(operand.ty().nullable);
     Expr::Unary { op: UnaryOp::Not, operand: Box::new(operand), ty }
-}
-
-pub(crate) fn is_not_null(operand: Expr) -> Expr {
-    let ty = DataType::boolean().with_nullable(false);
-    Expr::Unary { op: UnaryOp::IsNotNull, operand: Box::new(operand), ty }
 }
 
 /// Unary minus; literals are folded.

@@ -113,7 +113,9 @@ pub fn shown_type(column: &OutputColumn) -> DataType {
         (Making::Typed | Making::Kept, _) => None,
         (Making::IfNull, _) => Some(Computed::IfNull),
         (Making::Subquery, _) => Some(Computed::Subquery),
-        (Making::Computed, Expr::Case { .. }) => Some(Computed::Choice),
+        (Making::Computed, Expr::Case { .. } | Expr::FirstNotNull { .. } | Expr::Held { .. }) => {
+            Some(Computed::Choice)
+        }
         (Making::Computed, _) => Some(Computed::Function),
     };
     // A computed TEXT makes a LONGTEXT of a table; a view shows what it is.

@@ -71,7 +71,10 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
             (Making::Typed | Making::Kept, _) => None,
             (Making::IfNull, _) => Some(Computed::IfNull),
             (Making::Subquery, _) => Some(Computed::Subquery),
-            (Making::Computed, Expr::Case { .. }) => Some(Computed::Choice),
+            (
+                Making::Computed,
+                Expr::Case { .. } | Expr::FirstNotNull { .. } | Expr::Held { .. },
+            ) => Some(Computed::Choice),
             (Making::Computed, _) => Some(Computed::Function),
         };
         meta

@@ -172,12 +172,17 @@ fn is_null_with(expr: &Expr, registers: &RegisterSet) -> bool {
         Expr::Cast { operand, .. } | Expr::Collate { operand, .. } => {
             is_null_with(operand, registers)
         }
+        Expr::FirstNotNull { parts, .. } => {
+            parts.iter().all(|part| is_null_with(part, registers))
+        }
         // Functions may turn NULL into another value.
         Expr::Function { .. }
         | Expr::Stored { .. }
         // A NULL-extended row fits no search: 0.
         | Expr::Match { .. }
         | Expr::Case { .. }
+        | Expr::Held { .. }
+        | Expr::HeldValue { .. }
         | Expr::Subquery { .. }
         | Expr::Row(_)
         | Expr::Parameter { .. }

@@ -144,6 +144,12 @@ pub enum Expr {
         collation: CollationId,
         ty: DataType,
     },
+    /// The first value that is not NULL; what follows it is not computed.
+    FirstNotNull { parts: Vec<Expr>, ty: DataType },
+    /// Values that `rest` uses more than once, as `HeldValue`s: they are computed once.
+    Held { values: Vec<Expr>, rest: Box<Expr> },
+    /// Value `index` of the innermost `Held` around it. The other operands in its `rest` read no value that is held outside them.
+    HeldValue { index: usize, ty: DataType },
     /// Conversion to `ty`.
     Cast { operand: Box<Expr>, kind: CastKind, ty: DataType },
     /// `COLLATE`, or an introducer: the same bytes under another collation.
@@ -273,12 +279,15 @@ impl Expr {
             | Expr::Unary { ty, .. }
             | Expr::Binary { ty, .. }
             | Expr::Case { ty, .. }
+            | Expr::FirstNotNull { ty, .. }
+            | Expr::HeldValue { ty, .. }
             | Expr::Cast { ty, .. }
             | Expr::Collate { ty, .. }
             | Expr::Function { ty, .. }
             | Expr::Stored { ty, .. }
             | Expr::Subquery { ty, .. } => ty.clone(),
             Expr::AssignUserVariable { value, .. } => value.ty(),
+            Expr::Held { rest, .. } => rest.ty(),
             Expr::Between { .. } | Expr::InList { .. } | Expr::Like { .. } => DataType::boolean(),
             Expr::Match { .. } => DataType::double().with_nullable(true),
             Expr::Row(items) => items.first().map_or_else(DataType::null, Expr::ty),

@@ -147,6 +147,9 @@ pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
             }
             text + " end"
         }
+        Expr::FirstNotNull { parts, .. } => format!("coalesce({})", list(parts)),
+        Expr::Held { values, rest } => format!("({} with held {})", expr(rest), list(values)),
+        Expr::HeldValue { index, .. } => format!("held {index}"),
         Expr::Cast { operand, kind, ty: target } => {
             format!("{kind:?}({} as {})", expr(operand), ty(target))
         }

@@ -113,7 +113,8 @@ macro_rules! expr_children {
                 | Expr::Parameter { .. }
                 | Expr::Column { .. }
                 | Expr::UserVariable { .. }
-                | Expr::SystemVariable { .. } => {}
+                | Expr::SystemVariable { .. }
+                | Expr::HeldValue { .. } => {}
                 Expr::AssignUserVariable { value, .. } => f(value),
                 Expr::Unary { operand, .. }
                 | Expr::Cast { operand, .. }
@@ -150,8 +151,12 @@ macro_rules! expr_children {
                         f(otherwise);
                     }
                 }
-                Expr::Function { args, .. } | Expr::Stored { args, .. } => {
-                    args.$each().for_each(f)
+                Expr::Function { args, .. }
+                | Expr::Stored { args, .. }
+                | Expr::FirstNotNull { parts: args, .. } => args.$each().for_each(f),
+                Expr::Held { values, rest } => {
+                    values.$each().for_each(&mut *f);
+                    f(rest);
                 }
                 Expr::Match { row, against, .. } => {
                     row.$each().for_each(&mut *f);
@@ -228,15 +233,29 @@ impl Expr {
     /// Whether it reads no register, no variable and no subquery, so that it has one value for a whole statement.
     /// Functions are for the caller to judge.
     pub fn is_constant(&self) -> bool {
-        !self.any(&mut |expr| {
-            matches!(
-                expr,
-                Expr::Column { .. }
-                    | Expr::Subquery { .. }
-                    | Expr::UserVariable { .. }
-                    | Expr::AssignUserVariable { .. }
-            )
-        })
+        self.is_constant_with(false)
+    }
+
+    /// `held`: whether a held value is one of a constant.
+    fn is_constant_with(&self, held: bool) -> bool {
+        match self {
+            Expr::Column { .. }
+            | Expr::Subquery { .. }
+            | Expr::UserVariable { .. }
+            | Expr::AssignUserVariable { .. } => false,
+            Expr::HeldValue { .. } => held,
+            Expr::Held { values, rest } => {
+                values.iter().all(|value| value.is_constant_with(held))
+                    && rest.is_constant_with(true)
+            }
+            _ => {
+                let mut constant = true;
+                self.for_each_child(&mut |child| {
+                    constant = constant && child.is_constant_with(held);
+                });
+                constant
+            }
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) names: Names,
     inside_once: bool,
     depth: usize,
+    /// Registers of the values that the innermost `Expr::Held` holds.
+    held: Vec<usize>,
 }
 
 fn is_leaf(expr: &Expr) -> bool {
@@ -70,6 +72,7 @@ impl<'a> Compiler<'a> {
             names: Names::new(),
             inside_once: false,
             depth: 0,
+            held: Vec::new(),
         }
     }
 
@@ -169,6 +172,15 @@ impl<'a> Compiler<'a> {
                 let otherwise = otherwise.as_deref();
                 self.case(operand.as_deref(), branches, otherwise, *collation, ty)?
             }
+            Expr::FirstNotNull { parts, ty } => {
+                let parts = parts.iter().map(|part| self.unified(part, ty));
+                Code::FirstNotNull(parts.collect::<Result<_>>()?)
+            }
+            Expr::Held { values, rest } => self.held(values, rest)?,
+            Expr::HeldValue { index, .. } => match self.held.get(*index) {
+                Some(register) => Code::Register(*register),
+                None => return Err(Error::internal("a held value outside what holds it")),
+            },
             Expr::Cast { operand, kind, ty } => Code::Cast {
                 from: operand.ty(),
                 to: ty.clone(),
@@ -404,6 +416,22 @@ impl<'a> Compiler<'a> {
                 .collect::<Result<_>>()?;
             Ok(Code::InList { comparisons, negated })
         })
+    }
+
+    fn held(&mut self, values: &[Expr], rest: &Expr) -> Result<Code> {
+        let mut computed = Vec::with_capacity(values.len());
+        for value in values {
+            computed.push((self.new_register(), self.expr(value)?));
+        }
+        let registers = computed.iter().map(|(register, _)| *register).collect();
+        let outer = std::mem::replace(&mut self.held, registers);
+        let rest = self.expr(rest);
+        self.held = outer;
+        Ok(computed.into_iter().rev().fold(rest?, |rest, (register, value)| Code::Held {
+            operand: Box::new(value),
+            register,
+            rest: Box::new(rest),
+        }))
     }
 
     /// What `compile` makes with an operand that it uses many times: its computed values are held in registers, so that they are

@@ -92,6 +92,7 @@ pub(crate) enum Code {
         branches: Vec<(Truth, Code)>,
         otherwise: Option<Box<Code>>,
     },
+    FirstNotNull(Vec<Code>),
     /// An operand that the rest uses many times: it is evaluated once and kept in its own register.
     Held {
         operand: Box<Code>,
@@ -292,6 +293,15 @@ impl Code {
                     }
                 }
                 otherwise.as_ref().map_or(Ok(Value::Null), |value| value.eval(run))
+            }
+            Code::FirstNotNull(parts) => {
+                for part in parts {
+                    let value = part.eval(run)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Ok(Value::Null)
             }
             Code::Held { operand, register, rest } => {
                 let value = operand.eval(run)?;

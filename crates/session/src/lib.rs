@@ -30,6 +30,7 @@ mod offline;
 mod outfile;
 mod own_facts;
 mod persisted;
+mod places;
 mod plan_privileges;
 mod planner;
 mod plugin_statements;

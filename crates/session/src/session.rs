@@ -17,6 +17,7 @@ use types::Value;
 
 use crate::lifted::LiftedLiterals;
 use crate::lock_tables::LockedTables;
+use crate::places::{LogIn, check_place};
 use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
 use crate::prepared::PreparedStatements;
@@ -37,6 +38,8 @@ pub(crate) type TemporaryTables = Arc<BTreeMap<(Arc<str>, Arc<str>), Arc<Table>>
 #[derive(Clone, Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) kind: ConnectionKind,
+    /// Came through the administrative address.
+    pub(crate) is_administrative: bool,
     pub(crate) found_rows: bool,
     pub(crate) multi_statements: bool,
     pub(crate) ignore_space: bool,
@@ -52,9 +55,10 @@ pub(crate) struct ClientInfo {
 }
 
 impl ClientInfo {
-    fn new(kind: ConnectionKind, request: &AuthRequest) -> ClientInfo {
+    fn new(info: &ConnectInfo, request: &AuthRequest) -> ClientInfo {
         ClientInfo {
-            kind,
+            kind: info.kind.clone(),
+            is_administrative: info.is_administrative,
             found_rows: request.found_rows,
             multi_statements: request.multi_statements,
             ignore_space: request.ignore_space,
@@ -120,7 +124,7 @@ impl Session {
         request: &AuthRequest,
     ) -> Result<Session> {
         let mut session = Session::new(server, info, request);
-        session.log_in(request)?;
+        session.log_in(request, LogIn::New)?;
         session.tell_connected();
         Ok(session)
     }
@@ -135,7 +139,7 @@ impl Session {
             traffic: info.traffic.clone(),
             activity: sys::sync::Mutex::new(Activity::default()),
         });
-        let client = ClientInfo::new(info.kind.clone(), request);
+        let client = ClientInfo::new(&info, request);
         let values = Arc::new(SessionValues::new(&server.globals));
         let settings = server.settings(&values);
         let slot = server.metadata_locks.register(info.connection_id);
@@ -206,7 +210,7 @@ impl Session {
     }
 
     /// Applies account, schema and character set of a login.
-    pub(crate) fn log_in(&mut self, request: &AuthRequest) -> Result<()> {
+    pub(crate) fn log_in(&mut self, request: &AuthRequest, log_in: LogIn) -> Result<()> {
         let (server, now_micros) = (self.server.clone(), self.server.now_micros());
         let snapshot = server.catalog.snapshot();
         let kind = &self.client.kind;
@@ -218,14 +222,9 @@ impl Session {
             bail!(MUST_CHANGE_PASSWORD_LOGIN);
         }
         self.limits.must_change_password = is_expired;
-        let limit = match account.limits[3] {
-            0 => self.server.globals.integer("max_user_connections"),
-            own => own,
-        };
         let name = account.name.to_string();
-        let others = self.server.sessions.count_of(&name);
-        if limit > 0 && others as u64 >= limit {
-            bail!(USER_LIMIT_REACHED, account.name.user, "max_user_connections", limit);
+        if !self.client.is_administrative {
+            self.server.check_connections_of(&account.name, account.limits[3])?;
         }
         self.limits.quota = self.server.logins.usages.quota(&account);
         self.limits.count_use(Resource::Connections, || self.server.now_micros())?;
@@ -257,6 +256,7 @@ impl Session {
             activity.since_micros = self.server.now_micros();
         }
         self.check_online()?;
+        check_place(self, log_in)?;
         self.set_client_collation(request.collation);
         if self.client.interactive {
             let value = self.value("interactive_timeout");

@@ -9,8 +9,8 @@ const YEAR_SECONDS: u64 = 31_536_000;
 #[rustfmt::skip]
 pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("activate_all_roles_on_login", Kind::Bool, "OFF", "All granted roles are active after login"),
-    Definition::fixed("admin_address", Kind::NullableText, "NULL", "No effect; address of an administrative port, which does not exist"),
-    Definition::fixed("admin_port", uint(0, 65_535), "33062", "No effect; administrative port, which does not exist"),
+    Definition::fixed("admin_address", Kind::NullableText, "NULL", "Address where accounts with SERVICE_CONNECTION_ADMIN find a place beyond max_connections; NULL for none"),
+    Definition::fixed("admin_port", uint(0, 65_535), "33062", "Port of admin_address"),
     Definition::global("authentication_policy", Kind::Text, "*,,", "Only the default is built; authentication methods by factor"),
     Definition::global("automatic_sp_privileges", Kind::Bool, "ON", "Creators of routines may run and change them"),
     Definition::fixed("auto_generate_certs", Kind::Bool, "ON", "No effect; certificates are made at first start"),
@@ -151,7 +151,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("max_binlog_size", blocks(4096, 1_073_741_824, 4096), "1073741824", "Bytes after which a file of the binary log is the last one no longer"),
     Definition::global("max_connect_errors", uint(1, U64), "100", "No effect; failed logins until a host is blocked: none is"),
     Definition::global("memory_limit", blocks(0, U64, 1_048_576), "0", "Bytes that the server may use; 0 for what its control group or the machine has. The buffer pool and what statements keep fit into it"),
-    Definition::global("max_connections", uint(1, 100_000), "151", "Connections at a time"),
+    Definition::global("max_connections", uint(1, 100_000), "10000", "Connections of clients at a time; one more for an account with CONNECTION_ADMIN"),
     Definition::global("max_delayed_threads", uint(0, 16_384), "20", "No effect; INSERT DELAYED does not exist"),
     Definition::fixed("max_digest_length", uint(0, 1_048_576), "1024", "No effect; bytes of a statement digest: of the whole text"),
     Definition::global("max_prepared_stmt_count", uint(0, 4_194_304), "1048576", "Prepared statements of all sessions"),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{CancelToken, Wait};
+use exec::ConnectionMemory;
 use hashbrown::HashMap;
 use plugin_api::{CopyProgress, ProcessView, SessionCounts, Traffic};
 use sys::sync::Mutex;
@@ -65,6 +66,8 @@ pub struct SessionShared {
     pub cancel: CancelToken,
     pub counters: SessionCounters,
     pub traffic: Traffic,
+    /// What its statements hold.
+    pub memory: ConnectionMemory,
     /// Contended only by SHOW PROCESSLIST.
     pub activity: Mutex<Activity>,
 }
@@ -350,6 +353,7 @@ mod tests {
             cancel: CancelToken::new(),
             counters: SessionCounters::default(),
             traffic: Traffic::default(),
+            memory: Default::default(),
             activity: Mutex::default(),
         };
         session.cancel.kill_query();

@@ -52,7 +52,6 @@ mod services;
 mod session;
 mod set;
 mod statement;
-mod statement_state;
 mod text_session;
 mod transaction;
 mod transaction_scope;

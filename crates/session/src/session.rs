@@ -24,11 +24,11 @@ use crate::prepared::PreparedStatements;
 use crate::profiled::Profiled;
 use crate::server::Server;
 use crate::services::Services;
-use crate::statement_state::{LocalClock, StatementState};
 use crate::status::SessionCounters;
 use crate::transaction::{TransactionHome, Transactions};
 use observation::Phases;
 use observation::process::{Activity, SessionShared, kept_attributes};
+use statements::statement_state::{LocalClock, StatementState};
 use variables::{SessionValues, Settings};
 
 /// Temporary tables by schema and name.
@@ -137,6 +137,7 @@ impl Session {
             cancel: info.cancel.clone(),
             counters: SessionCounters::default(),
             traffic: info.traffic.clone(),
+            memory: exec::ConnectionMemory::default(),
             activity: sys::sync::Mutex::new(Activity::default()),
         });
         let client = ClientInfo::new(&info, request);
@@ -358,6 +359,12 @@ impl Session {
     pub(crate) fn refresh_settings(&mut self) {
         let server = self.server.clone();
         self.settings = server.settings(&self.services.values);
+        self.shared.memory.set_limits(exec::ConnectionLimits {
+            bytes: self.settings.connection_memory_limit,
+            chunk: self.settings.connection_memory_chunk,
+            is_counted: self.settings.counts_memory,
+            is_exempt: self.privileges.has_dynamic("CONNECTION_ADMIN"),
+        });
         self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);
         self.statement.local_clock = LocalClock::default();
     }

@@ -23,4 +23,4 @@ pub use logins::{
 };
 pub use passwords::{PasswordRules, has_expired_password};
 pub use statement::{AccountChange, AccountStatement, parse_account};
-pub use usage::{AccountLimits, LIMITS, Quota, Resource, Usages};
+pub use usage::{AccountLimits, LIMITS, Quota, Resource, Usages, check_connections};

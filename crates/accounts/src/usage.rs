@@ -112,6 +112,27 @@ impl AccountLimits {
     }
 }
 
+/// Refuses one more connection of an account beside `open` others; `open` is asked only where there is a limit. The account's own limit goes
+/// before `common`, the value of `max_user_connections`. 0 is no limit.
+///
+/// # Errors
+/// 1226 for the account's own limit, 1203 for the common one.
+pub fn check_connections(
+    name: &AccountName,
+    own: u64,
+    common: u64,
+    open: impl FnOnce() -> usize,
+) -> Result<()> {
+    let limit = if own == 0 { common } else { own };
+    if limit == 0 || (open() as u64) < limit {
+        return Ok(());
+    }
+    match own {
+        0 => bail!(TOO_MANY_USER_CONNECTIONS, name.user),
+        own => bail!(USER_LIMIT_REACHED, name.user, "max_user_connections", own),
+    }
+}
+
 /// Usage of all accounts with limits.
 #[derive(Debug, Default)]
 pub struct Usages(Mutex<HashMap<AccountName, Arc<Usage>>>);

@@ -464,6 +464,8 @@ catalog! {
     VALUE_OUT_OF_RANGE = 4074, "HY000", "{}={} is outside the valid range [{},{}]. {} will be used.";
     FULLTEXT_WITH_ROLLUP = 4075, "HY000", "MATCH does not support ROLLUP columns.";
     WARN_DEPRECATED_COLLATION = 4079, "HY000", "'{}' is a collation of the deprecated character set {}. Please consider using {} with an appropriate collation instead.";
+    GLOBAL_CONNECTION_MEMORY_LIMIT = 4081, "HY000", "Connection closed. Global connection memory limit {} bytes exceeded. Consumed {} bytes.";
+    CONNECTION_MEMORY_LIMIT = 4082, "HY000", "Connection closed. Connection memory limit {} bytes exceeded. Consumed {} bytes.";
     WARN_SF_UDF_NAME_COLLISION = 4084, "HY000", "This function '{}' has the same name as a loadable function (UDF). To invoke the stored function, it is necessary to qualify it with the schema name.";
     TOO_MANY_WINDOWS = 4086, "HY000", "Too many windows in SELECT: {}. Maximum allowed is {}. Use named windows to share windows between window functions.";
     XA_TEMP_TABLE = 4091, "HY000", "XA: Temporary tables cannot be accessed inside XA transactions when xa_detach_on_prepare=ON";

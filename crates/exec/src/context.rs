@@ -10,6 +10,7 @@ use plugin_api::{FunctionContext, InformationContext, Registry, RowSource, State
 use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
 
+use crate::connection_memory::ConnectionMemory;
 use crate::memory::MemoryBudget;
 use types::Value;
 
@@ -202,6 +203,8 @@ pub struct Environment<'a> {
     pub helpers: &'a HelperLimit,
     /// What all statements may hold.
     pub memory: &'a MemoryBudget,
+    /// What the statements of this connection hold.
+    pub connection: &'a ConnectionMemory,
 }
 
 /// Everything around one run of a program.

@@ -7,6 +7,7 @@
 //! the crate `batch`; the compilers of plans into programs (`ops::compile`, `query`, `write`, `program`).
 
 mod buffers;
+mod connection_memory;
 mod context;
 mod copier;
 mod expr;
@@ -26,6 +27,7 @@ mod table_work;
 mod watch;
 mod write;
 
+pub use connection_memory::{ConnectionLimits, ConnectionMemory, CountedLimits};
 pub use context::{
     Environment, ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, StatementCall,
     TransactionSource, TriggerRows,

@@ -3,10 +3,14 @@
 use errors::{Error, ErrorCode, Result};
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::connection_memory::{ConnectionMemory, CountedMemory};
+
 /// Steps in which others see what is held, and in which it is taken from the budget: the words are seldom written.
 const STEP: usize = 1 << 20;
 /// What one sort or hash table may hold however many others there are.
 const OPERATOR_BYTES_MIN: usize = 256 << 10;
+/// How many sorts and hash tables a connection with a limit has room for before they move to files.
+const OPERATORS_OF_CONNECTION: usize = 4;
 /// The part of the budget that statements within their share may take beyond it, until the largest ones have ended.
 const BEYOND_SHARE: usize = 8;
 
@@ -21,6 +25,8 @@ pub struct MemoryBudget {
     /// Statements that hold some.
     holders: AtomicUsize,
     refused: AtomicU64,
+    /// The part of it that counted connections hold.
+    counted: CountedMemory,
 }
 
 impl Default for MemoryBudget {
@@ -37,7 +43,13 @@ impl MemoryBudget {
             used: AtomicUsize::new(0),
             holders: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
+            counted: CountedMemory::default(),
         }
+    }
+
+    /// The part of it that counted connections hold.
+    pub fn counted(&self) -> &CountedMemory {
+        &self.counted
     }
 
     /// From now on it is `limit` bytes. What is held stays.
@@ -97,27 +109,45 @@ impl MemoryBudget {
 /// Counts bytes held by operators against the statement's limit and the budget.
 pub(crate) struct Memory<'b> {
     budget: &'b MemoryBudget,
+    connection: &'b ConnectionMemory,
     used: usize,
     limit: usize,
+    /// The limit is what the connection has left.
+    is_connections_limit: bool,
     /// What others see of it, and what is taken from the budget.
     shown: usize,
 }
 
 impl<'b> Memory<'b> {
     /// Nothing is held yet.
-    pub(crate) fn new(limit: usize, budget: &'b MemoryBudget) -> Memory<'b> {
-        Memory { budget, used: 0, limit, shown: 0 }
+    pub(crate) fn new(
+        limit: usize,
+        budget: &'b MemoryBudget,
+        connection: &'b ConnectionMemory,
+    ) -> Memory<'b> {
+        let left = connection.left();
+        let is_connections_limit = left < limit;
+        let limit = limit.min(left);
+        Memory { budget, connection, used: 0, limit, is_connections_limit, shown: 0 }
     }
 
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<()> {
         self.used += bytes;
         if self.used > self.limit {
-            return Err(Error::with(ErrorCode::OUT_OF_SORTMEMORY, &[]));
+            return Err(self.excess());
         }
         if self.used - self.shown.min(self.used) >= STEP {
             self.budget_take()?;
         }
         Ok(())
+    }
+
+    #[cold]
+    fn excess(&self) -> Error {
+        match self.is_connections_limit {
+            true => self.connection.excess(self.used),
+            false => Error::with(ErrorCode::OUT_OF_SORTMEMORY, &[]),
+        }
     }
 
     /// Bytes that may still be held.
@@ -135,6 +165,10 @@ impl<'b> Memory<'b> {
     /// What one operator may hold, of the `configured` bytes, before it moves to files.
     #[inline]
     pub(crate) fn operator_bytes(&self, configured: usize) -> usize {
+        let configured = match self.is_connections_limit {
+            true => configured.min((self.limit / OPERATORS_OF_CONNECTION).max(OPERATOR_BYTES_MIN)),
+            false => configured,
+        };
         // Who holds little is no matter of the budget.
         if self.shown == 0 { configured } else { self.shared_operator_bytes(configured) }
     }
@@ -153,7 +187,7 @@ impl<'b> Memory<'b> {
         if self.shown == 0 {
             self.budget.enter();
         }
-        let taken = self.budget.take(more, self.used);
+        let taken = self.take(more);
         if taken.is_err() && self.shown == 0 {
             self.budget.leave();
         }
@@ -163,11 +197,19 @@ impl<'b> Memory<'b> {
         Ok(())
     }
 
+    /// Takes `more` bytes of the budget and of the connection's limit.
+    fn take(&self, more: usize) -> Result<()> {
+        self.budget.take(more, self.used)?;
+        let held = self.connection.hold(more, &self.budget.counted);
+        held.inspect_err(|_| self.budget.give(more))
+    }
+
     /// Others see `bytes`, which is less than before.
     #[cold]
     fn show(&mut self, bytes: usize) {
         sys::waits::hold(self.shown as u64, bytes as u64);
         self.budget.give(self.shown - bytes);
+        self.connection.release(self.shown - bytes, &self.budget.counted);
         self.shown = bytes;
         if bytes == 0 {
             self.budget.leave();
@@ -186,6 +228,7 @@ impl Drop for Memory<'_> {
 /// Bytes that the threads of one pipeline hold.
 pub(crate) struct SharedMemory<'b> {
     budget: &'b MemoryBudget,
+    connection: &'b ConnectionMemory,
     used: AtomicUsize,
     limit: usize,
 }
@@ -194,13 +237,19 @@ impl<'b> SharedMemory<'b> {
     /// As much as `memory` has left.
     pub(crate) fn within(memory: &Memory<'b>) -> SharedMemory<'b> {
         memory.budget.enter();
-        SharedMemory { budget: memory.budget, used: AtomicUsize::new(0), limit: memory.left() }
+        let (budget, connection) = (memory.budget, memory.connection);
+        SharedMemory { budget, connection, used: AtomicUsize::new(0), limit: memory.left() }
     }
 
     /// Takes `more` bytes; false when there are not so many.
     pub(crate) fn take(&self, more: usize) -> bool {
         let used = self.used.load(Ordering::Relaxed) + more;
         if used > self.limit || self.budget.take(more, used).is_err() {
+            return false;
+        }
+        // The row program, which takes over, moves to files and is told of the limit.
+        if self.connection.hold(more, &self.budget.counted).is_err() {
+            self.budget.give(more);
             return false;
         }
         self.used.fetch_add(more, Ordering::Relaxed);
@@ -210,7 +259,9 @@ impl<'b> SharedMemory<'b> {
 
 impl Drop for SharedMemory<'_> {
     fn drop(&mut self) {
-        self.budget.give(self.used.load(Ordering::Relaxed));
+        let used = self.used.load(Ordering::Relaxed);
+        self.budget.give(used);
+        self.connection.release(used, &self.budget.counted);
         self.budget.leave();
     }
 }
@@ -221,12 +272,18 @@ mod tests {
 
     const MB: usize = 1 << 20;
 
+    fn unlimited() -> ConnectionMemory {
+        ConnectionMemory::default()
+    }
+
     #[test]
     fn the_largest_statement_is_refused_first_and_small_ones_go_on() {
         let budget = MemoryBudget::new(64 * MB);
-        let mut large = Memory::new(usize::MAX, &budget);
+        let connection = unlimited();
+        let mut large = Memory::new(usize::MAX, &budget, &connection);
         large.charge(60 * MB).expect("there is enough");
-        let mut small: Vec<_> = (0..3).map(|_| Memory::new(usize::MAX, &budget)).collect();
+        let mut small: Vec<_> =
+            (0..3).map(|_| Memory::new(usize::MAX, &budget, &connection)).collect();
         for memory in &mut small {
             memory.charge(2 * MB).expect("below its share");
         }
@@ -244,10 +301,11 @@ mod tests {
     #[test]
     fn operators_move_to_files_earlier_when_half_is_taken() {
         let budget = MemoryBudget::new(64 * MB);
-        let mut first = Memory::new(usize::MAX, &budget);
+        let connection = unlimited();
+        let mut first = Memory::new(usize::MAX, &budget, &connection);
         first.charge(16 * MB).expect("there is enough");
         assert_eq!(first.operator_bytes(40 * MB), 40 * MB);
-        let mut second = Memory::new(usize::MAX, &budget);
+        let mut second = Memory::new(usize::MAX, &budget, &connection);
         second.charge(20 * MB).expect("there is enough");
         assert_eq!(first.operator_bytes(40 * MB), 16 * MB);
         assert_eq!(first.operator_bytes(MB), MB);
@@ -258,10 +316,11 @@ mod tests {
     #[test]
     fn threads_of_a_pipeline_take_from_the_budget() {
         let budget = MemoryBudget::new(8 * MB);
-        let memory = Memory::new(6 * MB, &budget);
+        let connection = unlimited();
+        let memory = Memory::new(6 * MB, &budget, &connection);
         let shared = SharedMemory::within(&memory);
         assert!(shared.take(5 * MB) && !shared.take(2 * MB));
-        let other = Memory::new(usize::MAX, &budget);
+        let other = Memory::new(usize::MAX, &budget, &connection);
         assert_eq!(other.left(), 3 * MB);
         drop(shared);
         assert_eq!(other.left(), 8 * MB);

@@ -146,7 +146,11 @@ impl<'r> Run<'r> {
             env: ctx.env,
             function: ctx.function.reborrow(),
             buffers: std::mem::take(&mut ctx.scratch.run),
-            memory: Memory::new(ctx.env.settings.memory_limit_bytes, ctx.env.memory),
+            memory: Memory::new(
+                ctx.env.settings.memory_limit_bytes,
+                ctx.env.memory,
+                ctx.env.connection,
+            ),
             memo: Memo::of(body),
             match_lock: RowLock::None,
             program_failed: false,

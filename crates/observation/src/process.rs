@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{CancelToken, Wait};
+use exec::ConnectionMemory;
 use hashbrown::HashMap;
 use plugin_api::{CopyProgress, ProcessView, SessionCounts, Traffic};
 use sys::sync::Mutex;
@@ -19,6 +20,8 @@ const INFO_BYTES_KEPT: usize = 1024;
 const ATTRIBUTE_BYTES_MAX: usize = 512;
 /// The user that the process list shows for events.
 pub const EVENT_USER: &str = "event_scheduler";
+/// The user that the process list shows for a replica's workers.
+pub const APPLIER_USER: &str = "system user";
 /// How often a stopping server looks whether sessions have closed.
 const STOP_POLL: Duration = Duration::from_millis(10);
 
@@ -63,6 +66,8 @@ pub struct SessionShared {
     pub cancel: CancelToken,
     pub counters: SessionCounters,
     pub traffic: Traffic,
+    /// What its statements hold.
+    pub memory: ConnectionMemory,
     /// Contended only by SHOW PROCESSLIST.
     pub activity: Mutex<Activity>,
 }
@@ -147,6 +152,8 @@ pub struct Sessions {
     closed: SessionCounters,
     running: AtomicU64,
     most: AtomicU64,
+    /// When the log was told that there is no place, microseconds since 1970 UTC.
+    told_full: Mutex<Option<i64>>,
 }
 
 impl Sessions {
@@ -168,6 +175,26 @@ impl Sessions {
 
     pub fn count(&self) -> usize {
         self.open.lock().len()
+    }
+
+    /// How many of them are of clients, not of the server itself.
+    pub fn clients(&self) -> u64 {
+        let open = self.open.lock();
+        let is_client = |session: &&Arc<SessionShared>| {
+            let activity = session.activity.lock();
+            activity.user != EVENT_USER && activity.user != APPLIER_USER
+        };
+        open.values().filter(is_client).count() as u64
+    }
+
+    /// Whether the log is to be told that there is no place: once in a while, however many are refused.
+    pub fn tells_full(&self, now_micros: i64, every: Duration) -> bool {
+        let mut told = self.told_full.lock();
+        let is_due = told.is_none_or(|told| now_micros >= told + every.as_micros() as i64);
+        if is_due {
+            *told = Some(now_micros);
+        }
+        is_due
     }
 
     /// Maximum number of sessions that were open at once.
@@ -326,6 +353,7 @@ mod tests {
             cancel: CancelToken::new(),
             counters: SessionCounters::default(),
             traffic: Traffic::default(),
+            memory: Default::default(),
             activity: Mutex::default(),
         };
         session.cancel.kill_query();

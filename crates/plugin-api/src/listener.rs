@@ -1,6 +1,6 @@
 //! The slot for network protocols.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ pub struct ListenerContext {
     pub port: u16,
     /// Path of the UNIX socket.
     pub socket: Option<PathBuf>,
+    /// Where administrators find a place whatever `max_connections` is: `admin_address`, `admin_port`.
+    pub admin_address: Option<SocketAddr>,
     /// Where certificates are kept and, when missing, made.
     pub data_directory: PathBuf,
     /// Reactor threads; 0 for one per core.

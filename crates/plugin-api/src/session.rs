@@ -35,6 +35,8 @@ pub struct ConnectInfo {
     pub cancel: CancelToken,
     /// Counters of the traffic on the connection so far.
     pub traffic: Traffic,
+    /// Came through the administrative address: it has a place beyond `max_connections`, and wants SERVICE_CONNECTION_ADMIN.
+    pub is_administrative: bool,
 }
 
 /// The socket of a connection.

@@ -31,6 +31,8 @@ fn is_fatal(error: &Error) -> bool {
             | ErrorCode::QUERY_TIMEOUT
             | ErrorCode::SERVER_SHUTDOWN
             | ErrorCode::OUT_OF_RESOURCES
+            | ErrorCode::CONNECTION_MEMORY_LIMIT
+            | ErrorCode::GLOBAL_CONNECTION_MEMORY_LIMIT
     )
 }
 

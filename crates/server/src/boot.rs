@@ -17,6 +17,7 @@ use sys::sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
 use types::Value;
 
+use crate::check::FILES_BESIDE_CONNECTIONS;
 use crate::crash_report::CrashReport;
 use crate::data_directory::DataDirectory;
 use crate::engines::{Engines, StorageOptions};
@@ -151,6 +152,7 @@ fn serve(
     let server = open_server(options, directory, &engines, registry, stop)?;
     report.follow(&server);
     server.set_fact("open_files_limit", &open_files.min(u32::MAX.into()).to_string())?;
+    fit_connections(&server, open_files)?;
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
     if engines.default.is_durable() {
         set_storage_facts(&server, &directory.path)?;
@@ -447,6 +449,21 @@ fn root_account(
     Ok(RootAccount { os_uid, password: Some(password) })
 }
 
+/// Lowers `max_connections` to what the limit of open files has room for: a client that finds no descriptor learns nothing of the reason.
+fn fit_connections(server: &Server, open_files: u64) -> BootResult<()> {
+    let (wanted, room) = (
+        server.global_integer("max_connections"),
+        open_files.saturating_sub(FILES_BESIDE_CONNECTIONS).max(1),
+    );
+    if wanted > room {
+        warn!(
+            "max_connections is {room} instead of {wanted}: the process may have {open_files} files open (ulimit -n, LimitNOFILE)"
+        );
+        server.set_fact("max_connections", &room.to_string())?;
+    }
+    Ok(())
+}
+
 fn listener_context(
     options: &Options,
     directory: &DataDirectory,
@@ -457,6 +474,7 @@ fn listener_context(
         bind_addresses: options.bind_addresses.clone(),
         port: options.port,
         socket: Some(options.socket.clone()),
+        admin_address: options.admin_address,
         data_directory: directory.path.clone(),
         reactors: 0,
         tls_files: options.tls_files.clone(),

@@ -293,16 +293,18 @@ fn secrets(options: &Options, findings: &mut Findings) {
     }
 }
 
+/// Files of a server beside its connections.
+pub(crate) const FILES_BESIDE_CONNECTIONS: u64 = 256;
+
 /// Memory, open files, huge pages and the clock.
 fn machine(options: &Options, findings: &mut Findings) {
     /// The default of `max_connections`.
-    const CONNECTIONS: u64 = 151;
-    /// Files of a server beside its connections.
-    const FILES: u64 = 256;
+    const CONNECTIONS: u64 = 10_000;
     if let Some(limit) = sys::process::memory_limit_bytes() {
         memory(options.pool_bytes, limit, findings);
     }
-    let wanted = options.number("max_connections").unwrap_or(CONNECTIONS) + FILES;
+    let wanted =
+        options.number("max_connections").unwrap_or(CONNECTIONS) + FILES_BESIDE_CONNECTIONS;
     let (_, hard) = sys::process::open_files_limit();
     open_files(wanted, hard, findings);
     let huge = files::read_text(Path::new("/sys/kernel/mm/transparent_hugepage/enabled"));

@@ -3,7 +3,7 @@
 //! Every system variable that can be set at start is an option; an option not recognised here is passed on as one. Knows no
 //! variable's type: the session layer converts and refuses.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,12 +33,14 @@ Usage: squalld [--NAME=VALUE]...
   --datadir=DIR            data directory, created if missing (./squall-data)
   --port=N, -P N           TCP port, 0 picks a free one (3306)
   --bind-address=ADDR,...  addresses of the TCP listener (127.0.0.1)
+  --admin-address=ADDR     address where administrators find a place whatever max-connections is (none)
+  --admin-port=N           its port (33062)
   --skip-networking        no TCP listener
   --socket=PATH            UNIX socket (DATADIR/squall.sock)
   --pid-file=PATH          file with the process id (DATADIR/squalld.pid)
   --log-error=PATH         log file instead of standard error
   --log-error-verbosity=N  1 errors, 2 warnings, 3 notes, 4 everything (3)
-  --max-connections=N      connections at a time (151)
+  --max-connections=N      connections at a time (10000)
   --insecure-root          root without a password over loopback; refused on other addresses
   --defaults-file=PATH     option file with a section [squalld], [mysqld] or [server]
   --in-memory              keep nothing on disk: data is lost at shutdown
@@ -83,6 +85,8 @@ pub(crate) struct Options {
     pub(crate) datadir: PathBuf,
     pub(crate) port: u16,
     pub(crate) bind_addresses: Vec<IpAddr>,
+    /// Where administrators find a place whatever `max_connections` is.
+    pub(crate) admin_address: Option<SocketAddr>,
     pub(crate) socket: PathBuf,
     pub(crate) pid_file: PathBuf,
     pub(crate) log_error: Option<PathBuf>,
@@ -333,6 +337,7 @@ impl Options {
             plugins: plugin_choices(given),
             variables,
             bind_addresses,
+            admin_address: admin_address(last)?,
             datadir,
         };
         check_process(last)?;
@@ -342,13 +347,19 @@ impl Options {
                 a release build wants --i-know with it"
                 .into());
         }
-        let exposed = options.bind_addresses.iter().find(|address| !address.is_loopback());
-        match exposed.filter(|_| options.insecure_root) {
+        match options.exposed_address().filter(|_| options.insecure_root) {
             Some(address) => Err(format!(
                 "--insecure-root is for loopback addresses only, and {address} is not one"
             )),
             None => Ok(options),
         }
+    }
+
+    /// An address where other machines reach the server.
+    fn exposed_address(&self) -> Option<IpAddr> {
+        let admin = self.admin_address.map(|address| address.ip());
+        let mut addresses = self.bind_addresses.iter().copied().chain(admin);
+        addresses.find(|address| !address.is_loopback())
     }
 
     /// What opens an encrypted data directory.
@@ -369,6 +380,21 @@ impl Options {
         let given = self.variables.iter().rev().find(|(known, _)| known == name);
         given.and_then(|(_, value)| value.parse().ok())
     }
+}
+
+/// `--admin-address` and `--admin-port`; there is no such listener without the first.
+fn admin_address<'a>(last: impl Fn(&str) -> Option<&'a str>) -> Result<Option<SocketAddr>, String> {
+    /// The default of `admin_port`.
+    const PORT: &str = "33062";
+    let Some(text) = last("admin_address").filter(|text| !text.is_empty()) else { return Ok(None) };
+    let addresses = parse_bind_addresses(text);
+    let addresses = addresses.map_err(|part| format!("'{part}' is not an IP address"))?;
+    let [address] = addresses[..] else {
+        return Err(format!("--admin-address wants one address, not '{text}'"));
+    };
+    let port = last("admin_port").unwrap_or(PORT);
+    let port = port.parse().map_err(|_| format!("'{port}' is not a valid port"))?;
+    Ok(Some(SocketAddr::new(address, port)))
 }
 
 /// `--cpu-affinity`, shown in one way however it was given; whether this machine has the processors is looked at when the server starts.

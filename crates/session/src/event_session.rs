@@ -30,6 +30,7 @@ impl Session {
             kind: ConnectionKind::Local,
             cancel,
             traffic: Traffic::default(),
+            is_administrative: false,
         };
         let collation = types::CollationId::UTF8MB4_0900_AI_CI.0;
         let request = AuthRequest { user: EVENT_USER.into(), collation, ..AuthRequest::default() };

@@ -94,8 +94,12 @@ impl ServerFacts for Server {
 
     fn server_counters(&self) -> Vec<(&'static str, u64)> {
         let (limit, used, refused) = self.memory.state();
+        let (counted, past_of_one, past) = self.memory.counted().state();
         let mut counters = self.counters.all();
         counters.extend([
+            ("Count_hit_query_past_connection_memory_status_limit", past_of_one),
+            ("Count_hit_query_past_global_connection_memory_status_limit", past),
+            ("Global_connection_memory", counted as u64),
             ("Statement_memory_limit_bytes", limit as u64),
             ("Statement_memory_used_bytes", used as u64),
             ("Statement_memory_refusals", refused),

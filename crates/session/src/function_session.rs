@@ -54,9 +54,7 @@ impl Session {
             bail!(CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
         }
         let server = self.server.clone();
-        if server.sessions.count() as u64 >= server.globals.integer("max_connections") {
-            bail!(CON_COUNT_ERROR);
-        }
+        server.check_room(1)?;
         self.check_connections_of_account()?;
         let opened = server.opened_by_functions.fetch_add(1, Ordering::Relaxed);
         let info = ConnectInfo {
@@ -64,6 +62,7 @@ impl Session {
             kind: self.client.kind.clone(),
             cancel,
             traffic: Traffic::default(),
+            is_administrative: false,
         };
         let request = AuthRequest {
             collation: self.client.collation,
@@ -82,15 +81,7 @@ impl Session {
     fn check_connections_of_account(&self) -> Result<()> {
         let snapshot = self.server.catalog.snapshot();
         let own = snapshot.accounts().get(&self.account).map_or(0, |account| account.limits[3]);
-        let limit = match own {
-            0 => self.server.globals.integer("max_user_connections"),
-            own => own,
-        };
-        let open = self.server.sessions.count_of(&self.account.to_string());
-        if limit > 0 && open as u64 >= limit {
-            bail!(USER_LIMIT_REACHED, self.account.user, "max_user_connections", limit);
-        }
-        Ok(())
+        self.server.check_connections_of(&self.account, own)
     }
 
     /// Takes over the account, the schema and the variables of the session that opens this one.

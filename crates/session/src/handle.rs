@@ -7,6 +7,7 @@ use plugin_api::{
 };
 use variables::as_u64;
 
+use crate::places::LogIn;
 use crate::renew::LoggedIn;
 use crate::session::Session;
 
@@ -127,7 +128,7 @@ impl SessionHandle for Handle {
         self.session.set_database(None, self.session.settings.collation_server);
         self.session.client.collation = request.collation;
         self.session.shared.activity.lock().account.clear();
-        self.session.log_in(request)?;
+        self.session.log_in(request, LogIn::ChangeUser)?;
         self.session.tell_connected();
         Ok(self.session.flags())
     }

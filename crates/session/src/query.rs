@@ -328,6 +328,7 @@ impl Session {
                 cancel: &self.shared.cancel,
                 helpers: &self.server.scan_helpers,
                 memory: &self.server.memory,
+                connection: &self.shared.memory,
             },
             function,
             scratch: &mut self.scratch,

@@ -6,6 +6,7 @@ use ::accounts::PrivilegeChecks;
 use catalog::AccountName;
 use engine_api::CancelToken;
 use errors::{Error, Level, Result};
+use observation::process::APPLIER_USER;
 use plugin_api::{
     AuthRequest, ConnectInfo, ConnectionKind, OkInfo, ReplicationSession, ResultSink, Traffic,
 };
@@ -17,8 +18,6 @@ use crate::prepared::read_prepared;
 use crate::server::Server;
 use crate::session::Session;
 
-/// What SHOW PROCESSLIST shows as its user.
-const APPLIER_USER: &str = "system user";
 /// Numbers of such sessions begin here: beyond those that functions open.
 const FIRST_SESSION: u64 = 1 << 49;
 
@@ -103,6 +102,7 @@ pub(crate) fn open_applier(server: Arc<Server>, cancel: CancelToken) -> Session 
         kind: ConnectionKind::Local,
         cancel,
         traffic: Traffic::default(),
+        is_administrative: false,
     };
     let collation = types::CollationId::UTF8MB4_0900_AI_CI.0;
     let user = APPLIER_USER.to_owned();

@@ -258,6 +258,12 @@ impl Server {
         let pool = self.global_integer("innodb_buffer_pool_size");
         let bytes = variables::statement_memory_bytes(total, pool);
         self.memory.set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let limit = |name| usize::try_from(self.global_integer(name)).unwrap_or(usize::MAX);
+        self.memory.counted().set_limits(exec::CountedLimits {
+            all: limit("global_connection_memory_limit"),
+            watched: limit("global_connection_memory_status_limit"),
+            watched_of_one: limit("connection_memory_status_limit"),
+        });
     }
 
     /// Creates the accounts and schemas of a new data directory.

@@ -17,17 +17,18 @@ use types::Value;
 
 use crate::lifted::LiftedLiterals;
 use crate::lock_tables::LockedTables;
+use crate::places::{LogIn, check_place};
 use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
 use crate::prepared::PreparedStatements;
 use crate::profiled::Profiled;
 use crate::server::Server;
 use crate::services::Services;
-use crate::statement_state::{LocalClock, StatementState};
 use crate::status::SessionCounters;
 use crate::transaction::{TransactionHome, Transactions};
 use observation::Phases;
 use observation::process::{Activity, SessionShared, kept_attributes};
+use statements::statement_state::{LocalClock, StatementState};
 use variables::{SessionValues, Settings};
 
 /// Temporary tables by schema and name.
@@ -37,6 +38,8 @@ pub(crate) type TemporaryTables = Arc<BTreeMap<(Arc<str>, Arc<str>), Arc<Table>>
 #[derive(Clone, Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) kind: ConnectionKind,
+    /// Came through the administrative address.
+    pub(crate) is_administrative: bool,
     pub(crate) found_rows: bool,
     pub(crate) multi_statements: bool,
     pub(crate) ignore_space: bool,
@@ -52,9 +55,10 @@ pub(crate) struct ClientInfo {
 }
 
 impl ClientInfo {
-    fn new(kind: ConnectionKind, request: &AuthRequest) -> ClientInfo {
+    fn new(info: &ConnectInfo, request: &AuthRequest) -> ClientInfo {
         ClientInfo {
-            kind,
+            kind: info.kind.clone(),
+            is_administrative: info.is_administrative,
             found_rows: request.found_rows,
             multi_statements: request.multi_statements,
             ignore_space: request.ignore_space,
@@ -120,7 +124,7 @@ impl Session {
         request: &AuthRequest,
     ) -> Result<Session> {
         let mut session = Session::new(server, info, request);
-        session.log_in(request)?;
+        session.log_in(request, LogIn::New)?;
         session.tell_connected();
         Ok(session)
     }
@@ -133,9 +137,10 @@ impl Session {
             cancel: info.cancel.clone(),
             counters: SessionCounters::default(),
             traffic: info.traffic.clone(),
+            memory: exec::ConnectionMemory::default(),
             activity: sys::sync::Mutex::new(Activity::default()),
         });
-        let client = ClientInfo::new(info.kind.clone(), request);
+        let client = ClientInfo::new(&info, request);
         let values = Arc::new(SessionValues::new(&server.globals));
         let settings = server.settings(&values);
         let slot = server.metadata_locks.register(info.connection_id);
@@ -206,7 +211,7 @@ impl Session {
     }
 
     /// Applies account, schema and character set of a login.
-    pub(crate) fn log_in(&mut self, request: &AuthRequest) -> Result<()> {
+    pub(crate) fn log_in(&mut self, request: &AuthRequest, log_in: LogIn) -> Result<()> {
         let (server, now_micros) = (self.server.clone(), self.server.now_micros());
         let snapshot = server.catalog.snapshot();
         let kind = &self.client.kind;
@@ -218,14 +223,9 @@ impl Session {
             bail!(MUST_CHANGE_PASSWORD_LOGIN);
         }
         self.limits.must_change_password = is_expired;
-        let limit = match account.limits[3] {
-            0 => self.server.globals.integer("max_user_connections"),
-            own => own,
-        };
         let name = account.name.to_string();
-        let others = self.server.sessions.count_of(&name);
-        if limit > 0 && others as u64 >= limit {
-            bail!(USER_LIMIT_REACHED, account.name.user, "max_user_connections", limit);
+        if !self.client.is_administrative {
+            self.server.check_connections_of(&account.name, account.limits[3])?;
         }
         self.limits.quota = self.server.logins.usages.quota(&account);
         self.limits.count_use(Resource::Connections, || self.server.now_micros())?;
@@ -257,6 +257,7 @@ impl Session {
             activity.since_micros = self.server.now_micros();
         }
         self.check_online()?;
+        check_place(self, log_in)?;
         self.set_client_collation(request.collation);
         if self.client.interactive {
             let value = self.value("interactive_timeout");
@@ -358,6 +359,12 @@ impl Session {
     pub(crate) fn refresh_settings(&mut self) {
         let server = self.server.clone();
         self.settings = server.settings(&self.services.values);
+        self.shared.memory.set_limits(exec::ConnectionLimits {
+            bytes: self.settings.connection_memory_limit,
+            chunk: self.settings.connection_memory_chunk,
+            is_counted: self.settings.counts_memory,
+            is_exempt: self.privileges.has_dynamic("CONNECTION_ADMIN"),
+        });
         self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);
         self.statement.local_clock = LocalClock::default();
     }

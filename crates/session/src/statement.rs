@@ -204,6 +204,13 @@ impl Session {
 
     /// After a statement that failed.
     pub(crate) fn fail_statement(&mut self, error: &Error) {
+        if matches!(
+            error.code(),
+            ErrorCode::CONNECTION_MEMORY_LIMIT | ErrorCode::GLOBAL_CONNECTION_MEMORY_LIMIT
+        ) {
+            tracing::error!("{}", error.message());
+            self.statement.outcome = CommandOutcome::Close;
+        }
         self.working.push_error(Level::Error, error);
         self.diagnostics = std::mem::take(&mut self.working);
         self.statement.keeps_diagnostics = false;

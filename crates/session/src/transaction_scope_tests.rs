@@ -36,6 +36,7 @@ impl World {
             cancel: CancelToken::new(),
             counters: SessionCounters::default(),
             traffic: Traffic::default(),
+            memory: Default::default(),
             activity: Mutex::new(Activity::default()),
         });
         let locks = Arc::new(MetadataLocks::new());

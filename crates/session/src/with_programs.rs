@@ -153,6 +153,7 @@ impl Session {
                 cancel: &shared.cancel,
                 helpers: &server.scan_helpers,
                 memory: &server.memory,
+                connection: &shared.memory,
             },
             function,
             scratch: &mut kept.scratch,

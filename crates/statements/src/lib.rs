@@ -1,4 +1,4 @@
-//! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, and the caches of plans and texts; the records of
+//! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, the state that it has while it runs, and the caches of plans and texts; the records of
 //! a file that LOAD DATA reads; where backups go; where result rows go.
 //!
 //! Knows no session.
@@ -16,5 +16,6 @@ pub mod preparable;
 pub mod prepared_texts;
 pub mod sink;
 pub mod statement_kind;
+pub mod statement_state;
 pub mod status;
 pub mod xml_records;

@@ -36,6 +36,8 @@ const FACT_FAMILIES: &[&str] = &["have_", "version"];
 
 /// Settings that a start needs before it reads the dictionary, or that the dictionary must not decide: options set them.
 const OPTIONS: &[&str] = &[
+    "admin_address",
+    "admin_port",
     "cpu_affinity",
     "datadir",
     "innodb_doublewrite",
@@ -58,8 +60,6 @@ const OPTIONS: &[&str] = &[
 
 /// Settings without an effect that cannot be persisted either, as in the reference.
 const NEVER_PERSISTED: &[&str] = &[
-    "admin_address",
-    "admin_port",
     "auto_generate_certs",
     "basedir",
     "character_sets_dir",

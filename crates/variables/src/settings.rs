@@ -56,6 +56,12 @@ pub struct Settings {
     pub execution_mode: ExecutionMode,
     /// `parallel_degree`, resolved to a number of threads.
     pub parallel_degree: usize,
+    /// `connection_memory_limit`.
+    pub connection_memory_limit: usize,
+    /// `connection_memory_chunk_size`.
+    pub connection_memory_chunk: usize,
+    /// `global_connection_memory_tracking`.
+    pub counts_memory: bool,
     /// Bytes that one sort or hash table may keep in memory.
     pub operator_memory_bytes: usize,
     /// Files below `tmpdir`.
@@ -145,6 +151,9 @@ impl Settings {
                 0 => sys::threads::processors(),
                 degree => degree,
             },
+            connection_memory_limit: read.number("connection_memory_limit") as usize,
+            connection_memory_chunk: read.number("connection_memory_chunk_size") as usize,
+            counts_memory: read.flag("global_connection_memory_tracking"),
             operator_memory_bytes: crate::operator_bytes(
                 read.number("sort_buffer_size"),
                 read.number("tmp_table_size"),

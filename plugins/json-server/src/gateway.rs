@@ -106,6 +106,7 @@ impl Gateway {
             kind: caller.kind(),
             cancel: CancelToken::new(),
             traffic: Traffic::default(),
+            is_administrative: false,
         };
         let (cancel, connection_id) = (info.cancel.clone(), info.connection_id);
         let session = self.sessions.open(info, &caller.request(schema))?;

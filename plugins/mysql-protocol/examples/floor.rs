@@ -39,6 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         bind_addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         port,
         socket: None,
+        admin_address: None,
         data_directory: directory,
         reactors,
         tls_files: None,

@@ -39,6 +39,8 @@ const LINGER_TIME: Duration = Duration::from_secs(10);
 const LINGER_BYTES: usize = 1 << 30;
 /// Reads of a turn.
 const LINGER_READS_PER_TURN: usize = 64;
+/// Seconds between two messages that there is no place.
+const TOLD_EVERY: u64 = 10;
 /// An output buffer larger than this is not kept by a worker.
 const OUTPUT_KEPT_MAX: usize = 256 * 1024;
 
@@ -49,6 +51,10 @@ pub(crate) struct Server {
     pub(crate) tls: ArcSwapOption<ServerConfig>,
     pub(crate) version: String,
     pub(crate) connections: AtomicUsize,
+    /// Those of them that came through the administrative address: `max_connections` is not for them.
+    administrative: AtomicUsize,
+    /// When the log was told that there is no place, in seconds.
+    told_full: AtomicU64,
     /// Connections that have not logged in.
     pub(crate) half_open: AtomicUsize,
     pub(crate) next_id: AtomicU64,
@@ -68,6 +74,8 @@ impl Server {
             tls: ArcSwapOption::new(tls),
             version,
             connections: AtomicUsize::new(0),
+            administrative: AtomicUsize::new(0),
+            told_full: AtomicU64::new(0),
             half_open: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
             busy: AtomicUsize::new(0),
@@ -78,21 +86,41 @@ impl Server {
 }
 
 impl Server {
-    fn max_connections(&self) -> usize {
-        self.sessions.global_integer("max_connections") as usize
+    /// How many may come in. One place more than there are is for an administrator, whom only the log-in tells from others.
+    fn places(&self) -> usize {
+        (self.sessions.global_integer("max_connections") as usize).saturating_add(1)
+    }
+
+    /// Connections that take one of the places.
+    fn taken(&self) -> usize {
+        let administrative = self.administrative.load(Ordering::Relaxed);
+        self.connections.load(Ordering::Relaxed).saturating_sub(administrative)
+    }
+
+    /// Tells the log that a client was refused; not of every one.
+    pub(crate) fn tell_full(&self) {
+        let now = monotonic().as_secs().max(1);
+        let before = self.told_full.load(Ordering::Relaxed);
+        // Only the acceptor's thread comes here.
+        if before == 0 || now >= before + TOLD_EVERY {
+            self.told_full.store(now, Ordering::Relaxed);
+            let max = self.places() - 1;
+            tracing::warn!(
+                "mysql: Too many connections: max_connections = {max}, and one for an administrator, are open"
+            );
+        }
     }
 
     /// Whether one more connection is within the limit, or can take the place of one that has not logged in.
     pub(crate) fn has_room(&self) -> bool {
-        let open = self.connections.load(Ordering::Relaxed);
-        open < self.max_connections() || self.half_open.load(Ordering::Relaxed) > 0
+        self.taken() < self.places() || self.half_open.load(Ordering::Relaxed) > 0
     }
 
     /// How many connections that have not logged in must be closed.
     pub(crate) fn half_open_surplus(&self) -> usize {
-        let max = self.max_connections();
+        let max = self.places();
         let half_open = self.half_open.load(Ordering::Relaxed);
-        let over = self.connections.load(Ordering::Relaxed).saturating_sub(max);
+        let over = self.taken().saturating_sub(max);
         let too_many = half_open.saturating_sub((max / 4).max(HALF_OPEN_MIN));
         // The newest one, for which they make room.
         too_many.max(over).min(half_open.saturating_sub(1))
@@ -178,6 +206,8 @@ pub(crate) struct Connection {
     pub(crate) server: Arc<Server>,
     pub(crate) id: u64,
     pub(crate) kind: ConnectionKind,
+    /// Came through the administrative address.
+    pub(crate) is_administrative: bool,
     pub(crate) transport: Transport,
     pub(crate) input: InputBuffer,
     /// Number of the next frame in either direction.
@@ -222,15 +252,17 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(server: Arc<Server>, stream: Stream) -> Connection {
+    pub(crate) fn new(server: Arc<Server>, stream: Stream, is_administrative: bool) -> Connection {
         let kind = stream.peer_address().map_or(ConnectionKind::Local, ConnectionKind::Tcp);
         server.connections.fetch_add(1, Ordering::Relaxed);
+        server.administrative.fetch_add(usize::from(is_administrative), Ordering::Relaxed);
         server.half_open.fetch_add(1, Ordering::Relaxed);
         let cancel = CancelToken::new();
         Connection {
             id: server.next_id.fetch_add(1, Ordering::Relaxed),
             server,
             kind,
+            is_administrative,
             transport: Transport::new(stream, cancel.clone()),
             input: InputBuffer::default(),
             sequence: 0,
@@ -610,6 +642,8 @@ impl Connection {
         }
         if std::mem::take(&mut self.is_counted) {
             self.server.connections.fetch_sub(1, Ordering::Relaxed);
+            let administrative = usize::from(self.is_administrative);
+            self.server.administrative.fetch_sub(administrative, Ordering::Relaxed);
         }
     }
 

@@ -42,7 +42,7 @@ struct Peer {
 impl Peer {
     fn new(server: &Arc<Server>) -> Peer {
         let (ours, socket) = Stream::pair().expect("a pair");
-        let connection = Connection::new(server.clone(), ours);
+        let connection = Connection::new(server.clone(), ours, false);
         let mut peer = Peer { connection, socket, scratch: Scratch::default() };
         peer.turn();
         peer

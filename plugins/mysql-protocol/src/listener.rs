@@ -98,6 +98,14 @@ enum Place {
 struct Bound {
     place: Place,
     listener: Arc<sys::net::Listener>,
+    /// Administrators find a place here, whatever `max_connections` is.
+    is_administrative: bool,
+}
+
+impl Bound {
+    fn new(place: Place, listener: sys::net::Listener) -> Bound {
+        Bound { place, listener: Arc::new(listener), is_administrative: false }
+    }
 }
 
 /// Binds all addresses of the context, apart from those that `kept` has bound.
@@ -106,13 +114,16 @@ fn bind(ctx: &ListenerContext, kept: &[Bound]) -> Result<Vec<Bound>> {
     let mut port = ctx.port;
     for address in &ctx.bind_addresses {
         let address = SocketAddr::new(*address, port);
-        let bound = match kept.iter().find(|bound| bound.place == Place::Tcp(address)) {
+        let bound = match kept
+            .iter()
+            .find(|bound| !bound.is_administrative && bound.place == Place::Tcp(address))
+        {
             Some(bound) => bound.clone(),
             None => {
                 let listener = bind_tcp(address, kept)
                     .map_err(|error| cannot_listen("mysql", &address, "port", &error))?;
                 let address = listener.local_address().unwrap_or(address);
-                Bound { place: Place::Tcp(address), listener: Arc::new(listener) }
+                Bound::new(Place::Tcp(address), listener)
             }
         };
         if let Place::Tcp(address) = bound.place {
@@ -128,12 +139,25 @@ fn bind(ctx: &ListenerContext, kept: &[Bound]) -> Result<Vec<Bound>> {
             None => {
                 let listener = sys::net::Listener::unix(path)
                     .map_err(|error| cannot_listen("mysql", &path.display(), "socket", &error))?;
-                Bound { place, listener: Arc::new(listener) }
+                Bound::new(place, listener)
             }
         };
         all.push(bound);
     }
+    if let Some(address) = ctx.admin_address {
+        all.push(bind_administrative(address, kept)?);
+    }
     Ok(all)
+}
+
+/// Binds the administrative address, unless `kept` has it.
+fn bind_administrative(address: SocketAddr, kept: &[Bound]) -> Result<Bound> {
+    if let Some(bound) = kept.iter().find(|bound| bound.is_administrative) {
+        return Ok(bound.clone());
+    }
+    let listener = sys::net::Listener::tcp(address)
+        .map_err(|error| cannot_listen("mysql", &address, "admin_port", &error))?;
+    Ok(Bound { is_administrative: true, ..Bound::new(Place::Tcp(address), listener) })
 }
 
 /// All addresses and one of them overlap when they have the same port: then the listeners have to share it for a moment.
@@ -224,9 +248,9 @@ impl Accepting {
         Ok(left.into_iter().map(|(_, bound)| bound).collect())
     }
 
-    fn by_token(&self, token: usize) -> Option<Arc<sys::net::Listener>> {
+    fn by_token(&self, token: usize) -> Option<Bound> {
         let socket = self.sockets.iter().find(|(known, _)| *known == token);
-        socket.map(|(_, bound)| bound.listener.clone())
+        socket.map(|(_, bound)| bound.clone())
     }
 }
 
@@ -258,7 +282,7 @@ impl Acceptor {
             let tokens: Vec<usize> = self.poller.ready().map(|event| event.token).collect();
             for token in tokens {
                 match self.accepting.by_token(token) {
-                    Some(listener) => self.accept_all(&listener),
+                    Some(bound) => self.accept_all(&bound),
                     None => self.adopt_next(),
                 }
             }
@@ -269,17 +293,17 @@ impl Acceptor {
     fn adopt_next(&mut self) {
         let Some(next) = self.shared.next.lock().take() else { return };
         match self.accepting.change_to(next, &mut self.poller) {
-            Ok(left) => left.iter().for_each(|bound| self.accept_all(&bound.listener)),
+            Ok(left) => left.iter().for_each(|bound| self.accept_all(bound)),
             Err(error) => tracing::error!("mysql: {error}"),
         }
         self.shared.adopted.notify_all();
     }
 
     /// Events are edge-triggered: takes every waiting connection.
-    fn accept_all(&self, listener: &sys::net::Listener) {
+    fn accept_all(&self, bound: &Bound) {
         while !self.shared.stopping.load(Ordering::Acquire) {
-            match listener.accept() {
-                Ok(Some(stream)) => self.admit(stream),
+            match bound.listener.accept() {
+                Ok(Some(stream)) => self.admit(stream, bound.is_administrative),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!("accept: {error}");
@@ -289,16 +313,17 @@ impl Acceptor {
         }
     }
 
-    fn admit(&self, mut stream: Stream) {
-        if !self.server.has_room() {
+    fn admit(&self, mut stream: Stream, is_administrative: bool) {
+        if !is_administrative && !self.server.has_room() {
             self.server.sessions.count_status("Connection_errors_max_connections", 1);
+            self.server.tell_full();
             refuse(&mut stream);
             return;
         }
         if stream.set_options().is_err() {
             return;
         }
-        let connection = Box::new(Connection::new(self.server.clone(), stream));
+        let connection = Box::new(Connection::new(self.server.clone(), stream, is_administrative));
         let next = self.next_inbox.fetch_add(1, Ordering::Relaxed) % self.inboxes.len().max(1);
         if let Some(inbox) = self.inboxes.get(next) {
             inbox.send(Message::New(connection));
@@ -379,7 +404,7 @@ impl RunningListener for Running {
 }
 
 fn port_of(bound: &[Bound]) -> Option<u16> {
-    bound.iter().find_map(|bound| match bound.place {
+    bound.iter().filter(|bound| !bound.is_administrative).find_map(|bound| match bound.place {
         Place::Tcp(address) => Some(address.port()),
         Place::Unix(_) => None,
     })

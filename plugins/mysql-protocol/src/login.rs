@@ -351,6 +351,7 @@ impl Connection {
                     kind: self.kind.clone(),
                     cancel: self.cancel.clone(),
                     traffic: self.transport.traffic.clone(),
+                    is_administrative: self.is_administrative,
                 };
                 let sessions = &self.server.sessions;
                 let session = blocking(|| sessions.open(info, &login.request))?;

@@ -85,6 +85,7 @@ impl Machine {
                 bind_addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
                 port: 0,
                 socket: Some(directory.join("mysql.sock")),
+                admin_address: None,
                 data_directory: directory.clone(),
                 reactors: 1,
                 tls_files: None,

@@ -266,6 +266,7 @@ impl Database {
                 cancel: &cancel,
                 helpers: &HelperLimit::new(8),
                 memory: &exec::MemoryBudget::default(),
+                connection: &exec::ConnectionMemory::default(),
             },
             function: FunctionContext {
                 sql_mode: self.sql_mode,

@@ -225,7 +225,10 @@ fn take_effect(server: &Server, id: VariableId, value: &Value) -> Result<()> {
         "offline_mode" if as_u64(value) == 1 => crate::offline::disconnect_users(server),
         "lock_stats" => sys::lock_stats::set(as_u64(value) == 1),
         "plan_cache_size" => server.plan_cache.set_limit(as_u64(value) as usize),
-        "memory_limit" => server.divide_memory(),
+        "memory_limit"
+        | "connection_memory_status_limit"
+        | "global_connection_memory_limit"
+        | "global_connection_memory_status_limit" => server.divide_memory(),
         name if ENGINE_OPTIONS.contains(&name) => {
             server.set_engine_option(name, as_u64(value));
             server.divide_memory();

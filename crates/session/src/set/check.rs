@@ -15,7 +15,7 @@ use programs::Running;
 const RESTRICT_KEYS: &str = "restrict_fk_on_non_standard_key";
 
 /// Variables that sessions show but only SET GLOBAL changes.
-const GLOBAL_TO_SET: &[&str] = &["max_allowed_packet", "net_buffer_length"];
+const GLOBAL_TO_SET: &[&str] = &["max_allowed_packet", "max_user_connections", "net_buffer_length"];
 
 /// The assignments of a statement that are checked so far.
 pub(super) struct Checker<'a> {

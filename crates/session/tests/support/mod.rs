@@ -94,7 +94,13 @@ impl Harness {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let cancel = CancelToken::new();
         let kind = ConnectionKind::Local;
-        let info = ConnectInfo { connection_id: id, kind, cancel, traffic: Default::default() };
+        let info = ConnectInfo {
+            connection_id: id,
+            kind,
+            cancel,
+            traffic: Default::default(),
+            is_administrative: false,
+        };
         let request = AuthRequest {
             user: user.into(),
             collation: 255,

@@ -81,6 +81,7 @@ impl Machine {
                 bind_addresses: Vec::new(),
                 port: 0,
                 socket: None,
+                admin_address: None,
                 data_directory: std::env::temp_dir(),
                 reactors: 0,
                 tls_files: None,

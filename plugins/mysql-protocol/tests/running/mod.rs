@@ -73,6 +73,7 @@ pub fn start_with(change: impl FnOnce(&mut Canned), reactors: usize) -> Running 
         bind_addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         port: 0,
         socket: Some(directory.join("mysql.sock")),
+        admin_address: None,
         data_directory: directory.clone(),
         reactors,
         tls_files: None,

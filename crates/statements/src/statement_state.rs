@@ -5,32 +5,32 @@ use types::temporal::MICROS_PER_SECOND;
 use types::{DateTime, ZoneRules};
 
 /// The state of a session's running statement.
-pub(crate) struct StatementState {
+pub struct StatementState {
     /// When it began, microseconds since 1970 UTC.
-    pub(crate) started_micros: i64,
-    pub(crate) local_clock: LocalClock,
+    pub started_micros: i64,
+    pub local_clock: LocalClock,
     /// State changes to report with the next reply.
-    pub(crate) changes: Vec<StateChange>,
+    pub changes: Vec<StateChange>,
     /// Statement nesting: PREPARE and EXECUTE run statements.
-    pub(crate) depth: u32,
+    pub depth: u32,
     /// The fate of the connection after the command.
-    pub(crate) outcome: CommandOutcome,
+    pub outcome: CommandOutcome,
     /// More statements of the same text follow.
-    pub(crate) more_results: bool,
+    pub more_results: bool,
     /// It was prepared: notices about its text were raised then.
-    pub(crate) runs_prepared: bool,
+    pub runs_prepared: bool,
     /// Rows that the session's statements have examined so far.
-    pub(crate) rows_examined: u64,
+    pub rows_examined: u64,
     /// It reads the conditions of the previous statement and keeps them.
-    pub(crate) keeps_diagnostics: bool,
+    pub keeps_diagnostics: bool,
     /// Its text for the binary log, when it is to be logged; several if it is logged as several statements.
-    pub(crate) text: Vec<Vec<u8>>,
+    pub text: Vec<Vec<u8>>,
     /// The text of the statement of a program that is about to run, while there is a binary log.
-    pub(crate) program_text: Option<Vec<u8>>,
+    pub program_text: Option<Vec<u8>>,
 }
 
 impl StatementState {
-    pub(crate) fn new(now_micros: i64) -> StatementState {
+    pub fn new(now_micros: i64) -> StatementState {
         StatementState {
             started_micros: now_micros,
             local_clock: LocalClock::default(),
@@ -47,26 +47,26 @@ impl StatementState {
     }
 
     /// Begins a statement of a client.
-    pub(crate) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.more_results = false;
         self.runs_prepared = false;
     }
 
     /// Ends the statement; returns whether it keeps the conditions of the previous one.
-    pub(crate) fn end(&mut self) -> bool {
+    pub fn end(&mut self) -> bool {
         std::mem::take(&mut self.keeps_diagnostics)
     }
 }
 
 /// The last second that was converted to local time: most statements run in the same one.
 #[derive(Default)]
-pub(crate) struct LocalClock {
+pub struct LocalClock {
     second: Option<(i64, DateTime)>,
 }
 
 impl LocalClock {
     /// `now_micros` in `zone`, which is always the same until the clock is created again.
-    pub(crate) fn read(&mut self, now_micros: i64, zone: &dyn ZoneRules) -> DateTime {
+    pub fn read(&mut self, now_micros: i64, zone: &dyn ZoneRules) -> DateTime {
         let second = now_micros.div_euclid(MICROS_PER_SECOND);
         let micros = now_micros.rem_euclid(MICROS_PER_SECOND);
         let local = match self.second {

@@ -92,6 +92,7 @@ const STEPS: &[Step] = &[
             "replication/binary_log.py",
             "replication/follow.py",
             "replication/log_settings.py",
+            "replication/manager.py",
             "replication/filters.py",
             "replication/parallel.py",
             "replication/positions.py",

@@ -96,6 +96,11 @@ impl State {
         self.files.last()
     }
 
+    /// Whether the connection has announced itself as a replica, and no other one as the same since.
+    pub fn is_registered(&self, connection: u64) -> bool {
+        self.replicas.iter().any(|known| known.connection_id == connection)
+    }
+
     pub fn file(&self, number: u64) -> Option<&LogFile> {
         self.files.iter().find(|file| file.number == number)
     }
@@ -332,8 +337,14 @@ impl BinaryLog for Core {
 
     fn register(&self, replica: RegisteredReplica) {
         let mut state = self.state.lock();
-        state.replicas.retain(|known| known.connection_id != replica.connection_id);
+        // A replica that comes back ends the connection that it had before, which may not be known to be lost.
+        let is_same = |known: &RegisteredReplica| {
+            known.connection_id == replica.connection_id
+                || (!replica.uuid.is_empty() && known.uuid == replica.uuid)
+        };
+        state.replicas.retain(|known| !is_same(known));
         state.replicas.push(replica);
+        self.changed.notify_all();
     }
 
     fn unregister(&self, connection_id: u64) {

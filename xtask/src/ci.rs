@@ -101,6 +101,7 @@ const STEPS: &[Step] = &[
             "replication/binlog_tool.py",
             "replication/point_in_time.py",
             "replication/changes.py",
+            "replication/webhook.py",
             "replication/clone.py",
             "replication/switch_over.py",
         ];

@@ -8,7 +8,7 @@ use engine_api::{CancelToken, CommitHandle, Engine};
 use errors::{Error, Result, bail, err};
 use plugin_api::{
     BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, PurgeLimit, Recorder, RegisteredReplica,
-    ReplicationSession,
+    ReplicationSession, SessionFactory,
 };
 use sys::disk::Disk;
 use sys::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -18,6 +18,7 @@ use types::{Gtid, GtidSet, Uuid};
 use crate::dump;
 use crate::recorder::SessionRecorder;
 use crate::semi_sync::SemiSync;
+use crate::sink_states::SinkStates;
 use crate::streams::Streams;
 
 /// Settings that recorders read for each statement.
@@ -111,6 +112,7 @@ pub(crate) struct Home {
     pub disk: Arc<dyn Disk>,
     pub uuid: Uuid,
     pub server_version: String,
+    pub sessions: Arc<dyn SessionFactory>,
 }
 
 /// The binary log.
@@ -124,6 +126,9 @@ pub(crate) struct Core {
     pub waker: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
     pub semi_sync: SemiSync,
     pub streams: Mutex<Streams>,
+    /// A statement has changed `streams`.
+    pub streams_changed: Condvar,
+    pub sink_states: SinkStates,
     pub is_stopping: AtomicBool,
 }
 
@@ -154,6 +159,8 @@ impl Core {
             waker: Mutex::new(None),
             semi_sync: SemiSync::default(),
             streams: Mutex::default(),
+            streams_changed: Condvar::new(),
+            sink_states: SinkStates::default(),
             is_stopping: AtomicBool::new(false),
         }
     }

@@ -92,6 +92,7 @@ const STEPS: &[Step] = &[
             "replication/binary_log.py",
             "replication/follow.py",
             "replication/log_settings.py",
+            "replication/manager.py",
             "replication/filters.py",
             "replication/parallel.py",
             "replication/positions.py",
@@ -100,6 +101,7 @@ const STEPS: &[Step] = &[
             "replication/binlog_tool.py",
             "replication/point_in_time.py",
             "replication/changes.py",
+            "replication/webhook.py",
             "replication/clone.py",
             "replication/switch_over.py",
         ];

@@ -33,7 +33,8 @@ mod shared_state;
 mod stage;
 mod statements;
 #[doc(hidden)]
-pub mod test_support;
+pub mod stream_sink;
+mod test_support;
 mod text_runner;
 mod time_zone;
 pub mod variable;
@@ -105,6 +106,7 @@ pub use session::{
 pub use shared_state::SharedState;
 pub use stage::Stage;
 pub use statements::{StatementResult, Statements};
+pub use stream_sink::{SinkBatch, SinkConnection, SinkEvent, SinkFailure, SinkOptions, StreamSink};
 pub use text_runner::{StopsWith, TextPlace, TextRequest, TextResults, TextRunner, TextSession};
 pub use time_zone::TimeZones;
 pub use types::{

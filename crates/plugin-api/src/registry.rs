@@ -27,6 +27,7 @@ use crate::profile::ProfilePrinter;
 use crate::replication::ReplicationControl;
 use crate::rewrite::StatementRewriter;
 use crate::shared_state::SharedState;
+use crate::stream_sink::StreamSink;
 use crate::text_runner::TextRunner;
 use crate::time_zone::TimeZones;
 use crate::variable::{Definition, GlobalValue, PluginVariable, StatusVariable, VariableCheck};
@@ -65,6 +66,7 @@ pub struct Registry {
     authorizers: Vec<Arc<dyn Authorizer>>,
     log_sinks: Vec<Arc<dyn LogSink>>,
     change_sinks: Vec<Arc<dyn ChangeSink>>,
+    stream_sinks: Vec<Arc<dyn StreamSink>>,
     http_routes: Vec<Arc<dyn HttpRoutes>>,
     console_pages: Vec<ConsolePage>,
     states: HashMap<&'static str, SharedState>,
@@ -142,6 +144,7 @@ impl Registry {
             authorizers,
             log_sinks,
             change_sinks,
+            stream_sinks,
             http_routes,
             console_pages,
             states,
@@ -177,6 +180,7 @@ impl Registry {
         self.authorizers.extend_from_slice(authorizers);
         self.log_sinks.extend_from_slice(log_sinks);
         self.change_sinks.extend_from_slice(change_sinks);
+        self.stream_sinks.extend_from_slice(stream_sinks);
         self.http_routes.extend_from_slice(http_routes);
         self.console_pages.extend_from_slice(console_pages);
         self.states.extend(states.iter().map(|(name, state)| (*name, state.clone())));
@@ -316,6 +320,11 @@ impl Registry {
     /// The plugins that get the changes of committed transactions.
     pub fn change_sinks(&self) -> &[Arc<dyn ChangeSink>] {
         &self.change_sinks
+    }
+
+    /// The sinks of change streams.
+    pub fn stream_sinks(&self) -> &[Arc<dyn StreamSink>] {
+        &self.stream_sinks
     }
 
     /// The calls over HTTP.
@@ -687,6 +696,12 @@ impl Registrar<'_> {
     pub fn change_sink(&mut self, sink: Arc<dyn ChangeSink>) {
         self.items.push(("CHANGE SINK", sink.name().to_owned()));
         self.registry.change_sinks.push(sink);
+    }
+
+    /// Adds a sink of change streams.
+    pub fn stream_sink(&mut self, sink: Arc<dyn StreamSink>) {
+        self.items.push(("STREAM SINK", sink.name().to_owned()));
+        self.registry.stream_sinks.push(sink);
     }
 
     /// Adds calls over HTTP.

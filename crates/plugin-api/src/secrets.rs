@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 const SECRET: &[u8] = b"'<secret>'";
 
-/// The text without passwords: literals after IDENTIFIED BY, IDENTIFIED .. AS, REPLACE and PASSWORD give way to `'<secret>'`, and so does
+/// The text without passwords: literals after IDENTIFIED BY, IDENTIFIED .. AS, REPLACE, PASSWORD and, in statements about change streams, SECRET and HEADERS give way to `'<secret>'`, and so does
 /// the text of a PREPARE that would contain one.
 pub fn without_secrets(text: &[u8]) -> Cow<'_, [u8]> {
-    if !mentions_password(text) {
+    if !mentions_password(text) && !is_about_streams(text) {
         return Cow::Borrowed(text);
     }
     let mut hider = Hider { text, kept: Vec::with_capacity(text.len()), context: Context::Free };
@@ -24,6 +24,14 @@ fn mentions_password(text: &[u8]) -> bool {
         };
         ends_with(b"identified") || ends_with(b"password")
     })
+}
+
+/// CREATE and ALTER CHANGE STREAM: a sink may have secrets.
+fn is_about_streams(text: &[u8]) -> bool {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).take(2);
+    let first = words.next().unwrap_or_default();
+    (first.eq_ignore_ascii_case(b"CREATE") || first.eq_ignore_ascii_case(b"ALTER"))
+        && words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"CHANGE"))
 }
 
 /// What the words so far say of the next literal.
@@ -110,6 +118,7 @@ impl Hider<'_> {
             {
                 Context::Password
             }
+            Context::Free if is(b"SECRET") || is(b"HEADERS") => Context::Password,
             other => other,
         }
     }
@@ -155,6 +164,10 @@ mod tests {
             ),
             ("SET PASSWORD FOR 'u' = 'pw'", "SET PASSWORD FOR 'u' = '<secret>'"),
             ("SET PASSWORD = PASSWORD('pw')", "SET PASSWORD = PASSWORD('<secret>')"),
+            (
+                "CREATE CHANGE STREAM s WITH (url = 'u', secret = 'pw', headers='A: b')",
+                "CREATE CHANGE STREAM s WITH (url = 'u', secret = '<secret>', headers='<secret>')",
+            ),
             ("PREPARE s FROM 'SET PASSWORD = \"x\"'", "PREPARE s FROM '<secret>'"),
             (
                 "CHANGE REPLICATION SOURCE TO SOURCE_PASSWORD='x', SOURCE_HOST='h'",

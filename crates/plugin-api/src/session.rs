@@ -14,6 +14,7 @@ use crate::binary_log::{DumpRequest, DumpSink, RegisteredReplica};
 use crate::http::{ConsolePage, HttpRoutes};
 use crate::information::{InfoColumn, ProcessView, TimedCounts};
 use crate::result::{ColumnMeta, OkInfo, ResultSink};
+use crate::stream_sink::StreamSink;
 
 /// The origin of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,6 +225,10 @@ pub trait SessionFactory: Send + Sync {
     }
     /// The calls over HTTP of the plugins that are loaded now.
     fn http_routes(&self) -> Vec<Arc<dyn HttpRoutes>> {
+        Vec::new()
+    }
+    /// The sinks of change streams of the plugins that are loaded now.
+    fn stream_sinks(&self) -> Vec<Arc<dyn StreamSink>> {
         Vec::new()
     }
     /// The console pages of the plugins that are loaded now.

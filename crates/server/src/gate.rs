@@ -10,7 +10,7 @@ use errors::{Error, ErrorCode, Result};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
     ConnectionKind, ConsolePage, ExecuteRequest, ForwardingSink, HttpRoutes, InfoColumn, OkInfo,
-    PreparedInfo, QueryAttribute, ResultSink, SessionFactory, SessionHandle,
+    PreparedInfo, QueryAttribute, ResultSink, SessionFactory, SessionHandle, StreamSink,
 };
 use session::Server;
 use types::Value;
@@ -136,6 +136,10 @@ impl SessionFactory for Entrance {
 
     fn http_routes(&self) -> Vec<Arc<dyn HttpRoutes>> {
         self.0.server().http_routes()
+    }
+
+    fn stream_sinks(&self) -> Vec<Arc<dyn StreamSink>> {
+        self.0.server().stream_sinks()
     }
 
     fn console_pages(&self) -> Vec<ConsolePage> {

@@ -150,7 +150,10 @@ pub(crate) fn dump(
         ..request
     };
     let connection = request.connection_id;
+    let command = if request.gtids.is_some() { "Binlog Dump GTID" } else { "Binlog Dump" };
+    session.begin_command(command, b"");
     let outcome = log.dump(&request, sink, &session.shared.cancel);
+    session.become_idle();
     log.unregister(connection);
     outcome
 }

@@ -7,7 +7,7 @@ use engine_api::CancelToken;
 use errors::{Error, Result, bail};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, ConsolePage,
-    HttpRoutes, InfoColumn, ProcessView, SessionFactory, SessionHandle,
+    HttpRoutes, InfoColumn, ProcessView, SessionFactory, SessionHandle, StreamSink,
 };
 use types::Value;
 use variables::{Scope, as_text, as_u64};
@@ -92,6 +92,10 @@ impl SessionFactory for Server {
 
     fn http_routes(&self) -> Vec<Arc<dyn HttpRoutes>> {
         self.registry().http_routes().to_vec()
+    }
+
+    fn stream_sinks(&self) -> Vec<Arc<dyn StreamSink>> {
+        self.registry().stream_sinks().to_vec()
     }
 
     fn console_pages(&self) -> Vec<ConsolePage> {

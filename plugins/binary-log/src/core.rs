@@ -8,7 +8,7 @@ use engine_api::{CancelToken, CommitHandle, Engine};
 use errors::{Error, Result, bail, err};
 use plugin_api::{
     BinaryLog, BinaryLogStatus, DumpRequest, DumpSink, PurgeLimit, Recorder, RegisteredReplica,
-    ReplicationSession,
+    ReplicationSession, SessionFactory,
 };
 use sys::disk::Disk;
 use sys::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -18,6 +18,7 @@ use types::{Gtid, GtidSet, Uuid};
 use crate::dump;
 use crate::recorder::SessionRecorder;
 use crate::semi_sync::SemiSync;
+use crate::sink_states::SinkStates;
 use crate::streams::Streams;
 
 /// Settings that recorders read for each statement.
@@ -96,6 +97,11 @@ impl State {
         self.files.last()
     }
 
+    /// Whether the connection has announced itself as a replica, and no other one as the same since.
+    pub fn is_registered(&self, connection: u64) -> bool {
+        self.replicas.iter().any(|known| known.connection_id == connection)
+    }
+
     pub fn file(&self, number: u64) -> Option<&LogFile> {
         self.files.iter().find(|file| file.number == number)
     }
@@ -106,6 +112,7 @@ pub(crate) struct Home {
     pub disk: Arc<dyn Disk>,
     pub uuid: Uuid,
     pub server_version: String,
+    pub sessions: Arc<dyn SessionFactory>,
 }
 
 /// The binary log.
@@ -119,6 +126,9 @@ pub(crate) struct Core {
     pub waker: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
     pub semi_sync: SemiSync,
     pub streams: Mutex<Streams>,
+    /// A statement has changed `streams`.
+    pub streams_changed: Condvar,
+    pub sink_states: SinkStates,
     pub is_stopping: AtomicBool,
 }
 
@@ -149,6 +159,8 @@ impl Core {
             waker: Mutex::new(None),
             semi_sync: SemiSync::default(),
             streams: Mutex::default(),
+            streams_changed: Condvar::new(),
+            sink_states: SinkStates::default(),
             is_stopping: AtomicBool::new(false),
         }
     }
@@ -332,8 +344,14 @@ impl BinaryLog for Core {
 
     fn register(&self, replica: RegisteredReplica) {
         let mut state = self.state.lock();
-        state.replicas.retain(|known| known.connection_id != replica.connection_id);
+        // A replica that comes back ends the connection that it had before, which may not be known to be lost.
+        let is_same = |known: &RegisteredReplica| {
+            known.connection_id == replica.connection_id
+                || (!replica.uuid.is_empty() && known.uuid == replica.uuid)
+        };
+        state.replicas.retain(|known| !is_same(known));
         state.replicas.push(replica);
+        self.changed.notify_all();
     }
 
     fn unregister(&self, connection_id: u64) {

@@ -10,7 +10,7 @@ use errors::{Error, Result, err};
 use plugin_api::{DumpRequest, DumpSink};
 use types::GtidSet;
 
-use crate::core::{Core, Home, file_name, file_number};
+use crate::core::{Core, Home, State, file_name, file_number};
 use crate::files::{FileEvents, plain};
 use crate::semi_sync;
 
@@ -31,6 +31,8 @@ struct Reader<'a> {
     request: &'a DumpRequest,
     sink: &'a mut dyn DumpSink,
     cancel: &'a CancelToken,
+    /// It announced itself as a replica.
+    is_registered: bool,
     events: FileEvents,
     /// Transactions that it has.
     known: Option<GtidSet>,
@@ -83,7 +85,11 @@ pub(crate) fn dump(
     let _occupied = occupied.transpose()?;
     let (number, position) = start(core, request, known.as_ref())?;
     let _listed = Listed(core, request.connection_id);
-    core.state.lock().readers.push((request.connection_id, number));
+    let is_registered = {
+        let mut state = core.state.lock();
+        state.readers.push((request.connection_id, number));
+        state.is_registered(request.connection_id)
+    };
     let events = FileEvents::open(&*home.disk, number, position)?;
     let home = &*home;
     let mut reader = Reader {
@@ -92,6 +98,7 @@ pub(crate) fn dump(
         request,
         sink,
         cancel,
+        is_registered,
         events,
         known,
         skips: false,
@@ -145,6 +152,11 @@ impl Reader<'_> {
             let number = self.events.number();
             let (end, next) = {
                 let state = self.core.state.lock();
+                if self.is_replaced(&state) {
+                    return Err(fatal(
+                        "A replica with the same server_uuid as this replica has connected to the source",
+                    ));
+                }
                 let file = state.file(number).ok_or_else(|| fatal("a file was removed"))?;
                 let next = state.files.iter().map(|file| file.number).find(|at| *at > number);
                 (file.size, next)
@@ -159,6 +171,11 @@ impl Reader<'_> {
                 None => self.wait_beyond(number, end)?,
             }
         }
+    }
+
+    /// Whether the same replica reads with another connection now.
+    fn is_replaced(&self, state: &State) -> bool {
+        self.is_registered && !state.is_registered(self.request.connection_id)
     }
 
     fn go_to(&mut self, next: u64) -> Result<()> {
@@ -271,8 +288,9 @@ impl Reader<'_> {
             self.cancel.check()?;
             let is_changed = sys::blocking::blocking(|| {
                 let state = self.core.state.lock();
-                let moved = |state: &crate::core::State| {
-                    state.file(number).is_none_or(|file| file.size > end)
+                let moved = |state: &State| {
+                    self.is_replaced(state)
+                        || state.file(number).is_none_or(|file| file.size > end)
                         || state.last().is_some_and(|last| last.number > number)
                 };
                 if moved(&state) {

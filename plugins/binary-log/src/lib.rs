@@ -11,6 +11,9 @@ mod files;
 mod follower;
 mod recorder;
 mod semi_sync;
+mod sink_outlet;
+mod sink_states;
+mod sinks;
 mod state_file;
 mod stream_file;
 mod streams;
@@ -103,23 +106,34 @@ impl BackgroundJob for Job {
         let uuid = Uuid::parse(&sessions.global_text("server_uuid"))
             .ok_or_else(|| Error::internal("the server has no UUID"))?;
         let server_version = sessions.server_version();
-        let home = Arc::new(Home { disk, uuid, server_version });
-        self.core.streams.lock().0 =
-            stream_file::read(&*home.disk).map_err(|error| core::io_error(&error))?;
+        let home = Arc::new(Home { disk, uuid, server_version, sessions: sessions.clone() });
+        let mut streams = stream_file::read(&*home.disk).map_err(|error| core::io_error(&error))?;
+        streams.iter_mut().for_each(|s| s.generation = self.core.settings.next_number());
+        self.core.streams.lock().0 = streams;
         *self.core.home.lock() = Some(home.clone());
         // Pairs with the loads in `follower`.
         self.core.is_stopping.store(false, Ordering::Release);
         self.core.state.lock().is_running = true;
-        let core = self.core.clone();
-        let thread = spawn("binlog", move || follower::serve(&core, &home, &sessions));
+        let (core, own) = (self.core.clone(), sessions.clone());
+        let thread = spawn("binlog", move || follower::serve(&core, &home, &own));
         let thread = thread.map_err(|error| Error::internal(error.to_string()))?;
-        Ok(Box::new(Running { core: self.core.clone(), thread: Some(thread) }))
+        let core = self.core.clone();
+        let sinks = spawn("change-sinks", move || sinks::serve(&core, &sessions));
+        let mut running = Running { core: self.core.clone(), threads: vec![thread] };
+        match sinks {
+            Ok(sinks) => running.threads.insert(0, sinks),
+            Err(error) => {
+                Box::new(running).stop();
+                return Err(Error::internal(error.to_string()));
+            }
+        }
+        Ok(Box::new(running))
     }
 }
 
 struct Running {
     core: Arc<Core>,
-    thread: Option<Thread>,
+    threads: Vec<Thread>,
 }
 
 impl RunningJob for Running {
@@ -129,6 +143,9 @@ impl RunningJob for Running {
         if let Some(wake) = &*self.core.waker.lock() {
             wake();
         }
-        self.thread.take().into_iter().for_each(Thread::join);
+        self.core.streams_changed.notify_all();
+        self.threads.drain(..).for_each(Thread::join);
+        // It knows the server, which is not to know it for ever.
+        *self.core.home.lock() = None;
     }
 }

@@ -7,11 +7,13 @@ use sys::disk::{Disk, OpenMode};
 use types::GtidSet;
 
 use crate::state_file::checked_lines;
-use crate::streams::{Scope, Stream, one_line};
+use crate::streams::{Scope, SinkSpec, Stream, one_line};
 
 const NAME: &str = "streams";
 const NEW_NAME: &str = "streams-new";
-const FIRST_LINE: &str = "squall-change-streams 1";
+const FIRST_LINE: &str = "squall-change-streams 2";
+/// Without sinks.
+const OLD_FIRST_LINE: &str = "squall-change-streams 1";
 
 fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the file `streams` of the binary log is damaged")
@@ -62,10 +64,39 @@ fn put(stream: &Stream, out: &mut String) {
     let _ = writeln!(out, "flags {snapshot} {before} {}", flag(stream.has_schema));
     let lost = stream.lost.as_deref().map_or_else(|| "-".to_owned(), hex);
     let _ = writeln!(out, "lost {lost}");
+    match &stream.sink {
+        None => out.push_str("sink -\n"),
+        Some(SinkSpec { name, options, batch_events, batch_bytes }) => {
+            let options = options.iter().map(|(name, value)| format!(" {name}={}", hex(value)));
+            let (paused, options) = (flag(stream.is_paused), options.collect::<String>());
+            let _ =
+                writeln!(out, "sink {} {paused} {batch_events} {batch_bytes}{options}", hex(name));
+        }
+    }
+}
+
+/// The sink, and whether it waits.
+fn parse_sink(text: &str) -> Option<(Option<SinkSpec>, bool)> {
+    if text == "-" {
+        return Some((None, false));
+    }
+    let mut words = text.split(' ');
+    let mut sink = SinkSpec::new(&unhex(words.next()?)?);
+    let is_paused = words.next()? == "1";
+    sink.batch_events = words.next()?.parse().ok()?;
+    sink.batch_bytes = words.next()?.parse().ok()?;
+    for option in words {
+        let (name, value) = option.split_once('=')?;
+        sink.options.set(name, &unhex(value)?);
+    }
+    Some((Some(sink), is_paused))
 }
 
 fn parse(text: &str) -> Option<Vec<Stream>> {
-    let mut lines = checked_lines(text, FIRST_LINE)?;
+    let (mut lines, has_sinks) = match checked_lines(text, FIRST_LINE) {
+        Some(lines) => (lines, true),
+        None => (checked_lines(text, OLD_FIRST_LINE)?, false),
+    };
     let mut streams = Vec::new();
     while let Some(line) = lines.next() {
         let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
@@ -81,6 +112,9 @@ fn parse(text: &str) -> Option<Vec<Stream>> {
         (stream.wants_snapshot, stream.has_before, stream.has_schema) = (snapshot, before, schema);
         let lost = field("lost")?;
         stream.lost = if lost == "-" { None } else { Some(unhex(lost)?) };
+        if has_sinks {
+            (stream.sink, stream.is_paused) = parse_sink(field("sink")?)?;
+        }
         streams.push(stream);
     }
     Some(streams)
@@ -144,10 +178,18 @@ mod tests {
         second.scope = Scope::Schema("s".into());
         second.wants_snapshot = true;
         second.has_before = false;
-        let third = Stream::new("d", GtidSet::default());
+        let mut third = Stream::new("d", GtidSet::default());
+        let mut sink = SinkSpec::new("webhook");
+        sink.options.set("url", "http://a/?b=c d");
+        sink.batch_events = 7;
+        (third.sink, third.is_paused) = (Some(sink), true);
         let streams = vec![first, second, third];
         let text = text(&streams);
         assert_eq!(parse(&text), Some(streams));
+        let old = "squall-change-streams 1\nstream 63\nscope all\nconfirmed \nconfirmed_at 5\n\
+                   retention 1 2\nflags 0 1 1\nlost -\n";
+        let old = format!("{old}checksum {:08x}\n", binlog::event::checksum(old.as_bytes()));
+        assert_eq!(parse(&old).map(|streams| streams.len()), Some(1));
         for at in 0..text.len() - 1 {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= 1;

@@ -1,9 +1,11 @@
 //! Change streams: readers whose place the server keeps. The files that a stream still needs stay, within the stream's bounds.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use errors::{Error, Result, bail, err};
-use plugin_api::ReplicationSession;
+use plugin_api::{ReplicationSession, SinkOptions};
 use syntax::ParseOptions;
 use syntax::ast::{
     ChangeStream, Ident, ObjectName, ReplicationValue, Statement, StreamAction, StreamScope,
@@ -12,7 +14,7 @@ use syntax::ast::{
 use types::{GtidSet, SqlMode};
 
 use crate::core::{Core, LogFile, State, io_error};
-use crate::stream_file;
+use crate::{sink_states, stream_file};
 
 /// Makes, changes and drops streams.
 pub(crate) const PRIVILEGE: &str = "CHANGE_STREAM_ADMIN";
@@ -27,6 +29,10 @@ const RETENTION_BYTES: u64 = 10 << 30;
 /// Seconds that it keeps them.
 const RETENTION_SECONDS: u64 = 7 * 24 * 3600;
 
+/// Most events and bytes that a sink's batch may be given.
+const BATCH_EVENTS_MAX: usize = 100_000;
+const BATCH_BYTES_MAX: usize = 64 << 20;
+
 /// Whose changes a stream has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -34,6 +40,27 @@ pub(crate) enum Scope {
     All,
     Schema(String),
     Tables(Vec<(String, String)>),
+}
+
+/// Where the server brings a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SinkSpec {
+    /// The sink, as its plugin calls it.
+    pub name: String,
+    /// Its options.
+    pub options: SinkOptions,
+    /// Most events of a batch.
+    pub batch_events: usize,
+    /// Bytes after which a batch is full.
+    pub batch_bytes: usize,
+}
+
+impl SinkSpec {
+    /// Without options.
+    pub fn new(name: &str) -> SinkSpec {
+        let options = SinkOptions::default();
+        SinkSpec { name: name.to_owned(), options, batch_events: 1000, batch_bytes: 900_000 }
+    }
 }
 
 /// A stream.
@@ -57,8 +84,14 @@ pub(crate) struct Stream {
     pub has_schema: bool,
     /// Why its place is lost.
     pub lost: Option<String>,
+    /// The sink that the server brings it to.
+    pub sink: Option<SinkSpec>,
+    /// Its sink waits.
+    pub is_paused: bool,
     /// The connection that reads it; not stored.
     pub reader: Option<u64>,
+    /// Another number when it begins anew; not stored.
+    pub generation: u64,
 }
 
 impl Stream {
@@ -75,13 +108,22 @@ impl Stream {
             has_before: true,
             has_schema: true,
             lost: None,
+            sink: None,
+            is_paused: false,
             reader: None,
+            generation: 0,
         }
     }
 
     /// Place among `files` of the first that it needs; `None` when what it needs is not there any more.
     pub fn needed(&self, files: &[LogFile]) -> Option<usize> {
         files.iter().rposition(|file| file.before.is_subset(&self.confirmed))
+    }
+
+    /// Whether a thread that delivers one can go on with the other.
+    pub fn is_same_reader(&self, other: &Stream) -> bool {
+        (self.generation, &self.sink, &self.scope) == (other.generation, &other.sink, &other.scope)
+            && (self.has_before, self.has_schema) == (other.has_before, other.has_schema)
     }
 
     /// `active`, `idle` or `lost`.
@@ -108,20 +150,37 @@ impl Stream {
         }
     }
 
+    /// The options of its sink, each after a comma; `secrets` are not shown.
+    fn shown_sink(&self, secrets: &[&str]) -> String {
+        let Some(sink) = &self.sink else { return String::new() };
+        let mut shown = format!(", sink = {}", literal(&sink.name));
+        for (name, value) in sink.options.iter() {
+            let value = if secrets.contains(&name) { "<secret>" } else { value };
+            shown.push_str(&format!(", {name} = {}", literal(value)));
+        }
+        let (events, bytes) = (sink.batch_events, sink.batch_bytes);
+        shown.push_str(&format!(", batch_events = {events}, batch_bytes = {bytes}"));
+        if self.is_paused {
+            shown.push_str(", paused = 1");
+        }
+        shown
+    }
+
     /// The statement that makes it where it is now.
-    pub fn create_statement(&self) -> String {
+    pub fn create_statement(&self, secrets: &[&str]) -> String {
         let start = match self.wants_snapshot {
             true => "SNAPSHOT".to_owned(),
             false => format!("GTID '{}'", one_line(&self.confirmed)),
         };
         format!(
-            "CREATE CHANGE STREAM {} FOR {} FROM {start} WITH (retention_bytes = {}, retention_seconds = {}, include_before = {}, schema = {})",
+            "CREATE CHANGE STREAM {} FOR {} FROM {start} WITH (retention_bytes = {}, retention_seconds = {}, include_before = {}, schema = {}{})",
             quoted(&self.name),
             self.shown_scope(),
             self.retention_bytes,
             self.retention_seconds,
             u8::from(self.has_before),
             u8::from(self.has_schema),
+            self.shown_sink(secrets),
         )
     }
 
@@ -154,10 +213,34 @@ impl Stream {
                 "retention_seconds" => self.retention_seconds = number(value).ok_or_else(wrong)?,
                 "include_before" => self.has_before = truth(value).ok_or_else(wrong)?,
                 "schema" => self.has_schema = truth(value).ok_or_else(wrong)?,
-                _ => return Err(wrong()),
+                "paused" => self.is_paused = truth(value).ok_or_else(wrong)?,
+                "sink" => self.set_sink(&option_text(value).ok_or_else(wrong)?),
+                name => self.set_sink_option(name, value).ok_or_else(wrong)?,
             }
         }
         Ok(())
+    }
+
+    /// Another sink has other options; an empty name takes it away.
+    fn set_sink(&mut self, name: &str) {
+        if self.sink.as_ref().is_none_or(|sink| sink.name != name) {
+            self.sink = (!name.is_empty()).then(|| SinkSpec::new(name));
+        }
+    }
+
+    /// `None` for a wrong value, and without a sink.
+    fn set_sink_option(&mut self, name: &str, value: &ReplicationValue) -> Option<()> {
+        let sink = self.sink.as_mut()?;
+        let within = |most: usize| {
+            let count = usize::try_from(number(value)?).ok()?;
+            (1..=most).contains(&count).then_some(count)
+        };
+        match name {
+            "batch_events" => sink.batch_events = within(BATCH_EVENTS_MAX)?,
+            "batch_bytes" => sink.batch_bytes = within(BATCH_BYTES_MAX)?,
+            name => sink.options.set(name, &option_text(value)?),
+        }
+        Some(())
     }
 
     /// Whether more is kept for it than it may have, if the first files stay.
@@ -205,6 +288,20 @@ fn number(value: &ReplicationValue) -> Option<u64> {
     }
 }
 
+/// The value of an option of a sink.
+fn option_text(value: &ReplicationValue) -> Option<String> {
+    match value {
+        ReplicationValue::Text(text) | ReplicationValue::Number(text) => Some(text.to_string()),
+        ReplicationValue::Word(word) => Some(word.text.to_ascii_uppercase()),
+        ReplicationValue::Null => Some(String::new()),
+        ReplicationValue::List(_) | ReplicationValue::Account(_) => None,
+    }
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
 fn truth(value: &ReplicationValue) -> Option<bool> {
     let word = match value {
         ReplicationValue::Number(text) => text.to_string(),
@@ -234,13 +331,20 @@ fn failed(text: &str) -> Error {
 pub(crate) struct Streams(pub Vec<Stream>);
 
 impl Streams {
-    fn find(&self, name: &str) -> Option<&Stream> {
+    /// A stream by name.
+    pub fn find(&self, name: &str) -> Option<&Stream> {
         self.0.iter().find(|stream| stream.name == name)
     }
 
     fn find_mut(&mut self, name: &str) -> Result<&mut Stream> {
         let found = self.0.iter_mut().find(|stream| stream.name == name);
         found.ok_or_else(|| unknown(name))
+    }
+
+    /// The streams that are to be brought to sinks, by name.
+    pub fn of_sinks(&self) -> HashMap<String, Stream> {
+        let wanted = self.0.iter().filter(|stream| stream.sink.is_some() && !stream.is_paused);
+        wanted.map(|stream| (stream.name.clone(), stream.clone())).collect()
     }
 
     /// How many of the first `count` files may go. A stream whose bounds are passed is lost; the second value says whether one is.
@@ -289,8 +393,58 @@ impl Core {
             change(&mut next)?;
             stream_file::write(&*home.disk, &next.0).map_err(|error| io_error(&error))?;
             *streams = next;
+            self.streams_changed.notify_all();
             Ok(())
         })
+    }
+
+    /// Checks the options of a stream's sink.
+    fn check_sink(&self, stream: &Stream) -> Result<()> {
+        match &stream.sink {
+            Some(spec) => {
+                let sink = sink_states::find(&self.home()?.sessions, &spec.name)?;
+                sink.check(&spec.options)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Names of options of a stream's sink whose values are not shown; without its plugin all are secret.
+    pub fn sink_secrets(&self, stream: &Stream) -> Vec<String> {
+        let Some(spec) = &stream.sink else { return Vec::new() };
+        let found = self.home().and_then(|home| sink_states::find(&home.sessions, &spec.name));
+        match found {
+            Ok(sink) => sink.secrets().iter().map(|name| (*name).to_owned()).collect(),
+            Err(_) => spec.options.iter().map(|(name, _)| name.to_owned()).collect(),
+        }
+    }
+
+    /// A sink has delivered these transactions.
+    ///
+    /// # Errors
+    /// The stream is gone or has begun anew; I/O.
+    pub fn confirm_delivered(&self, name: &str, generation: u64, set: &GtidSet) -> Result<()> {
+        self.change_streams(|streams| {
+            let stream = streams.find_mut(name)?;
+            if stream.generation != generation {
+                return Err(failed("the stream has begun anew"));
+            }
+            stream.confirmed.add_all(set);
+            stream.confirmed_micros = now();
+            stream.wants_snapshot = false;
+            Ok(())
+        })
+    }
+
+    /// Whether the place of a stream is lost, or the stream gone.
+    pub fn is_lost(&self, name: &str) -> bool {
+        self.streams.lock().find(name).is_none_or(|stream| stream.lost.is_some())
+    }
+
+    /// Waits until streams may have changed.
+    pub fn wait_for_streams(&self, limit: Duration) {
+        let streams = self.streams.lock();
+        drop(self.streams_changed.wait_for(streams, limit));
     }
 
     /// Stores the streams after the thread that writes the log has changed them.
@@ -360,6 +514,8 @@ impl Core {
         stream.scope = scope_of(scope)?;
         stream.wants_snapshot = *start == StreamStart::Snapshot;
         stream.set_options(options)?;
+        stream.generation = self.settings.next_number();
+        self.check_sink(&stream)?;
         self.change_streams(|streams| {
             if streams.0.len() >= STREAMS_MAX {
                 return Err(failed("there are 256 streams already"));
@@ -412,14 +568,18 @@ impl Core {
         self.change_streams(|streams| {
             let stream = streams.find_mut(name)?;
             match (action, place) {
-                (StreamAction::Options(options), _) => stream.set_options(options)?,
+                (StreamAction::Options(options), _) => {
+                    stream.set_options(options)?;
+                    self.check_sink(stream)?;
+                }
                 (StreamAction::Start(start), Some(place)) => {
-                    if stream.reader.is_some() {
+                    if stream.reader.is_some() && stream.sink.is_none() {
                         return Err(failed("the stream is being read"));
                     }
                     stream.confirmed = place;
                     stream.confirmed_micros = now();
                     stream.wants_snapshot = *start == StreamStart::Snapshot;
+                    stream.generation = self.settings.next_number();
                     stream.lost = None;
                 }
                 (StreamAction::Confirm(_), Some(place)) => {
@@ -438,7 +598,8 @@ impl Core {
 
     fn drop_stream(&self, name: &str) -> Result<()> {
         self.change_streams(|streams| {
-            if streams.find_mut(name)?.reader.is_some() {
+            let stream = streams.find_mut(name)?;
+            if stream.reader.is_some() && stream.sink.is_none() {
                 return Err(failed("the stream is being read"));
             }
             streams.0.retain(|stream| stream.name != name);

@@ -68,6 +68,9 @@ fn stream_columns() -> Vec<InfoColumn> {
         number("CONNECTION_ID"),
         text("LAST_ERROR", 512),
         long_text("CREATE_STATEMENT"),
+        text("SINK", 64),
+        number("DELIVERED_EVENTS"),
+        number("DELIVERY_FAILURES"),
     ]
 }
 
@@ -189,6 +192,11 @@ impl LogTable {
                 let log = needed.map_or_else(String::new, |file| file_name(file.number));
                 (log, stream.lag_bytes(&state), stream.lag_seconds(&state))
             };
+            let sink = stream.sink.as_ref();
+            let status = self.core.sink_states.of(&stream.name);
+            let error = stream.lost.clone().or(status.error).unwrap_or_default();
+            let secrets = self.core.sink_secrets(&stream);
+            let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
             emit(&[
                 Value::text(&stream.name),
                 Value::text(&stream.shown_scope()),
@@ -203,9 +211,12 @@ impl LogTable {
                 Value::UInt(stream.retention_seconds),
                 Value::UInt(stream.has_before.into()),
                 Value::UInt(stream.has_schema.into()),
-                Value::UInt(stream.reader.unwrap_or(0)),
-                Value::text(stream.lost.as_deref().unwrap_or("")),
-                Value::text(&stream.create_statement()),
+                Value::UInt(stream.reader.filter(|_| sink.is_none()).unwrap_or(0)),
+                Value::text(&error),
+                Value::text(&stream.create_statement(&secrets)),
+                Value::text(sink.map_or("", |sink| &sink.name)),
+                Value::UInt(status.events),
+                Value::UInt(status.failures),
             ])?;
         }
         Ok(())

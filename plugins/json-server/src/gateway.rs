@@ -18,8 +18,8 @@ use crate::live::Live;
 use crate::quick_room::Quick;
 use crate::running::Running;
 use crate::settings::Settings;
-use crate::sink::Answer;
 use crate::tokens::Tokens;
+use changes::Answer;
 
 /// Connection ids of this protocol: those of the MySQL protocol have 32 bits, and functions' sessions begin at 2^48.
 const FIRST_CONNECTION: u64 = 1 << 40;

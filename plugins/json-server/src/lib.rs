@@ -17,7 +17,6 @@ mod finish;
 mod gateway;
 mod held;
 mod idle;
-mod json;
 mod lines;
 mod listener;
 mod live;
@@ -40,6 +39,8 @@ use std::sync::Arc;
 
 use plugin_api::{Plugin, PluginInfo, Registrar};
 
+// SQL values as JSON: the same as in events.
+use ::changes::json;
 use listener::JsonServer;
 use settings::Settings;
 

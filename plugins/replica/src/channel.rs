@@ -414,7 +414,9 @@ impl Follower {
         let itself = Itself {
             server_id: limits.own_server_id,
             uuid: self.sessions.global_text("server_uuid"),
-            port: self.sessions.global_integer("port") as u16,
+            host: self.sessions.global_text("report_host"),
+            user: self.sessions.global_text("report_user"),
+            port: reported_port(&*self.sessions),
             is_semi_sync: self.sessions.global_integer("rpl_semi_sync_replica_enabled") != 0,
         };
         let mut source = match Source::open(settings, &itself, crew) {
@@ -505,6 +507,14 @@ impl Follower {
             ErrorCode::LOCK_DEADLOCK | ErrorCode::LOCK_WAIT_TIMEOUT => End::Again(error),
             _ => End::Failed(error),
         }
+    }
+}
+
+/// The port that sources show of this server.
+fn reported_port(sessions: &dyn SessionFactory) -> u16 {
+    match sessions.global_integer("report_port") {
+        0 => sessions.global_integer("port") as u16,
+        port => port as u16,
     }
 }
 

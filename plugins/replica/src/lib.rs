@@ -70,6 +70,25 @@ static SKIP_COUNTER: Definition = Definition::global(
     "Events that the next START REPLICA passes over, with the rest of the transaction that the last one is in",
 );
 
+static REPORT_HOST: Definition = Definition::fixed(
+    "report_host",
+    Kind::NullableText,
+    "NULL",
+    "The host that sources show of this replica (SHOW REPLICAS)",
+);
+static REPORT_PORT: Definition = Definition::fixed(
+    "report_port",
+    uint(0, 65_535),
+    "0",
+    "The port that sources show of this replica; 0 for its own",
+);
+static REPORT_USER: Definition = Definition::fixed(
+    "report_user",
+    Kind::NullableText,
+    "NULL",
+    "The user that this replica tells its sources",
+);
+
 static SEMI_SYNC: Definition = Definition::global(
     "rpl_semi_sync_replica_enabled",
     Kind::Bool,
@@ -88,6 +107,9 @@ pub struct Replica {
     bytes_max: GlobalValue,
     skip: GlobalValue,
     semi_sync: GlobalValue,
+    report_host: GlobalValue,
+    report_port: GlobalValue,
+    report_user: GlobalValue,
 }
 
 impl Plugin for Replica {
@@ -108,6 +130,9 @@ impl Plugin for Replica {
             },
         );
         registrar.variable(&SEMI_SYNC, &self.semi_sync);
+        registrar.variable(&REPORT_HOST, &self.report_host);
+        registrar.variable(&REPORT_PORT, &self.report_port);
+        registrar.variable(&REPORT_USER, &self.report_user);
         let channels = self.channels.clone();
         registrar.status("Rpl_semi_sync_replica_status", move || {
             let is_on = channels.list().iter().any(|channel| channel.status().is_semi_sync);

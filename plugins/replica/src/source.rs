@@ -113,6 +113,9 @@ impl Write for Wire {
 pub(crate) struct Itself {
     pub(crate) server_id: u32,
     pub(crate) uuid: String,
+    /// The host, user and port that the source shows of it.
+    pub(crate) host: String,
+    pub(crate) user: String,
     pub(crate) port: u16,
     /// It acknowledges what it has, if the source wants it.
     pub(crate) is_semi_sync: bool,
@@ -279,8 +282,10 @@ impl Source {
         itself: &Itself,
     ) -> Result<(), Loss> {
         let mut payload = itself.server_id.to_le_bytes().to_vec();
-        // Host, user and password that others might reach it with: none.
-        payload.extend_from_slice(&[0, 0, 0]);
+        // A password that others might reach it with is not told.
+        for text in [&*itself.host, &*itself.user, ""] {
+            put_short(text, &mut payload);
+        }
         payload.extend_from_slice(&itself.port.to_le_bytes());
         payload.extend_from_slice(&[0; 8]);
         let crew = self.crew.clone();
@@ -369,6 +374,13 @@ fn encryption(settings: &Settings) -> Result<Encryption, Loss> {
     })?;
     let name = settings.ssl_verify.then(|| settings.host.clone());
     Ok(Encryption::Verified(Trust { authorities, name }))
+}
+
+/// Appends a text after its length, a byte; what is longer is cut off.
+fn put_short(text: &str, out: &mut Vec<u8>) {
+    let text = &text.as_bytes()[..text.len().min(usize::from(u8::MAX))];
+    out.push(text.len() as u8);
+    out.extend_from_slice(text);
 }
 
 fn loss(failure: Failure, crew: &Crew) -> Loss {

@@ -2,14 +2,14 @@
 //! the calls, docs/format/changes.md the events.
 
 mod outlet;
-mod reader;
-mod scope;
-mod snapshot;
-mod value;
 
+use changes::{
+    Post, Reader, Runner, Scope, Shape, VERSION, put_document, put_number, put_text, text,
+};
+use engine_api::CancelToken;
 use errors::{Error, Result, bail, err};
 use hyper::StatusCode;
-use plugin_api::DumpRequest;
+use plugin_api::{DumpRequest, ResultSink};
 use serde_json::json;
 use types::{GtidSet, Value};
 
@@ -17,12 +17,9 @@ use crate::call::Call;
 use crate::gateway::Lease;
 use crate::reply::{Reply, error_json};
 use crate::route::{Names, Route, login};
-use crate::sink::text;
 use crate::statement::missing;
 
-use self::outlet::{EventOutlet, put_document, put_number, put_text};
-use self::reader::{Reader, Shape};
-use self::scope::Scope;
+use self::outlet::EventOutlet;
 
 pub const ROUTES: &[Route] = &[
     login("GET", "/1.0/changes", without_slot),
@@ -30,8 +27,6 @@ pub const ROUTES: &[Route] = &[
     login("POST", "/1.0/changes/{name}/ack", confirm),
 ];
 
-/// Version of the events.
-const VERSION: u64 = 1;
 /// Seconds between two signs of life when nothing happens, and at most.
 const HEARTBEAT: u64 = 10;
 const HEARTBEAT_MAX: u64 = 60;
@@ -146,7 +141,7 @@ fn serve(call: &Call<'_>, wanted: impl FnOnce(&mut Lease<'_>) -> Result<Option<W
         return Reply::sql_error(&error);
     }
     // When the client is gone nobody hears it.
-    let told = outlet.event("error", None, |out| {
+    let told = Post::new(&mut outlet).event("error", None, |out| {
         put_document("error", &error_json(&error), out);
         Ok(())
     });
@@ -165,6 +160,16 @@ fn check(lease: &mut Lease<'_>) -> Result<()> {
     if is_on.as_deref() == Some("1") { Ok(()) } else { bail!(NO_BINARY_LOGGING) }
 }
 
+impl Runner for Lease<'_> {
+    fn run(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        self.run(sql, &[], sink)
+    }
+
+    fn cancel(&self) -> CancelToken {
+        self.cancel()
+    }
+}
+
 fn executed(lease: &mut Lease<'_>, what: &str) -> Result<GtidSet> {
     let answer = lease.values(&format!("SELECT @@GLOBAL.gtid_{what}"), &[])?;
     let shown = answer.rows.first().and_then(|row| row.first()).and_then(text);
@@ -180,11 +185,11 @@ fn stream(
 ) -> Result<()> {
     let Wanted { name, scope, shape, start, heartbeat } = wanted;
     let greet = |outlet: &mut EventOutlet<'_>, position: Option<&GtidSet>| {
-        outlet.event("stream", None, |out| {
+        Post::new(outlet).event("stream", None, |out| {
             put_number("version", VERSION, out);
             put_document("name", &json!(name), out);
             if let Some(position) = position {
-                put_text("position", &reader::one_line(position), out);
+                put_text("position", &changes::one_line(position), out);
             }
             Ok(())
         })
@@ -195,7 +200,8 @@ fn stream(
             let mut session = call.gateway.session(&call.caller, None)?;
             // What stops the reader stops its snapshot.
             let _runs = call.request.waiting.runs(session.cancel());
-            snapshot::write(call.gateway, &mut session, outlet, &scope, shape)?
+            let sessions = &*call.gateway.sessions;
+            changes::write_snapshot(sessions, &mut session, outlet, &scope, shape)?
         }
         Start::Now => executed(lease, "executed")?,
         Start::After(text) => {

@@ -11,8 +11,8 @@ use crate::call::Call;
 use crate::filter::{Filter, read_json};
 use crate::json::write_string;
 use crate::reply::Reply;
-use crate::sink::text;
 use crate::statement::{Database, Statement, invalid, run, with_database};
+use changes::text;
 use hyper::StatusCode;
 
 /// Documents of an answer when the request names no number, and at most.

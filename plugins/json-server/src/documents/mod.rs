@@ -18,10 +18,10 @@ use crate::call::Call;
 use crate::filter::read_json;
 use crate::reply::Reply;
 use crate::route::{Names, Route, login};
-use crate::sink::{Answer, text};
 use crate::statement::{
     Database, Name, Statement, existing_schema, invalid, missing, run, with_database,
 };
+use changes::{Answer, text};
 
 /// Bytes of an `_id`: the column is VARBINARY(32).
 const ID_BYTES_MAX: usize = 32;

@@ -9,8 +9,8 @@ use super::{Collection, Names, check_id, id_value, own_id, with_id};
 use crate::call::Call;
 use crate::filter::read_json;
 use crate::reply::Reply;
-use crate::sink::text;
 use crate::statement::{Database, Statement, atomically, invalid, missing, with_database};
+use changes::text;
 
 /// The text of an `ETag` without its quotes, computed from the document.
 const ETAG: &str = "LEFT(SHA2(`doc`, 256), 32)";

@@ -165,7 +165,7 @@ fn engine(sessions: &dyn SessionFactory) -> HashMap<String, u64> {
     let mut lines = HashMap::new();
     let table = ("data_dictionary", "ENGINE_STATUS");
     read_columns(sessions, table, ["ENGINE", "STATUS"], |_, status| {
-        let Some(text) = crate::sink::text(status) else { return };
+        let Some(text) = changes::text(status) else { return };
         if text.contains("\nlog.written_bytes ") {
             let pairs = text.lines().filter_map(|line| line.split_once(' '));
             lines.extend(

@@ -8,7 +8,8 @@ use super::{Names, Route, login, public};
 use crate::call::{Call, Incoming};
 use crate::gateway::{Gateway, Lease};
 use crate::reply::Reply;
-use crate::sink::{JsonSink, Limits, text};
+use crate::sink::{JsonSink, Limits};
+use changes::text;
 
 pub const ROUTES: &[Route] = &[
     public("GET", "/version", version),

@@ -8,8 +8,8 @@ use crate::account::Caller;
 use crate::call::{COOKIE, Call, Incoming, refused};
 use crate::gateway::Gateway;
 use crate::reply::Reply;
-use crate::sink::text;
 use crate::tokens::TOKEN_LIFE;
+use changes::text;
 
 pub const ROUTES: &[Route] = &[
     public("POST", "/1.0/login", log_in),

@@ -14,7 +14,8 @@ use crate::gateway::Lease;
 use crate::json;
 use crate::lines::{self, LineSink};
 use crate::reply::{Reply, error_json, status_of};
-use crate::sink::{JsonSink, Limits, text};
+use crate::sink::{JsonSink, Limits};
+use changes::text;
 
 /// Where statements are sent.
 pub const PATH: &str = "/1.0/sql";

@@ -7,8 +7,8 @@ use types::{Decimal, SqlBytes, TemporalMode, Value, temporal};
 
 use crate::reply::Reply;
 use crate::route::{Names, decoded};
-use crate::sink::text;
 use crate::statement::{Database, Name, Statement, invalid, missing, run};
+use changes::text;
 
 /// Digits of a second's fraction.
 const FSP_MAX: u8 = 6;

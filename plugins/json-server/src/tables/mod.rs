@@ -12,8 +12,8 @@ use serde_json::{Value as Json, json};
 use crate::call::Call;
 use crate::reply::Reply;
 use crate::route::{Names, Route, login};
-use crate::sink::text;
 use crate::statement::{Statement, existing_schema, run, with_database};
+use changes::text;
 
 pub const ROUTES: &[Route] = &[
     login("GET", "/1.0/tables/{schema}", list),

@@ -11,8 +11,8 @@ use crate::filter::{Filter, read_json};
 use crate::json::{self, form_of, write_cell, write_string};
 use crate::reply::Reply;
 use crate::route::Names;
-use crate::sink::Answer;
 use crate::statement::{Database, Statement, invalid, missing, run, with_database};
+use changes::Answer;
 
 /// Rows of an answer when the request names no number, and at most.
 const LIMIT_DEFAULT: u64 = 100;

@@ -1,6 +1,7 @@
 //! Makes events of the binary log into events of `docs/format/changes.md`, while they come.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use binlog::event::{Events, HEADER_BYTES};
@@ -13,9 +14,9 @@ use syntax::ParseOptions;
 use syntax::ast::{AlterAction, ObjectName, Statement};
 use types::{Gtid, GtidSet};
 
-use super::outlet::{EventOutlet, put_document, put_name, put_number, put_text};
-use super::scope::Scope;
-use super::value::{Column, put_table, write_object};
+use crate::event::{Outlet, Post, put_document, put_name, put_number, put_text};
+use crate::scope::Scope;
+use crate::value::{Column, put_key, put_table, write_object};
 
 /// Most bytes of a compressed transaction once it is not: the log compresses none of more than 16 MiB.
 const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
@@ -55,8 +56,8 @@ struct Transaction {
 }
 
 /// Reads the log for one client.
-pub struct Reader<'a, 'o> {
-    outlet: &'o mut EventOutlet<'a>,
+pub struct Reader<'o> {
+    post: Post<'o>,
     scope: Scope,
     shape: Shape,
     /// Transactions that the client has after the last one that came.
@@ -78,16 +79,16 @@ pub fn one_line(set: &GtidSet) -> String {
     set.to_string().replace('\n', "")
 }
 
-impl<'a, 'o> Reader<'a, 'o> {
+impl<'o> Reader<'o> {
     /// A reader of a client who has the transactions of `position`.
     pub fn new(
-        outlet: &'o mut EventOutlet<'a>,
+        outlet: &'o mut dyn Outlet,
         scope: Scope,
         shape: Shape,
         position: GtidSet,
-    ) -> Reader<'a, 'o> {
+    ) -> Reader<'o> {
         Reader {
-            outlet,
+            post: Post::new(outlet),
             scope,
             shape,
             told: position.clone(),
@@ -176,26 +177,28 @@ impl<'a, 'o> Reader<'a, 'o> {
         let tables: Vec<_> =
             named.tables.iter().map(|(schema, table)| json!([schema, table])).collect();
         let op = if named.is_truncate { "truncate" } else { "ddl" };
-        self.in_transaction(op, |out, _| {
+        let first = named.tables.first().map(|(schema, table)| (schema.as_str(), table.as_str()));
+        self.in_transaction(op, first, |out, _| {
             put_text("schema", schema, out);
             put_document("tables", &json!(tables), out);
             put_text("sql", &text, out);
-            Ok(())
+            Ok(None)
         })
     }
 
     /// Writes an event of the present transaction, which begins with the first one that its reader wants.
     fn in_transaction(
         &mut self,
-        op: &str,
-        fill: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>) -> Result<()>,
+        op: &'static str,
+        table: Option<(&str, &str)>,
+        fill: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>) -> Result<Option<Range<usize>>>,
     ) -> Result<()> {
         let Some(transaction) = &mut self.transaction else {
             return Err(broken("a change outside of a transaction"));
         };
         let (gtid, micros) = (transaction.shown.as_str(), transaction.commit_micros);
         if transaction.events == 0 {
-            self.outlet.event("begin", None, |out| {
+            self.post.event("begin", None, |out| {
                 put_text("gtid", gtid, out);
                 put_number("commit_us", micros, out);
                 Ok(())
@@ -203,7 +206,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
         transaction.events += 1;
         let (number, scratch) = (transaction.events, &mut self.scratch);
-        self.outlet.event(op, None, |out| {
+        self.post.table_event(op, table, |out| {
             put_text("gtid", gtid, out);
             put_number("commit_us", micros, out);
             put_number("n", number, out);
@@ -259,9 +262,9 @@ impl<'a, 'o> Reader<'a, 'o> {
             self.described.clear();
         }
         self.described.insert(name, (table.columns.clone(), table.key.clone()));
-        self.outlet.event("table", None, |out| {
+        self.post.table_event("table", Some((&table.schema, &table.name)), |out| {
             put_table(&table.schema, &table.name, &table.columns, &table.key, out);
-            Ok(())
+            Ok(None)
         })
     }
 
@@ -274,23 +277,14 @@ impl<'a, 'o> Reader<'a, 'o> {
                 RowsKind::Update => "update",
                 RowsKind::Delete => "delete",
             };
-            self.in_transaction(op, |out, scratch| {
+            let of_table = Some((table.schema.as_str(), table.name.as_str()));
+            self.in_transaction(op, of_table, |out, scratch| {
                 put_text("schema", &table.schema, out);
                 put_text("table", &table.name, out);
                 // The key that the row has had until now: an update may change it.
                 let named = if row.before.is_empty() { &row.after } else { &row.before };
                 let of = |at: usize| named.get(at).and_then(Option::as_ref);
-                put_name("key", out);
-                match table.key.is_empty() {
-                    true => out.extend_from_slice(b"null"),
-                    false => write_object(
-                        &table.columns,
-                        of,
-                        |at| table.key.contains(&at),
-                        scratch,
-                        out,
-                    )?,
-                }
+                let key = put_key(&table.columns, &table.key, of, scratch, out)?;
                 for (name, image) in [("before", &row.before), ("after", &row.after)] {
                     if name == "before" && !has_before && !table.key.is_empty() {
                         continue;
@@ -304,7 +298,7 @@ impl<'a, 'o> Reader<'a, 'o> {
                         }
                     }
                 }
-                Ok(())
+                Ok(key)
             })?;
         }
         Ok(())
@@ -321,7 +315,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
         let position = one_line(&self.position);
         self.told.clone_from(&self.position);
-        self.outlet.event("commit", Some(&position), |out| {
+        self.post.event("commit", Some(&position), |out| {
             put_text("gtid", &transaction.shown, out);
             put_number("commit_us", transaction.commit_micros, out);
             put_number("events", transaction.events, out);
@@ -335,22 +329,22 @@ impl<'a, 'o> Reader<'a, 'o> {
         if self.transaction.is_none() {
             let position = one_line(&self.position);
             self.told.clone_from(&self.position);
-            self.outlet.event("position", Some(&position), |out| {
+            self.post.event("position", Some(&position), |out| {
                 put_text("position", &position, out);
                 Ok(())
             })?;
         }
-        self.outlet.heartbeat()
+        self.post.outlet.heartbeat()
     }
 }
 
-impl DumpSink for Reader<'_, '_> {
+impl DumpSink for Reader<'_> {
     fn event(&mut self, event: &[u8]) -> Result<()> {
         let header = Header::read(event).map_err(broken)?;
         let body = event.get(HEADER_BYTES..header.size as usize);
         self.take(header, body.ok_or_else(|| broken("size"))?)?;
         // The answer begins when the log has accepted the reader.
-        if header.kind == EventKind::ROTATE { self.outlet.flush() } else { Ok(()) }
+        if header.kind == EventKind::ROTATE { self.post.outlet.flush() } else { Ok(()) }
     }
 
     fn asking_event(&mut self, _event: &[u8]) -> Result<()> {
@@ -362,7 +356,7 @@ impl DumpSink for Reader<'_, '_> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.outlet.flush()
+        self.post.outlet.flush()
     }
 }
 

@@ -1,8 +1,11 @@
 //! Rows as JSON objects: what `docs/format/changes.md` says of values.
 
+use std::ops::Range;
+
 use errors::Result;
 use types::{DataType, ResultCell, TypeKind, Value};
 
+use crate::event::put_name;
 use crate::json::{form_of, type_name, write_cell, write_string};
 
 /// A column of a table.
@@ -77,10 +80,31 @@ pub fn write_object<'v>(
     Ok(())
 }
 
+/// Appends `,"key":` and the columns of the key, or null. Returns where the object is.
+///
+/// # Errors
+/// A damaged record.
+pub fn put_key<'v>(
+    columns: &[Column],
+    key: &[usize],
+    value: impl Fn(usize) -> Option<&'v Value>,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<Option<Range<usize>>> {
+    put_name("key", out);
+    if key.is_empty() {
+        out.extend_from_slice(b"null");
+        return Ok(None);
+    }
+    let start = out.len();
+    write_object(columns, value, |at| key.contains(&at), scratch, out)?;
+    Ok(Some(start..out.len()))
+}
+
 /// Appends the fields of the event that describes a table.
 pub fn put_table(schema: &str, table: &str, columns: &[Column], key: &[usize], out: &mut Vec<u8>) {
-    super::outlet::put_text("schema", schema, out);
-    super::outlet::put_text("table", table, out);
+    crate::event::put_text("schema", schema, out);
+    crate::event::put_text("table", table, out);
     out.extend_from_slice(b",\"columns\":[");
     for (at, column) in columns.iter().enumerate() {
         if at > 0 {

@@ -3,16 +3,19 @@
 use engine_api::CancelToken;
 use errors::{Error, Result, err};
 use plugin_api::{
-    ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionHandle, SessionState,
+    ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory, SessionHandle,
+    SessionState,
 };
 use types::{GtidSet, Value};
 
-use super::outlet::{EventOutlet, put_name, put_number, put_text};
-use super::reader::{Shape, one_line};
-use super::scope::Scope;
-use super::value::{Column, put_table, write_object};
-use crate::gateway::{Gateway, Lease, ROWS_HELD_MAX};
-use crate::sink::{Answer, text};
+use crate::answer::{Answer, text};
+use crate::event::{Outlet, Post, put_name, put_number, put_text};
+use crate::reader::{Shape, one_line};
+use crate::scope::Scope;
+use crate::value::{Column, put_key, put_table, write_object};
+
+/// Most names of tables and columns that are held.
+const ROWS_HELD_MAX: usize = 100_000;
 
 /// How often a snapshot is tried: transactions that commit while writers are held off are few.
 const TRIES: usize = 100;
@@ -21,10 +24,34 @@ const FOR_ROWS: &str = "SET SESSION time_zone = '+00:00', sql_mode = '', transac
      max_execution_time = 0";
 const TABLES: &str = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
      WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_SCHEMA, TABLE_NAME";
-const COLUMNS: &str = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? \
-     AND TABLE_NAME = ? AND EXTRA NOT LIKE '%VIRTUAL GENERATED%' ORDER BY ORDINAL_POSITION";
-const KEY: &str = "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? \
-     AND TABLE_NAME = ? AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX";
+const COLUMNS: &str = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE \
+     EXTRA NOT LIKE '%VIRTUAL GENERATED%' AND TABLE_SCHEMA = {schema} AND TABLE_NAME = {table} \
+     ORDER BY ORDINAL_POSITION";
+const KEY: &str = "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE \
+     INDEX_NAME = 'PRIMARY' AND TABLE_SCHEMA = {schema} AND TABLE_NAME = {table} \
+     ORDER BY SEQ_IN_INDEX";
+
+/// Runs statements in the session that reads the rows.
+pub trait Runner {
+    /// Runs a statement; its error goes to the sink.
+    ///
+    /// # Errors
+    /// The sink refused.
+    fn run(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()>;
+    /// Stops what runs.
+    fn cancel(&self) -> CancelToken;
+}
+
+fn values(runner: &mut dyn Runner, sql: &str) -> Result<Answer> {
+    let mut answer = Answer::new(ROWS_HELD_MAX);
+    runner.run(sql, &mut answer)?;
+    answer.finish()
+}
+
+/// A text as a literal, in the SQL mode of `FOR_ROWS`.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
 
 fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
@@ -34,8 +61,8 @@ fn quoted(name: &str) -> String {
 struct Holder(Box<dyn SessionHandle>);
 
 impl Holder {
-    fn open(gateway: &Gateway, cancel: CancelToken) -> Result<Holder> {
-        let mut holder = Holder(gateway.sessions.open_applier(cancel)?);
+    fn open(sessions: &dyn SessionFactory, cancel: CancelToken) -> Result<Holder> {
+        let mut holder = Holder(sessions.open_applier(cancel)?);
         holder.run("SET SESSION lock_wait_timeout = 10")?;
         holder.run("FLUSH TABLES WITH READ LOCK")?;
         Ok(holder)
@@ -62,18 +89,18 @@ struct Begun {
 }
 
 /// Opens a read view in the caller's session, and all tables in it.
-fn begin(gateway: &Gateway, lease: &mut Lease<'_>, scope: &Scope) -> Result<Begun> {
-    lease.values(FOR_ROWS, &[])?;
-    let mut holder = Holder::open(gateway, lease.cancel())?;
+fn begin(sessions: &dyn SessionFactory, runner: &mut dyn Runner, scope: &Scope) -> Result<Begun> {
+    values(runner, FOR_ROWS)?;
+    let mut holder = Holder::open(sessions, runner.cancel())?;
     let mut position = None;
     for _ in 0..TRIES {
         let before = holder.executed()?;
-        lease.values("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", &[])?;
+        values(runner, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
         if holder.executed()? == before {
             position = Some(before);
             break;
         }
-        lease.values("ROLLBACK", &[])?;
+        values(runner, "ROLLBACK")?;
     }
     let position = position.ok_or_else(|| err!(LOCK_WAIT_TIMEOUT))?;
     let mut tables = Vec::new();
@@ -83,7 +110,7 @@ fn begin(gateway: &Gateway, lease: &mut Lease<'_>, scope: &Scope) -> Result<Begu
         if scope.has_table(schema, table) {
             let opens = format!("SELECT 1 FROM {}.{} LIMIT 0", quoted(schema), quoted(table));
             // Also finds out whether the account may read it, and keeps its definition until the snapshot ends.
-            lease.values(&opens, &[])?;
+            values(runner, &opens)?;
             tables.push((schema.clone(), table.clone()));
         }
     }
@@ -96,47 +123,51 @@ fn begin(gateway: &Gateway, lease: &mut Lease<'_>, scope: &Scope) -> Result<Begu
 /// # Errors
 /// The account may not read a table; writers did not end in time; the client is gone.
 pub fn write(
-    gateway: &Gateway,
-    lease: &mut Lease<'_>,
-    outlet: &mut EventOutlet<'_>,
+    sessions: &dyn SessionFactory,
+    runner: &mut dyn Runner,
+    outlet: &mut dyn Outlet,
     scope: &Scope,
     shape: Shape,
 ) -> Result<GtidSet> {
-    let Begun { tables, position } = begin(gateway, lease, scope)?;
+    let Begun { tables, position } = begin(sessions, runner, scope)?;
     let shown = one_line(&position);
-    outlet.event("snapshot_begin", None, |out| {
+    let mut post = Post::new(outlet);
+    post.event("snapshot_begin", None, |out| {
         put_text("position", &shown, out);
         put_number("tables", tables.len() as u64, out);
         Ok(())
     })?;
-    outlet.flush()?;
+    post.outlet.flush()?;
     let mut rows = 0;
     for (schema, table) in &tables {
-        rows += write_table(lease, outlet, (schema, table), shape)?;
+        rows += write_table(runner, &mut post, (schema, table), shape)?;
     }
-    lease.values("ROLLBACK", &[])?;
-    outlet.event("snapshot_end", Some(&shown), |out| {
+    values(runner, "ROLLBACK")?;
+    post.event("snapshot_end", Some(&shown), |out| {
         put_text("position", &shown, out);
         put_number("rows", rows, out);
         Ok(())
     })?;
-    outlet.flush()?;
+    post.outlet.flush()?;
     Ok(position)
 }
 
-fn names(lease: &mut Lease<'_>, sql: &str, schema: &str, table: &str) -> Result<Vec<String>> {
-    let answer = lease.values(sql, &[Value::text(schema), Value::text(table)])?;
+fn names(runner: &mut dyn Runner, sql: &str, schema: &str, table: &str) -> Result<Vec<String>> {
+    let (start, rest) = sql.split_once("{schema}").unwrap_or((sql, ""));
+    let (middle, end) = rest.split_once("{table}").unwrap_or((rest, ""));
+    let sql = format!("{start}{}{middle}{}{end}", literal(schema), literal(table));
+    let answer = values(runner, &sql)?;
     Ok(answer.rows.iter().filter_map(|row| row.first().and_then(text)).collect())
 }
 
 fn write_table(
-    lease: &mut Lease<'_>,
-    outlet: &mut EventOutlet<'_>,
+    runner: &mut dyn Runner,
+    post: &mut Post<'_>,
     (schema, table): (&str, &str),
     shape: Shape,
 ) -> Result<u64> {
-    let columns = names(lease, COLUMNS, schema, table)?;
-    let key = names(lease, KEY, schema, table)?;
+    let columns = names(runner, COLUMNS, schema, table)?;
+    let key = names(runner, KEY, schema, table)?;
     let list =
         |names: &[String]| names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let mut sql = format!("SELECT {} FROM {}.{}", list(&columns), quoted(schema), quoted(table));
@@ -146,7 +177,7 @@ fn write_table(
     }
     let key = key.iter().filter_map(|name| columns.iter().position(|column| column == name));
     let mut sink = Rows {
-        outlet,
+        post,
         schema,
         table,
         names: &columns,
@@ -157,7 +188,7 @@ fn write_table(
         scratch: Vec::new(),
         error: None,
     };
-    lease.run(&sql, &[], &mut sink)?;
+    runner.run(&sql, &mut sink)?;
     match sink.error.take() {
         Some(error) => Err(error),
         None => Ok(sink.count),
@@ -166,7 +197,7 @@ fn write_table(
 
 /// Writes the rows of one table.
 struct Rows<'a, 'o> {
-    outlet: &'o mut EventOutlet<'a>,
+    post: &'o mut Post<'a>,
     schema: &'o str,
     table: &'o str,
     names: &'o [String],
@@ -186,9 +217,9 @@ impl ResultSink for Rows<'_, '_> {
         if !self.has_schema {
             return Ok(());
         }
-        self.outlet.event("table", None, |out| {
+        self.post.table_event("table", Some((self.schema, self.table)), |out| {
             put_table(self.schema, self.table, &self.columns, &self.key, out);
-            Ok(())
+            Ok(None)
         })
     }
 
@@ -196,22 +227,13 @@ impl ResultSink for Rows<'_, '_> {
         let values: Vec<Value> = (0..row.len()).map(|at| row.value(at)).collect::<Result<_>>()?;
         self.count += 1;
         let (columns, key, scratch) = (&self.columns, &self.key, &mut self.scratch);
-        self.outlet.event("read", None, |out| {
+        self.post.table_event("read", Some((self.schema, self.table)), |out| {
             put_text("schema", self.schema, out);
             put_text("table", self.table, out);
-            put_name("key", out);
-            match key.is_empty() {
-                true => out.extend_from_slice(b"null"),
-                false => write_object(
-                    columns,
-                    |at| values.get(at),
-                    |at| key.contains(&at),
-                    scratch,
-                    out,
-                )?,
-            }
+            let key = put_key(columns, key, |at| values.get(at), scratch, out)?;
             put_name("after", out);
-            write_object(columns, |at| values.get(at), |_| true, scratch, out)
+            write_object(columns, |at| values.get(at), |_| true, scratch, out)?;
+            Ok(key)
         })
     }
 

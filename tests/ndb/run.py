@@ -346,6 +346,8 @@ def check_crash(server):
 
 def check_grow(server, cluster):
     """ALTER CLUSTER ADD NODE under writes."""
+    if data_memory(server) < 256 << 20:
+        raise SystemExit("grow writes 500,000 rows, and spreading them takes room beside: it needs a cluster with 256 MB of DataMemory")
     server.sql("create database if not exists n; create table if not exists n.w(id int primary key, g int, key(g)) engine=ndb")
     port, home = int(cluster.address.rsplit(":", 1)[1]), os.environ["NDB_DIR"]
     nodes = ", ".join(f"'127.0.0.1:{port + node - 1}' datadir '{home}/node{node}'" for node in (4, 5))

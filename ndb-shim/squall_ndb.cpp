@@ -54,6 +54,44 @@ class NdbInfo {
   char members_[8192];
 };
 
+// The configuration's classes are in the library and in no public header. Declared here as far as they are used, as release 9.7 has them.
+class ConfigSection {
+ public:
+  enum ValueType { NoType = 0, IntType = 1, StringType = 2, SectionType = 3, Int64Type = 4 };
+  class Entry {
+   public:
+    Uint32 m_key;
+    ValueType m_type;
+    union {
+      Uint32 m_int;
+      Uint64 m_int64;
+      const char *m_string;
+    };
+  };
+};
+
+class ConfigObject {
+ public:
+  ConfigObject();
+  ~ConfigObject();
+  bool begin();
+  bool createSection(Uint32 kind, Uint32 type);
+  void closeSection();
+  ConfigSection *openSection(Uint32 kind, Uint32 at) const;
+  bool put(Uint32 key, Uint32 value);
+  bool put64(Uint32 key, Uint64 value);
+  bool put(Uint32 key, const char *value);
+  bool get(ConfigSection *section, Uint32 key, ConfigSection::Entry &entry) const;
+  bool commitConfig(bool only_sort);
+  int get_error_code() const;
+
+ private:
+  // More than it has.
+  char members_[4096];
+};
+
+int ndb_mgm_set_configuration(NdbMgmHandle handle, struct ndb_mgm_configuration *configuration);
+
 namespace {
 
 constexpr uint32_t INFO_RELEASE = 9 << 8 | 7;
@@ -709,5 +747,210 @@ EXPORT int squall_ndb_nodes(const char *connectstring, squall_ndb_node *nodes, u
     fail_plain(error, ndb_mgm_get_latest_error(handle), ndb_mgm_get_latest_error_msg(handle));
   }
   ndb_mgm_destroy_handle(&handle);
+  return outcome;
+}
+
+// Management: the configuration of the cluster, and what its nodes are told to do.
+
+namespace {
+
+constexpr Uint32 SECTION_SYSTEM = 1000, SECTION_NODE = 2000, SECTION_CONNECTION = 3000;
+constexpr Uint32 KEY_TYPE = 999;
+constexpr int COMMAND_MILLISECONDS = 120000;
+constexpr int WAIT_FOR_END = 2;
+
+// A connection to a management server.
+class Manager {
+ public:
+  Manager(const char *connectstring, int milliseconds, squall_ndb_error *error) {
+    begin_library();
+    handle_ = ndb_mgm_create_handle();
+    if (!handle_) {
+      fail_plain(error, 4000, "no memory");
+      return;
+    }
+    ndb_mgm_set_timeout(handle_, static_cast<unsigned>(milliseconds));
+    if (ndb_mgm_set_connectstring(handle_, connectstring) == 0 && ndb_mgm_connect(handle_, 0, 0, 0) == 0) {
+      is_connected_ = true;
+      return;
+    }
+    refuse(error);
+  }
+  Manager(const Manager &) = delete;
+  Manager &operator=(const Manager &) = delete;
+  ~Manager() {
+    if (handle_) ndb_mgm_destroy_handle(&handle_);
+  }
+  bool is_connected() const { return is_connected_; }
+  NdbMgmHandle handle() const { return handle_; }
+  // Says why the last call failed.
+  int refuse(squall_ndb_error *error) const {
+    const std::string text = std::string(ndb_mgm_get_latest_error_msg(handle_)) + ": " + ndb_mgm_get_latest_error_desc(handle_);
+    return fail_plain(error, ndb_mgm_get_latest_error(handle_), text.c_str());
+  }
+
+ private:
+  NdbMgmHandle handle_ = nullptr;
+  bool is_connected_ = false;
+};
+
+bool add_entry(ConfigObject &object, const squall_ndb_setting &setting) {
+  switch (setting.form) {
+    case ConfigSection::IntType:
+      return object.put(setting.key, static_cast<Uint32>(setting.number));
+    case ConfigSection::Int64Type:
+      return object.put64(setting.key, setting.number);
+    default:
+      return object.put(setting.key, setting.text);
+  }
+}
+
+}  // namespace
+
+struct squall_ndb_config {
+  ndb_mgm_configuration *from = nullptr;
+  std::vector<squall_ndb_setting> settings;
+  ~squall_ndb_config() {
+    if (from) ndb_mgm_destroy_configuration(from);
+  }
+};
+
+EXPORT int squall_ndb_config_read(const char *connectstring, squall_ndb_config **result, const squall_ndb_setting **settings, uint32_t *count,
+                                  squall_ndb_error *error) {
+  if (ndbGetOwnVersion() >> 8 != INFO_RELEASE) return fail_plain(error, 4003, "the configuration of this release is not known: 9.7 is");
+  Manager manager(connectstring, COMMAND_MILLISECONDS, error);
+  if (!manager.is_connected()) return 1;
+  auto own = std::make_unique<squall_ndb_config>();
+  own->from = ndb_mgm_get_configuration(manager.handle(), ndbGetOwnVersion());
+  if (!own->from) return manager.refuse(error);
+  const auto *object = reinterpret_cast<const ConfigObject *>(own->from);
+  uint32_t sections = 0;
+  for (Uint32 kind : {SECTION_SYSTEM, SECTION_NODE, SECTION_CONNECTION}) {
+    for (Uint32 at = 0;; at++) {
+      ConfigSection *section = object->openSection(kind, at);
+      if (!section) break;
+      ConfigSection::Entry entry{};
+      const Uint32 type = object->get(section, KEY_TYPE, entry) ? entry.m_int : 0;
+      for (Uint32 key = 0; key < KEY_TYPE; key++) {
+        if (!object->get(section, key, entry)) continue;
+        squall_ndb_setting setting{sections, kind, type, key, static_cast<uint32_t>(entry.m_type), 0, 0, nullptr};
+        if (entry.m_type == ConfigSection::IntType) setting.number = entry.m_int;
+        if (entry.m_type == ConfigSection::Int64Type) setting.number = entry.m_int64;
+        if (entry.m_type == ConfigSection::StringType) setting.text = entry.m_string;
+        own->settings.push_back(setting);
+      }
+      sections++;
+    }
+  }
+  *settings = own->settings.data();
+  *count = static_cast<uint32_t>(own->settings.size());
+  *result = own.release();
+  return 0;
+}
+
+EXPORT void squall_ndb_config_free(squall_ndb_config *config) { delete config; }
+
+EXPORT int squall_ndb_config_write(const char *connectstring, const squall_ndb_setting *settings, uint32_t count, squall_ndb_error *error) {
+  if (ndbGetOwnVersion() >> 8 != INFO_RELEASE) return fail_plain(error, 4003, "the configuration of this release is not known: 9.7 is");
+  Manager manager(connectstring, COMMAND_MILLISECONDS, error);
+  if (!manager.is_connected()) return 1;
+  ConfigObject object;
+  bool is_well = object.begin();
+  for (uint32_t at = 0; is_well && at < count; at++) {
+    if (at == 0 || settings[at].section != settings[at - 1].section) {
+      if (at > 0) object.closeSection();
+      is_well = object.createSection(settings[at].kind, settings[at].type);
+    }
+    is_well = is_well && add_entry(object, settings[at]);
+  }
+  object.closeSection();
+  if (!is_well || !object.commitConfig(false)) return fail_plain(error, object.get_error_code(), "the configuration cannot be built");
+  if (ndb_mgm_set_configuration(manager.handle(), reinterpret_cast<ndb_mgm_configuration *>(&object)) != 0) return manager.refuse(error);
+  return 0;
+}
+
+EXPORT int squall_ndb_command(const char *connectstring, uint32_t command, const int32_t *nodes, uint32_t count, int32_t *result,
+                              squall_ndb_error *error) {
+  *result = 0;
+  Manager manager(connectstring, COMMAND_MILLISECONDS, error);
+  if (!manager.is_connected()) return 1;
+  NdbMgmHandle handle = manager.handle();
+  const int number = static_cast<int>(count);
+  int disconnect = 0;
+  ndb_mgm_reply reply{};
+  bool is_well = false;
+  switch (command) {
+    case SQUALL_NDB_RESTART:
+    case SQUALL_NDB_RESTART_INITIAL:
+    case SQUALL_NDB_HOLD:
+      is_well = ndb_mgm_restart4(handle, number, nodes, command == SQUALL_NDB_RESTART_INITIAL, command == SQUALL_NDB_HOLD, 0, 0, &disconnect) == number;
+      break;
+    case SQUALL_NDB_STOP:
+      is_well = ndb_mgm_stop4(handle, number, nodes, 0, 0, &disconnect) == number;
+      break;
+    case SQUALL_NDB_START:
+      is_well = ndb_mgm_start(handle, number, nodes) == number;
+      break;
+    case SQUALL_NDB_BACKUP: {
+      unsigned backup = 0;
+      is_well = ndb_mgm_start_backup(handle, WAIT_FOR_END, &backup, &reply) == 0;
+      *result = static_cast<int32_t>(backup);
+      break;
+    }
+    case SQUALL_NDB_GROUP: {
+      std::vector<int> members(nodes, nodes + count);
+      members.push_back(0);
+      is_well = ndb_mgm_create_nodegroup(handle, members.data(), result, &reply) == 0;
+      break;
+    }
+    case SQUALL_NDB_UNGROUP:
+      is_well = count == 1 && ndb_mgm_drop_nodegroup(handle, nodes[0], &reply) == 0;
+      break;
+    default:
+      return fail_plain(error, 4003, "no such command");
+  }
+  return is_well ? 0 : manager.refuse(error);
+}
+
+EXPORT int squall_ndb_table_names(squall_ndb_link *link, char *names, uint64_t room, uint64_t *length, squall_ndb_error *error) {
+  std::lock_guard<std::mutex> guard(link->definer_mutex);
+  NdbDictionary::Dictionary::List list;
+  NdbDictionary::Dictionary *dictionary = link->definer->getDictionary();
+  if (dictionary->listObjects(list, NdbDictionary::Object::UserTable) != 0) return fail(error, dictionary->getNdbError());
+  *length = 0;
+  for (unsigned at = 0; at < list.count; at++) {
+    const auto &element = list.elements[at];
+    if (link->database != element.database) continue;
+    const uint64_t size = strlen(element.name) + 1;
+    if (*length + size <= room) memcpy(names + *length, element.name, size);
+    *length += size;
+  }
+  return 0;
+}
+
+// Between `beginSchemaTrans` and `endSchemaTrans`.
+static int spread(NdbDictionary::Dictionary *dictionary, const NdbDictionary::Table *old, squall_ndb_error *error) {
+  NdbDictionary::Table changed(*old);
+  changed.setFragmentCount(0);
+  changed.setFragmentData(nullptr, 0);
+  if (dictionary->prepareHashMap(*old, changed) != 0) return fail(error, dictionary->getNdbError());
+  NdbDictionary::HashMap before, after;
+  if (dictionary->getHashMap(before, old) == 0 && dictionary->getHashMap(after, &changed) == 0 && before.equal(after)) return 0;
+  return dictionary->alterTable(*old, changed) == 0 ? 0 : fail(error, dictionary->getNdbError());
+}
+
+EXPORT int squall_ndb_table_spread(squall_ndb_link *link, const char *name, squall_ndb_error *error) {
+  // Of its own: this takes as long as copying the rows takes, and others define tables meanwhile.
+  Ndb own(link->connection.get(), link->database.c_str());
+  if (own.init() != 0) return fail(error, own.getNdbError());
+  NdbDictionary::Dictionary *dictionary = own.getDictionary();
+  dictionary->invalidateTable(name);
+  const NdbDictionary::Table *old = dictionary->getTable(name);
+  if (!old) return fail(error, dictionary->getNdbError());
+  if (dictionary->beginSchemaTrans() != 0) return fail(error, dictionary->getNdbError());
+  const int outcome = spread(dictionary, old, error);
+  const auto flag = outcome == 0 ? 0 : NdbDictionary::Dictionary::SchemaTransAbort;
+  if (dictionary->endSchemaTrans(flag) != 0 && outcome == 0) return fail(error, dictionary->getNdbError());
+  dictionary->invalidateTable(name);
   return outcome;
 }

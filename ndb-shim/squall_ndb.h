@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Changes with every change of this file that a caller can notice. */
-#define SQUALL_NDB_ABI 2
+#define SQUALL_NDB_ABI 3
 
 typedef struct squall_ndb_link squall_ndb_link;
 typedef struct squall_ndb_table squall_ndb_table;
@@ -113,6 +113,44 @@ void squall_ndb_info_close(squall_ndb_info *info);
 
 /* The nodes as the management server sees them; returns how many through `count`. */
 int squall_ndb_nodes(const char *connectstring, squall_ndb_node *nodes, uint32_t room, uint32_t *count, squall_ndb_error *error);
+
+/* The configuration of the whole cluster, as its management server has it: values in sections. */
+typedef struct {
+  uint32_t section; /* counts sections, in their order */
+  uint32_t kind;    /* 1000 of the system, 2000 of a node, 3000 of a connection */
+  uint32_t type;    /* of a node: 0 data, 1 client, 2 management; of a connection: 0 TCP, 1 shared memory */
+  uint32_t key;     /* as NDB counts parameters */
+  uint32_t form;    /* 1 a number of 32 bits, 2 text, 4 a number of 64 bits */
+  uint32_t unused;
+  uint64_t number;
+  const char *text;
+} squall_ndb_setting;
+
+typedef struct squall_ndb_config squall_ndb_config;
+
+/* The settings are valid until `config` is freed. */
+int squall_ndb_config_read(const char *connectstring, squall_ndb_config **config, const squall_ndb_setting **settings, uint32_t *count,
+                           squall_ndb_error *error);
+void squall_ndb_config_free(squall_ndb_config *config);
+/* Replaces the configuration; refused when it was changed since these settings were read. */
+int squall_ndb_config_write(const char *connectstring, const squall_ndb_setting *settings, uint32_t count, squall_ndb_error *error);
+
+enum {
+  SQUALL_NDB_RESTART,         /* of data nodes, orderly */
+  SQUALL_NDB_RESTART_INITIAL, /* without what they have on disk */
+  SQUALL_NDB_HOLD,            /* they end their work; their processes wait for a start */
+  SQUALL_NDB_STOP,            /* their processes end */
+  SQUALL_NDB_START,           /* of nodes that were held */
+  SQUALL_NDB_BACKUP,          /* waits for the end; the result is its number */
+  SQUALL_NDB_GROUP,           /* makes a node group of these nodes; the result is its number */
+  SQUALL_NDB_UNGROUP          /* drops the group whose number is given in place of nodes */
+};
+int squall_ndb_command(const char *connectstring, uint32_t command, const int32_t *nodes, uint32_t count, int32_t *result, squall_ndb_error *error);
+
+/* The names of the tables of the link's database, each with a zero byte; `length` is how many bytes that takes, also when there is no room. */
+int squall_ndb_table_names(squall_ndb_link *link, char *names, uint64_t room, uint64_t *length, squall_ndb_error *error);
+/* Spreads a table over all node groups, while others use it; one that is spread already stays as it is. */
+int squall_ndb_table_spread(squall_ndb_link *link, const char *name, squall_ndb_error *error);
 
 #ifdef __cplusplus
 }

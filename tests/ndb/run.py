@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Tables of engine ndbcluster on a real MySQL Cluster: SQL, kill -9 of a data node under writes, the whole cluster gone and back.
+"""Tables of engine ndbcluster on a real MySQL Cluster: SQL, kill -9 of a data node under writes, the cluster changed by SQL, the whole cluster gone and back.
 
-    tests/ndb/run.py --squalld target/debug/squalld [--only sql,node,cluster]
+    tests/ndb/run.py --squalld target/debug/squalld [--only sql,node,change,crash,cluster,grow]
 
-SQUALL_NDB names a program that runs a cluster: `start` prints "connect string HOST:PORT", `stop`, `kill-node N`; in its directory $NDB_DIR/ndb are `include` and `bin` with libndbclient.so.
+`grow` adds two data nodes, takes three minutes, and wipes the cluster in the end; it runs only when it is named.
+
+SQUALL_NDB names a program that runs a cluster: `start` prints "connect string HOST:PORT", `stop`, `wipe`, `kill-node N`, `start-node N --initial`; in its directory $NDB_DIR/ndb are `include` and `bin` with
+libndbclient.so.
 Without it the test says that it is left out.
 """
 
@@ -50,9 +53,15 @@ class Server:
     def __init__(self, squalld, options):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="squall-ndb-"))
         self.port = free_port()
-        command = [squalld, f"--datadir={self.folder}/data", f"--port={self.port}", f"--socket={self.folder}/s", "--insecure-root", *options]
+        self.command = [squalld, f"--datadir={self.folder}/data", f"--port={self.port}", f"--socket={self.folder}/s", "--insecure-root", *options]
         self.log = open(self.folder / "log", "w")
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log)
+        self.ready()
+
+    def ready(self):
         for _ in range(200):
             if self.sql("select 1", check=False)[0] == 0:
                 return
@@ -62,7 +71,7 @@ class Server:
     def sql(self, text, check=True, user="root"):
         """Return code, rows as text, errors."""
         command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{self.port}", f"-u{user}", "-N", "-B", "--force" if not check else "--skip-reconnect"]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=500)
         if check and done.returncode:
             raise SystemExit(f"{text}\n{done.stderr}\n{(self.folder / 'log').read_text()[-2000:]}")
         return done.returncode, done.stdout, done.stderr
@@ -76,6 +85,13 @@ class Server:
         _, _, errors = self.sql(text, check=False)
         if f"ERROR {code} " not in errors:
             raise SystemExit(f"{text}\n  wanted error {code}\n  found  {errors}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def said(self, text):
+        return text in (self.folder / "log").read_text()
 
     def stop(self):
         self.process.terminate()
@@ -167,7 +183,6 @@ def check_cluster_by_sql(server):
     # Every table can be read, and no number of columns is wrong.
     for name in server.sql("select table_name from information_schema.tables where table_schema='ndbinfo'")[1].split():
         server.sql(f"select * from ndbinfo.`{name}` limit 3")
-    server.refuse("alter cluster restart", 1235)
     # It is the administrators' business.
     server.sql("drop user if exists reader; create user reader; grant select on n.* to reader")
     for text, code in (("select * from ndbinfo.nodes", 1142), ("select * from ndbinfo.`ndb$operations`", 1142), ("use ndbinfo", 1044)):
@@ -194,11 +209,12 @@ def check_library(squalld, address):
 
 
 class Writer(threading.Thread):
-    """Inserts row after row and remembers what was acknowledged."""
+    """Inserts rows, so many with a statement, as fast as it can or so many statements a second, and remembers what was acknowledged."""
 
-    def __init__(self, server, first):
+    def __init__(self, server, first, rows=1, pace=None):
         super().__init__()
-        self.server, self.next, self.acknowledged, self.failed, self.stopped = server, first, [], [], False
+        self.server, self.next, self.rows, self.pace = server, first, rows, pace
+        self.acknowledged, self.failed, self.stopped = [], [], False
         self.longest = 0.0
 
     def run(self):
@@ -206,45 +222,154 @@ class Writer(threading.Thread):
         client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
         while not self.stopped:
             began = time.monotonic()
-            client.stdin.write(f"insert into n.w values({self.next},{self.next % 9}); select row_count(), {self.next};\n")
+            numbers = range(self.next, self.next + self.rows)
+            values = ",".join(f"({number},{number % 9})" for number in numbers)
+            client.stdin.write(f"insert into n.w values {values}; select row_count(), {self.next};\n")
             client.stdin.flush()
             answer, errors = client.stdout.readline(), []
             while answer and answer.split()[1:] != [str(self.next)]:
                 errors.append(answer.strip())
                 answer = client.stdout.readline()
-            if answer.split()[:1] == ["1"]:
-                self.acknowledged.append(self.next)
+            if answer.split()[:1] == [str(self.rows)]:
+                self.acknowledged.extend(numbers)
             else:
                 self.failed.append(f"{answer.strip()} {errors}")
-            self.longest = max(self.longest, time.monotonic() - began)
-            self.next += 1
+            took = time.monotonic() - began
+            self.longest = max(self.longest, took)
+            self.next += self.rows
+            if self.pace:
+                time.sleep(max(0, 1 / self.pace - took))
         client.stdin.close()
         client.wait()
 
 
-def check_node(server, cluster):
-    server.sql("create table n.w(id int primary key, g int, key(g)) engine=ndb")
-    writers = [Writer(server, first) for first in (0, 1_000_000, 2_000_000)]
+def under_writes(what, server, work, writers):
+    """Does `work` while rows are written: no statement fails, no acknowledged row is missing."""
+    began = time.monotonic()
     for writer in writers:
         writer.start()
-    time.sleep(2)
-    cluster.run("kill-node", "3")
-    time.sleep(3)
-    cluster.start()
-    time.sleep(2)
-    for writer in writers:
-        writer.stopped = True
-    for writer in writers:
-        writer.join()
+    try:
+        time.sleep(1)
+        work()
+        time.sleep(1)
+    finally:
+        for writer in writers:
+            writer.stopped = True
+        for writer in writers:
+            writer.join()
     acknowledged = {number for writer in writers for number in writer.acknowledged}
     failed = [text for writer in writers for text in writer.failed]
     present = {int(line) for line in server.sql("select id from n.w")[1].split()}
     lost = acknowledged - present
-    longest = max(writer.longest for writer in writers)
-    print(f"kill -9 of a data node: {len(acknowledged)} rows acknowledged, {len(lost)} lost, {len(failed)} statements failed, longest {longest:.2f} s")
+    longest, took = max(writer.longest for writer in writers), time.monotonic() - began
+    print(f"{what}: {took:.0f} s, {len(acknowledged)} rows acknowledged ({len(acknowledged) / took:.0f} a second), {len(lost)} lost, {len(failed)} statements failed, longest {longest:.2f} s", flush=True)
     if lost or failed:
         raise SystemExit(f"lost {sorted(lost)[:5]}, failed {failed[:5]}")
     server.expect("check table n.w", "n.w check status OK")
+
+
+def check_node(server, cluster):
+    server.sql("create database if not exists n; create table if not exists n.w(id int primary key, g int, key(g)) engine=ndb")
+
+    def kill():
+        time.sleep(1)
+        cluster.run("kill-node", "3")
+        time.sleep(3)
+        cluster.start()
+
+    under_writes("kill -9 of a data node", server, kill, [Writer(server, first) for first in (0, 1_000_000, 2_000_000)])
+
+
+def data_memory(server):
+    values = {int(line) for line in server.sql("select config_value from ndbinfo.config_values where config_param = 112")[1].split()}
+    if len(values) != 1:
+        raise SystemExit(f"DataMemory differs: {values}")
+    return values.pop()
+
+
+def check_change(server):
+    """ALTER CLUSTER: explained, under writes, and with kill -9 of the SQL node in the middle."""
+    server.sql("create database if not exists n; create table if not exists n.w(id int primary key, g int, key(g)) engine=ndb")
+    for text, code in (("restore 1", 1235), ("set NoOfReplicas = 1", 1235), ("set Nothing = 1", 1193), ("set DataMemory = 1X", 1231), ("set DataMemory = 1M", 1231),
+                       ("set DataMemory 1G", 1064), ("stop node 77", 1296), ("drop node 3", 1296), ("add node '127.0.0.1'", 1064)):
+        server.refuse(f"alter cluster {text}", code)
+        server.refuse(f"explain alter cluster {text}", code)
+    server.sql("drop user if exists u; create user u")
+    for text in ("alter cluster restart", "explain alter cluster restart", "alter cluster backup"):
+        _, _, errors = server.sql(text, check=False, user="u")
+        if "ERROR 1227 " not in errors:
+            raise SystemExit(f"{text} by somebody: {errors}")
+    server.sql("grant cluster_admin on *.* to u; drop user u")
+    server.sql("alter cluster backup")
+    server.expect("select statement, state from squall_cluster.changes", "ALTER CLUSTER backup done")
+    # One that was made before has another size.
+    old = data_memory(server)
+    new = old + (16 << 20) * (1 if old % (32 << 20) == 0 else -1)
+    explained = [line.split("\t") for line in server.sql(f"explain alter cluster set DataMemory = {new}")[1].splitlines()]
+    if [row[:2] + row[3:4] for row in explained] != [["1", "NULL", "YES"], ["2", "2", "YES"], ["3", "3", "YES"], ["NULL", "NULL", "YES"]]:
+        raise SystemExit(f"EXPLAIN ALTER CLUSTER: {explained}")
+    if data_memory(server) != old:
+        raise SystemExit("EXPLAIN has changed the cluster")
+    # One writer as the requirement has it, and as many rows as three thousand a second.
+    writers = [Writer(server, 10_000_000, pace=100), Writer(server, 20_000_000, rows=30, pace=60), Writer(server, 30_000_000, rows=30, pace=60)]
+    under_writes("ALTER CLUSTER SET DataMemory", server, lambda: server.sql(f"alter cluster set DataMemory = {new}"), writers)
+    if data_memory(server) != new:
+        raise SystemExit("ALTER CLUSTER SET has not changed the cluster")
+
+
+def check_crash(server):
+    """kill -9 of the SQL node while a data node stops, and while it starts: the next start goes on."""
+    state = "select state from squall_cluster.changes order by id desc limit 1"
+    server.sql("alter cluster backup")
+    for change, status in (("stop node 3", "NOT STARTED"), ("start node 3", "STARTED")):
+        client = threading.Thread(target=server.sql, args=(f"alter cluster {change}", False))
+        client.start()
+        while server.sql("select state from squall_cluster.steps order by change_id desc, step limit 1")[1].strip() != "running":
+            time.sleep(0.05)
+        server.refuse("alter cluster backup", 1296)
+        server.kill()
+        client.join()
+        server.start()
+        if not server.said("goes on at step 1 of 1"):
+            raise SystemExit(f"kill -9 during ALTER CLUSTER {change}: {(server.folder / 'log').read_text()[-2000:]}")
+        for _ in range(900):
+            if server.sql(state)[1].strip() == "done":
+                break
+            time.sleep(0.1)
+        server.expect(state, "done")
+        server.expect("select status from data_dictionary.ndb_nodes where node_id = 3", status)
+        if status == "NOT STARTED":
+            server.refuse("alter cluster stop node 2", 1296)
+            server.refuse("alter cluster restart", 1296)
+    print("kill -9 of the SQL node in the middle of a change: the next start goes on", flush=True)
+
+
+def check_grow(server, cluster):
+    """ALTER CLUSTER ADD NODE under writes."""
+    if data_memory(server) < 256 << 20:
+        raise SystemExit("grow writes 500,000 rows, and spreading them takes room beside: it needs a cluster with 256 MB of DataMemory")
+    server.sql("create database if not exists n; create table if not exists n.w(id int primary key, g int, key(g)) engine=ndb")
+    port, home = int(cluster.address.rsplit(":", 1)[1]), os.environ["NDB_DIR"]
+    nodes = ", ".join(f"'127.0.0.1:{port + node - 1}' datadir '{home}/node{node}'" for node in (4, 5))
+
+    def grow():
+        client = threading.Thread(target=server.sql, args=(f"alter cluster add node {nodes}",))
+        client.start()
+        while server.sql("select count(*) from squall_cluster.steps where word = 'await' and state = 'running'", check=False)[1].strip() != "1":
+            if not client.is_alive():
+                raise SystemExit("ALTER CLUSTER ADD NODE ended early")
+            time.sleep(0.2)
+        for node in ("4", "5"):
+            cluster.run("start-node", node, "--initial")
+        client.join()
+
+    writers = [Writer(server, 40_000_000, pace=100), Writer(server, 50_000_000, rows=30, pace=60), Writer(server, 60_000_000, rows=30, pace=60)]
+    under_writes("ALTER CLUSTER ADD NODE", server, grow, writers)
+    server.expect("select state, error from squall_cluster.changes order by id desc limit 1", "done NULL")
+    server.expect("select count(distinct node_group) from data_dictionary.ndb_nodes where type='DATA' and status='STARTED'", "2")
+    server.expect("select count(distinct node_id) from ndbinfo.memoryusage where memory_type='Data memory' and used > 0", "4")
+    # Rows of a table are on all nodes.
+    server.sql("create table n.after(id int primary key) engine=ndb; insert into n.after values(1); drop table n.after")
 
 
 def check_cluster(server, cluster):
@@ -269,7 +394,7 @@ def check_cluster(server, cluster):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
-    parser.add_argument("--only", default="sql,node,cluster")
+    parser.add_argument("--only", default="sql,node,change,crash,cluster")
     parser.add_argument("--suite", action="store_true", help="run the engine suite too")
     args = parser.parse_args()
     program = os.environ.get("SQUALL_NDB")
@@ -295,10 +420,18 @@ def main():
                 print("SQL: as it should be", flush=True)
             if "node" in checks:
                 check_node(server, cluster)
+            if "change" in checks:
+                check_change(server)
+            if "crash" in checks:
+                check_crash(server)
+            if "grow" in checks:
+                check_grow(server, cluster)
             if "cluster" in checks:
                 check_cluster(server, cluster)
         finally:
             server.stop()
+            if "grow" in checks:
+                cluster.run("wipe")
 
 
 if __name__ == "__main__":

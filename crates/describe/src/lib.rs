@@ -4,6 +4,7 @@
 //! Reads and changes nothing. Knows the server and the session through `ServerFacts` and `ConnectionFacts`.
 
 mod accounts;
+mod cluster;
 mod columns;
 mod engines;
 mod facts;
@@ -23,6 +24,7 @@ mod tables;
 mod tests;
 mod views;
 
+pub use cluster::{cluster_columns, cluster_rows};
 pub use columns::key_of;
 pub use facts::{ConnectionFacts, Connections, ServerFacts};
 pub use grants::{

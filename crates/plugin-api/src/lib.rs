@@ -7,6 +7,7 @@ mod authentication;
 mod authorization;
 mod binary_log;
 mod change;
+mod cluster;
 mod cost;
 mod forward;
 mod function;
@@ -51,6 +52,7 @@ pub use binary_log::{
     PurgeLimit, Recorder, RegisteredReplica, RowImage, StatementContext, Tracking,
 };
 pub use change::{ChangeSink, CommittedTransaction, RowChange, RowChangeKind, RowColumn, RowEvent};
+pub use cluster::{ClusterControl, ClusterStep};
 pub use cost::{CostEvents, SessionCounts, StatementCost, StatementCounts, StatementStep};
 pub use forward::ForwardingSink;
 pub use function::{

@@ -12,6 +12,7 @@ use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
 use crate::binary_log::BinaryLog;
 use crate::change::ChangeSink;
+use crate::cluster::ClusterControl;
 use crate::function::{AggregateFunction, ScalarFunction, TableFunction};
 use crate::http::{ConsolePage, HttpRoutes};
 use crate::identity::Loading;
@@ -56,6 +57,7 @@ pub struct Registry {
     binary_log: Option<Arc<dyn BinaryLog>>,
     keyring: Option<Arc<dyn Keyring>>,
     replication: Option<Arc<dyn ReplicationControl>>,
+    cluster: Option<Arc<dyn ClusterControl>>,
     profile_printer: Option<Arc<dyn ProfilePrinter>>,
     loaders: Vec<Arc<dyn PluginLoader>>,
     jobs: Vec<Arc<dyn BackgroundJob>>,
@@ -134,6 +136,7 @@ impl Registry {
             binary_log,
             keyring,
             replication,
+            cluster,
             profile_printer,
             loaders,
             jobs,
@@ -169,6 +172,7 @@ impl Registry {
         self.keyring = keyring.clone().or_else(|| self.keyring.take());
         self.binary_log = binary_log.clone().or_else(|| self.binary_log.take());
         self.replication = replication.clone().or_else(|| self.replication.take());
+        self.cluster = cluster.clone().or_else(|| self.cluster.take());
         let printer = profile_printer.clone();
         self.profile_printer = printer.or_else(|| self.profile_printer.take());
         self.loaders.extend_from_slice(loaders);
@@ -491,6 +495,11 @@ impl Registry {
         self.replication.as_ref()
     }
 
+    /// Changes the cluster of a storage engine.
+    pub fn cluster(&self) -> Option<&Arc<dyn ClusterControl>> {
+        self.cluster.as_ref()
+    }
+
     /// Shows profiles of statements.
     pub fn profile_printer(&self) -> Option<&Arc<dyn ProfilePrinter>> {
         self.profile_printer.as_ref()
@@ -609,6 +618,12 @@ impl Registrar<'_> {
     pub fn replication(&mut self, control: Arc<dyn ReplicationControl>) {
         self.items.push(("STATEMENT", "START REPLICA".to_owned()));
         self.registry.replication = Some(control);
+    }
+
+    /// Sets what changes the cluster of a storage engine.
+    pub fn cluster(&mut self, control: Arc<dyn ClusterControl>) {
+        self.items.push(("STATEMENT", "ALTER CLUSTER".to_owned()));
+        self.registry.cluster = Some(control);
     }
 
     /// Sets how PROFILE shows what it measured.

@@ -384,6 +384,11 @@ pub(crate) fn run_explain(
         return crate::set::explain_set(session, items, running, sink);
     }
     if let ast::ExplainTarget::Statement(inner) = &explain.target
+        && let Statement::AlterCluster(change) = &**inner
+    {
+        return crate::cluster::alter_cluster(session, change, true, sink);
+    }
+    if let ast::ExplainTarget::Statement(inner) = &explain.target
         && !has_plan(inner)
     {
         return crate::ddl::explain_definition(session, explain, inner, running, sink);

@@ -9,6 +9,7 @@ mod analyze;
 mod backup;
 mod binary_log;
 mod cached;
+mod cluster;
 mod ddl;
 mod event_session;
 mod factory;

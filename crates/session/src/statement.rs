@@ -22,8 +22,8 @@ use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
 use crate::{
-    admin, backup, ddl, information_changes, load_data, maintenance, plugin_statements, profile,
-    set, text_session,
+    admin, backup, cluster, ddl, information_changes, load_data, maintenance, plugin_statements,
+    profile, set, text_session,
 };
 use accounts::Resource;
 use observation::Phase;
@@ -495,9 +495,7 @@ impl Session {
                 programs::run_signal(&mut ProgramSession::new(self), signal, running, sink)
             }
             // Administration.
-            Statement::TableMaintenance(maintenance) => {
-                maintenance::maintain_tables(self, maintenance, sink)
-            }
+            Statement::TableMaintenance(tables) => maintenance::maintain_tables(self, tables, sink),
             Statement::Flush(flush) => admin::run_flush(self, flush, sink),
             Statement::ResetPersist { if_exists, name } => {
                 set::reset_persist(self, *if_exists, name.as_deref(), sink)
@@ -512,6 +510,7 @@ impl Session {
                 CloneStatement::Instance { .. } => run_replica(self, running, sink),
             },
             Statement::AlterInstance(alter) => admin::alter_instance(self, alter, sink),
+            Statement::AlterCluster(change) => cluster::alter_cluster(self, change, false, sink),
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(_) => admin::key_cache(),

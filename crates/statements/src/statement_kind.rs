@@ -174,7 +174,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         | Statement::Clone(_)
         | Statement::Binlog(_)
         | Statement::KeyCache(_)
-        | Statement::AlterInstance(_) => PLAIN,
+        | Statement::AlterInstance(_)
+        | Statement::AlterCluster(_) => PLAIN,
         // Statements that are not supported.
         Statement::Handler(_) => unsupported("HANDLER"),
         Statement::ImportTable(_) => unsupported("IMPORT TABLE"),
@@ -188,9 +189,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::LogfileGroup(_) => unsupported("LOGFILE GROUP"),
         Statement::CreateSpatialReferenceSystem(_)
         | Statement::DropSpatialReferenceSystem { .. } => unsupported("SPATIAL REFERENCE SYSTEM"),
-        Statement::ResourceGroup(_) | Statement::SetResourceGroup { .. } => {
-            unsupported("RESOURCE GROUP")
-        }
+        Statement::ResourceGroup(_) => unsupported("RESOURCE GROUP"),
+        Statement::SetResourceGroup { .. } => unsupported("RESOURCE GROUP"),
         Statement::Restart => unsupported("RESTART"),
         Statement::Replication(_) => unsupported("replication statements"),
         Statement::Program(_) => unsupported("stored programs"),

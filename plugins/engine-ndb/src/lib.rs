@@ -4,6 +4,7 @@
 //! (ndb-shim/), loaded when the first statement needs it. docs/ndb.md is the guide.
 
 mod check;
+mod cluster;
 mod cursor;
 mod ddl;
 mod definition;

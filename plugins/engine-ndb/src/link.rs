@@ -304,6 +304,18 @@ impl Links {
         state.link = None;
     }
 
+    /// The library, and where the management servers are.
+    ///
+    /// # Errors
+    /// 1126: no library. 1235: no address.
+    pub(crate) fn manager(&self) -> EngineResult<(Shim, String)> {
+        let address = self.settings.connectstring.text();
+        if address.is_empty() {
+            return Err(Error::not_supported("ALTER CLUSTER without --ndb-connectstring").into());
+        }
+        Ok((self.shim(&mut self.state.lock())?, address))
+    }
+
     /// The nodes of the cluster.
     pub(crate) fn nodes(&self) -> EngineResult<Vec<Node>> {
         let shim = self.shim(&mut self.state.lock())?;

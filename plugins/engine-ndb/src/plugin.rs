@@ -43,6 +43,7 @@ impl Plugin for NdbPlugin {
         registrar.variable(&DATABASE, &settings.database);
         registrar.information_table(Arc::new(NodeTable::new(engine.0.clone())));
         crate::ndbinfo::register(&engine.0, registrar);
+        crate::cluster::register(&engine.0, registrar);
         registrar.engine(engine);
     }
 }

@@ -1,4 +1,4 @@
-//! The functions of `libsquall_ndb.so` (ndb-shim/squall_ndb.h), which is loaded when the engine first needs the cluster. The only `unsafe` of this crate.
+//! The functions of `libsquall_ndb.so` (ndb-shim/squall_ndb.h), which is loaded when the engine first needs the cluster. With `management`, the only `unsafe` of this crate.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_void};
@@ -10,9 +10,13 @@ use sys::library::Library;
 use sys::sync::Arc;
 
 use crate::error::NdbError;
+use management::RawSetting;
+pub(crate) use management::{Command, Entry, Section};
+
+mod management;
 
 /// The version of the interface that this file declares.
-const ABI: u32 = 2;
+const ABI: u32 = 3;
 /// The name of the library when no path is given.
 pub(crate) const LIBRARY: &str = "libsquall_ndb.so";
 const BUILD_COMMAND: &str = "cargo xtask ndb-shim --include DIR --lib DIR";
@@ -115,6 +119,12 @@ functions! {
     info_open: fn(Handle, *const c_char, *const *const c_char, u32, *mut Handle, *mut RawError) -> i32, c"squall_ndb_info_open";
     info_next: fn(Handle, *mut RawBytes, *mut i32, *mut RawError) -> i32, c"squall_ndb_info_next";
     info_close: fn(Handle), c"squall_ndb_info_close";
+    config_read: fn(*const c_char, *mut Handle, *mut *const RawSetting, *mut u32, *mut RawError) -> i32, c"squall_ndb_config_read";
+    config_free: fn(Handle), c"squall_ndb_config_free";
+    config_write: fn(*const c_char, *const RawSetting, u32, *mut RawError) -> i32, c"squall_ndb_config_write";
+    command: fn(*const c_char, u32, *const i32, u32, *mut i32, *mut RawError) -> i32, c"squall_ndb_command";
+    table_names: fn(Handle, *mut c_char, u64, *mut u64, *mut RawError) -> i32, c"squall_ndb_table_names";
+    table_spread: fn(Handle, *const c_char, *mut RawError) -> i32, c"squall_ndb_table_spread";
     nodes: fn(*const c_char, *mut RawNode, u32, *mut u32, *mut RawError) -> i32, c"squall_ndb_nodes";
 }
 

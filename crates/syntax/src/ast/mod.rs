@@ -385,6 +385,8 @@ pub enum Statement {
     Restart,
     /// `ALTER INSTANCE ...`.
     AlterInstance(AlterInstance),
+    /// `ALTER CLUSTER ...`: changes the NDB cluster; the words after these two.
+    AlterCluster(Box<str>),
     /// Replication control.
     Replication(Box<Replication>),
     /// `CREATE`, `ALTER` and `DROP CHANGE STREAM`.

@@ -108,28 +108,15 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After ALTER: what changes the NDB cluster is named, and not built.
+    /// After ALTER CLUSTER: the plugin that runs the cluster knows the rest.
     fn alter_cluster(&mut self) -> PResult<Statement> {
-        let what = if self.eat(Kw::SET) {
-            "ALTER CLUSTER SET"
-        } else if self.eat(Kw::ADD) {
-            "ALTER CLUSTER ADD NODE"
-        } else if self.eat(Kw::DROP) {
-            "ALTER CLUSTER DROP NODE"
-        } else if self.eat(Kw::RESTART) {
-            "ALTER CLUSTER RESTART"
-        } else if self.eat(Kw::STOP) {
-            "ALTER CLUSTER STOP NODE"
-        } else if self.eat(Kw::START) {
-            "ALTER CLUSTER START NODE"
-        } else if self.eat(Kw::BACKUP) {
-            "ALTER CLUSTER BACKUP"
-        } else if self.eat(Kw::RESTORE) {
-            "ALTER CLUSTER RESTORE"
-        } else {
-            return self.fail();
-        };
-        Err(self.error_of(crate::error::ParseErrorKind::NotSupported(what)))
+        let start = self.start();
+        while !matches!(self.tok(), Tok::Eof | Tok::Semi | Tok::Bad) {
+            self.bump();
+        }
+        let span = self.span_from(start);
+        let change = &self.src[span.start as usize..span.end as usize];
+        Ok(Statement::AlterCluster(String::from_utf8_lossy(change).into()))
     }
 
     pub(super) fn alter(&mut self) -> PResult<Statement> {

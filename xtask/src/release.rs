@@ -168,7 +168,11 @@ fn train(server: &Path, profiles: &Path) -> Result<(), String> {
     let scripts = profiles.join("scripts-%m.profraw").display().to_string();
     let server = server.display().to_string();
     let environment = [("LLVM_PROFILE_FILE", scripts.as_str())];
-    run::command_with(&environment, &built("sqltest"), &["--squalld", &server])?;
+    if let Err(error) = run::command_with(&environment, &built("sqltest"), &["--squalld", &server])
+    {
+        // It tells the compiler what runs, not whether the answers are right: tests do.
+        println!("{error}; the server counted all the same");
+    }
     std::fs::remove_dir_all(&directory).map_err(|error| format!("{directory:?}: {error}"))
 }
 

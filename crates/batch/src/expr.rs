@@ -362,10 +362,8 @@ impl ExprCompiler<'_> {
 
 /// How branches come to a common type.
 fn unified(ty: &DataType) -> Unified {
-    match ty.kind {
-        TypeKind::Decimal => Unified::Decimal(ty.decimals),
-        _ => Unified::AsIs,
-    }
+    let is_decimal = ty.kind == TypeKind::Decimal;
+    if is_decimal { Unified::Decimal(ty.decimals) } else { Unified::AsIs }
 }
 
 /// Whether a branch of type `from` needs no other conversion.

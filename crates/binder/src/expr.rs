@@ -123,20 +123,18 @@ impl Binder<'_> {
         let value = self.bind_single(value)?;
         let ty = value.ty();
         // The result is the variable's value, which has none of these types.
-        let wanted = match ty.kind {
-            TypeKind::Float => Some(DataType::double()),
-            TypeKind::Year | TypeKind::Bit => {
-                Some(DataType { unsigned: true, ..DataType::new(TypeKind::Int, 10, 0) })
-            }
-            TypeKind::Date | TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp => {
-                Some(DataType::varchar(ty.length, CollationId::LATIN1_SWEDISH_CI))
-            }
-            _ => None,
+        let wanted = if ty.kind == TypeKind::Float {
+            Some(DataType::double())
+        } else if matches!(ty.kind, TypeKind::Year | TypeKind::Bit) {
+            Some(DataType { unsigned: true, ..DataType::new(TypeKind::Int, 10, 0) })
+        } else {
+            let text = DataType::varchar(ty.length, CollationId::LATIN1_SWEDISH_CI);
+            ty.is_temporal().then_some(text)
         };
         let value = match wanted {
             Some(wanted) => {
                 let ty = wanted.with_nullable(ty.nullable);
-                Expr::Cast { operand: Box::new(value), kind: plan::CastKind::Implicit, ty }
+                Expr::Cast { operand: Box::new(value), kind: CastKind::Implicit, ty }
             }
             None => value,
         };

@@ -33,9 +33,9 @@ mod session;
 mod shared_state;
 mod stage;
 mod statements;
+mod stream_sink;
 #[doc(hidden)]
-pub mod stream_sink;
-mod test_support;
+pub mod test_support;
 mod text_runner;
 mod time_zone;
 pub mod variable;

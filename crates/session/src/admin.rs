@@ -226,7 +226,7 @@ pub(crate) fn run_rewritten(
 }
 
 /// SHOW statements about accounts and programs, which are not views of a table.
-pub(crate) fn show_directly(
+fn show_directly(
     session: &mut Session,
     kind: &ShowKind,
     sink: &mut dyn ResultSink,

@@ -13,7 +13,6 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, TypeKind, Value};
 
-use crate::admin::show_directly;
 use crate::information_changes::changes_information;
 use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
@@ -24,6 +23,7 @@ use crate::status::Counter;
 use accounts::Resource;
 use observation::ResultCounts;
 use programs::{Origin, Running};
+use statements::preparable::is_shown_directly;
 use statements::sink::DiscardSink;
 
 /// A statement id consists of a slot (these bits, counted from 1) and the number of earlier uses of the slot.
@@ -206,6 +206,23 @@ pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> Dat
     }
 }
 
+/// Runs something in the schema in which a statement was prepared: its names mean what they meant there.
+fn under_schema_of<T>(
+    session: &mut Session,
+    text: &PreparedText,
+    body: impl FnOnce(&mut Session) -> T,
+) -> T {
+    if session.services.database == text.schema {
+        return body(session);
+    }
+    let current = std::mem::replace(&mut session.services.database, text.schema.clone());
+    let result = body(session);
+    let catalog = session.server.catalog.snapshot();
+    // The statement may have dropped it.
+    session.services.database = current.filter(|name| catalog.schema(name).is_some());
+    result
+}
+
 /// Reads a statement that is prepared. A change of an information table has no plan.
 pub(crate) fn read_prepared(session: &Session, sql: &[u8]) -> Result<(PreparedText, Statement)> {
     let (mut text, statement) = session.reading().prepare(sql)?;
@@ -339,10 +356,11 @@ impl Session {
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             Statement::Show(_) | Statement::Describe(_) => {
-                let mut sink = DiscardSink::default();
-                if let Statement::Show(show) = statement
-                    && show_directly(self, &show.kind, &mut sink)?.is_some()
-                {
+                if is_shown_directly(statement) {
+                    let mut sink = DiscardSink::default();
+                    let running =
+                        Running { source, parameters: &[], origin: Origin::Prepared, kept: None };
+                    self.run_statement(statement, &running, &mut sink)?;
                     return Ok((Vec::new(), sink.columns));
                 }
                 let planned = crate::rewritten::plan_rewritten(self, statement, source, None)?;
@@ -411,7 +429,7 @@ impl Session {
     ) -> Result<()> {
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_EXECUTE, 1);
-        let result = self.under_schema_of(text, |session| {
+        let result = under_schema_of(self, text, |session| {
             session.guarded(|session| {
                 session.limits.count_use(Resource::Questions, || session.server.now_micros())?;
                 if text.parameters as usize != request.parameters.len() {
@@ -424,23 +442,6 @@ impl Session {
             Ok(()) => self.end_statement(),
             Err(error) => self.fail_statement(error),
         }
-        result
-    }
-
-    /// Runs something in the schema in which a statement was prepared: its names mean what they meant there.
-    fn under_schema_of<T>(
-        &mut self,
-        text: &PreparedText,
-        body: impl FnOnce(&mut Session) -> T,
-    ) -> T {
-        if self.services.database == text.schema {
-            return body(self);
-        }
-        let current = std::mem::replace(&mut self.services.database, text.schema.clone());
-        let result = body(self);
-        let catalog = self.server.catalog.snapshot();
-        // The statement may have dropped it.
-        self.services.database = current.filter(|name| catalog.schema(name).is_some());
         result
     }
 
@@ -643,7 +644,7 @@ impl Session {
         }
         let mut returning = Returning { inner: sink, using, values: Vec::new() };
         self.prepared.running.push(text.clone());
-        let result = self.under_schema_of(&text, |session| {
+        let result = under_schema_of(self, &text, |session| {
             session.run_prepared_text(&text, &parameters, &mut returning)
         });
         self.prepared.running.pop();

@@ -9,7 +9,7 @@ use errors::Result;
 use exec::Outcome;
 use hashbrown::HashMap;
 use plugin_api::SessionServices;
-use types::{CollationId, DataType, TypeKind, Value, ZoneRules};
+use types::{DataType, Value, ZoneRules};
 
 use crate::planned::PlannedKind;
 use crate::server::Server;
@@ -53,53 +53,7 @@ pub(crate) struct Services {
     pub(crate) privileges: Arc<EffectivePrivileges>,
 }
 
-/// A number as a user variable keeps it; other values unchanged.
-fn widest_number(value: Value, ty: DataType) -> (Value, DataType) {
-    match ty.kind {
-        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int => {
-            let wide = if ty.unsigned { DataType::bigint_unsigned() } else { DataType::bigint() };
-            (value, wide)
-        }
-        TypeKind::Bit | TypeKind::Year => {
-            let value = match value {
-                Value::Int(number) => Value::UInt(number.unsigned_abs()),
-                value => value,
-            };
-            (value, DataType::bigint_unsigned())
-        }
-        TypeKind::Float | TypeKind::Double => (value, DataType::double()),
-        _ => (value, ty),
-    }
-}
-
 impl Services {
-    /// A value as a user variable keeps it: integers and floats have the widest type of their kind, dates, times and JSON become texts.
-    fn kept(&self, value: Value, ty: DataType) -> (Value, DataType) {
-        let is_json = ty.kind == TypeKind::Json;
-        if !is_json && !ty.is_temporal() {
-            return widest_number(value, ty);
-        }
-        let text = match &value {
-            Value::Null => Value::Null,
-            value => {
-                let mut text = Vec::new();
-                types::to_text(value, &ty, &mut text);
-                Value::Bytes(text.as_slice().into())
-            }
-        };
-        let length = match &text {
-            Value::Bytes(bytes) => bytes.len() as u32,
-            _ => 0,
-        };
-        let ty = if is_json {
-            let collation = CollationId::UTF8MB4_BIN;
-            DataType { collation, ..DataType::new(TypeKind::LongText, u32::MAX, 0) }
-        } else {
-            DataType::varchar(length, CollationId::LATIN1_SWEDISH_CI)
-        };
-        (text, ty)
-    }
-
     /// The text of a session variable.
     pub(crate) fn text(&self, name: &str) -> String {
         let id = self.server.globals.definitions.find(name);
@@ -270,7 +224,7 @@ impl SessionServices for Services {
     }
 
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
-        let (value, ty) = self.kept(value, ty);
+        let (value, ty) = variables::kept_by_user(value, ty);
         self.user_variables.insert(name.to_lowercase().into(), (value, ty));
     }
 

@@ -48,6 +48,21 @@ pub fn is_preparable(statement: &Statement) -> bool {
         )
 }
 
+/// Whether a statement shows an account or a program, which is no view of a table.
+pub fn is_shown_directly(statement: &Statement) -> bool {
+    let Statement::Show(show) = statement else { return false };
+    matches!(
+        show.kind,
+        ShowKind::Grants { .. }
+            | ShowKind::CreateProcedure(_)
+            | ShowKind::CreateFunction(_)
+            | ShowKind::CreateTrigger(_)
+            | ShowKind::CreateEvent(_)
+            | ShowKind::CreateLibrary(_)
+            | ShowKind::CreateUser(_)
+    )
+}
+
 /// Whether values may be given to a statement: not to a definition, which would keep the `?` (6413 when not).
 pub fn takes_parameters(statement: &Statement) -> bool {
     match statement {

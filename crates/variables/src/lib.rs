@@ -15,6 +15,7 @@ mod table_global;
 mod table_session;
 #[cfg(test)]
 mod tests;
+mod user;
 
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ pub use locales::check_locale;
 pub use plugin_api::PluginVariable;
 pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};
 pub use settings::{CompletionType, LogSettings, Settings, isolation};
+pub use user::kept_by_user;
 
 /// Position of a variable in the sorted list of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -763,12 +763,14 @@ fn number_unless_predicate(arg: &mut Expr) {
 /// Whether an expression is a predicate by its form, not by its type.
 fn is_predicate(expr: &Expr) -> bool {
     use plan::SubqueryKind::Scalar;
-    match expr {
-        Expr::Column { .. }
-        | Expr::Case { .. }
-        | Expr::FirstNotNull { .. }
-        | Expr::Subquery { kind: Scalar(_), .. } => false,
-        Expr::Held { rest, .. } => is_predicate(rest),
-        _ => true,
+    if let Expr::Held { rest, .. } = expr {
+        return is_predicate(rest);
     }
+    !matches!(
+        expr,
+        Expr::Column { .. }
+            | Expr::Case { .. }
+            | Expr::FirstNotNull { .. }
+            | Expr::Subquery { kind: Scalar(_), .. }
+    )
 }

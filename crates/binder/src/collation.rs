@@ -136,15 +136,16 @@ pub(crate) fn coercibility(expr: &Expr, known: &Coercibilities) -> Coercibility 
         Expr::FirstNotNull { parts, .. } => {
             parts.iter().map(of).min().unwrap_or(Coercibility::Coercible)
         }
-        Expr::Held { values, rest } => match &**rest {
-            Expr::Case { otherwise: Some(otherwise), .. } => match &**otherwise {
-                Expr::HeldValue { index, .. } => {
-                    values.get(*index).map_or(Coercibility::Implicit, of)
-                }
-                _ => of(rest),
-            },
-            _ => of(rest),
-        },
+        Expr::Held { values, rest } => {
+            let value = if let Expr::Case { otherwise: Some(otherwise), .. } = &**rest
+                && let Expr::HeldValue { index, .. } = &**otherwise
+            {
+                values.get(*index)
+            } else {
+                None
+            };
+            of(value.unwrap_or(rest))
+        }
         Expr::HeldValue { .. } => Coercibility::Implicit,
         Expr::Unary { .. }
         | Expr::Binary { .. }

@@ -137,12 +137,14 @@ pub(crate) fn coercibility(expr: &Expr, known: &Coercibilities) -> Coercibility 
             parts.iter().map(of).min().unwrap_or(Coercibility::Coercible)
         }
         Expr::Held { values, rest } => {
-            if let Expr::Case { otherwise: Some(otherwise), .. } = &**rest
+            let value = if let Expr::Case { otherwise: Some(otherwise), .. } = &**rest
                 && let Expr::HeldValue { index, .. } = &**otherwise
             {
-                return values.get(*index).map_or(Coercibility::Implicit, of);
-            }
-            of(rest)
+                values.get(*index)
+            } else {
+                None
+            };
+            of(value.unwrap_or(rest))
         }
         Expr::HeldValue { .. } => Coercibility::Implicit,
         Expr::Unary { .. }

@@ -508,20 +508,16 @@ pub(crate) fn held(values: Vec<Expr>, rest: Expr) -> Expr {
 
 /// Puts held values in place of the operands of comparisons: `lefts` on their left sides, `rights`, which follow them, on their right.
 pub(crate) fn hold(node: &mut Expr, lefts: &[Expr], rights: &[Expr]) {
-    match node {
-        Expr::Binary { op: BinaryOp::And | BinaryOp::Or, left, right, .. } => {
-            hold(left, lefts, rights);
-            hold(right, lefts, rights);
-        }
-        Expr::Binary { left, right, .. } => {
-            hold_side(left, lefts, 0);
-            hold_side(right, rights, lefts.len());
-        }
-        Expr::Unary { op: UnaryOp::Not, operand, .. } => hold(operand, lefts, rights),
-        Expr::Case { branches, .. } => {
-            branches.iter_mut().for_each(|(when, _)| hold(when, lefts, rights));
-        }
-        _ => {}
+    if let Expr::Binary { op: BinaryOp::And | BinaryOp::Or, left, right, .. } = node {
+        hold(left, lefts, rights);
+        hold(right, lefts, rights);
+    } else if let Expr::Binary { left, right, .. } = node {
+        hold_side(left, lefts, 0);
+        hold_side(right, rights, lefts.len());
+    } else if let Expr::Unary { op: UnaryOp::Not, operand, .. } = node {
+        hold(operand, lefts, rights);
+    } else if let Expr::Case { branches, .. } = node {
+        branches.iter_mut().for_each(|(when, _)| hold(when, lefts, rights));
     }
 }
 

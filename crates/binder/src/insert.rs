@@ -5,8 +5,7 @@ use std::sync::Arc;
 use catalog::{Table, View};
 use errors::{Error, Result, bail};
 use plan::{
-    Assignment, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery, OutputColumn,
-    Register,
+    Assignment, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery, Register,
 };
 use syntax::ast;
 use types::SqlMode;
@@ -291,7 +290,7 @@ impl Binder<'_> {
     }
 
     /// A block in which the target's columns are known: registers of the row being written.
-    fn push_target_block(
+    pub(crate) fn push_target_block(
         &mut self,
         table: &Arc<Table>,
         base: Register,
@@ -306,7 +305,11 @@ impl Binder<'_> {
     }
 
     /// The target's columns over `base`.
-    fn target_scope(&mut self, table: &Arc<Table>, base: Register) -> Result<Vec<ScopeColumn>> {
+    pub(crate) fn target_scope(
+        &mut self,
+        table: &Arc<Table>,
+        base: Register,
+    ) -> Result<Vec<ScopeColumn>> {
         let mut columns = Vec::with_capacity(table.columns.len());
         for (index, column) in table.columns.iter().enumerate() {
             if column.generated.as_ref().is_some_and(|generated| generated.hidden) {
@@ -466,26 +469,6 @@ impl Binder<'_> {
             Some(default) => Ok(default),
             None => bail!(NO_DEFAULT_FOR_FIELD, name.name.text),
         }
-    }
-
-    /// RETURNING over the rows as written.
-    pub(crate) fn bind_returning(
-        &mut self,
-        items: &[ast::SelectItem],
-        table: &Arc<Table>,
-        base: Register,
-    ) -> Result<Vec<OutputColumn>> {
-        if items.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.require(&table.schema, &table.name, PrivilegeKind::Select);
-        self.push_target_block(table, base, Clause::FieldList)?;
-        let outputs = self.bind_output_list(items)?;
-        if !self.block().aggregates.is_empty() {
-            bail!(INVALID_GROUP_FUNC_USE);
-        }
-        self.blocks.pop();
-        Ok(outputs)
     }
 }
 

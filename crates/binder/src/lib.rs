@@ -25,6 +25,7 @@ mod partitions;
 mod query;
 mod reader;
 mod respell;
+mod returning;
 mod scope;
 mod select;
 mod spelling;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::Table;
-use errors::{Error, Result, bail};
+use errors::{Result, bail};
 use plan::{
     Assignment, Expr, InstanceId, Logical, LogicalTarget, LogicalWrite, RowLocking, SortKey,
 };
@@ -38,9 +38,6 @@ struct Assigned {
 
 impl Binder<'_> {
     pub(crate) fn bind_update(&mut self, update: &ast::Update) -> Result<LogicalWrite> {
-        if !update.returning.is_empty() {
-            return Err(Error::not_supported("UPDATE ... RETURNING"));
-        }
         let multi_table = update.is_multi_table();
         let outer = self.cte_scope.len();
         if let Some(with) = &update.with {
@@ -54,6 +51,9 @@ impl Binder<'_> {
         if multi_table && (!update.order_by.is_empty() || update.limit.is_some()) {
             let clause = if update.order_by.is_empty() { "LIMIT" } else { "ORDER BY" };
             bail!(WRONG_USAGE, "UPDATE", clause);
+        }
+        if multi_table && !update.returning.is_empty() {
+            bail!(WRONG_USAGE, "UPDATE", "RETURNING");
         }
         if let Some(filter) = &update.filter {
             self.block().clause = Clause::Where;
@@ -78,6 +78,7 @@ impl Binder<'_> {
         if multi_table {
             self.lock_reads();
         }
+        let (returning, old) = self.bind_returning_of_update(&update.returning, &targets, &root)?;
         self.blocks.pop();
         self.cte_scope.truncate(outer);
         Ok(LogicalWrite {
@@ -87,7 +88,8 @@ impl Binder<'_> {
             limit,
             ordered: !update.order_by.is_empty(),
             multi_table,
-            returning: Vec::new(),
+            returning,
+            old,
         })
     }
 
@@ -218,7 +220,7 @@ impl Binder<'_> {
         locator
     }
 
-    fn check_not_read(&self, target: InstanceId, what: &str) -> Result<()> {
+    pub(crate) fn check_not_read(&self, target: InstanceId, what: &str) -> Result<()> {
         let instance = self.instance(target);
         let view = self.view_around(target);
         let written = Written {
@@ -357,6 +359,7 @@ impl Binder<'_> {
             ordered: !delete.order_by.is_empty(),
             multi_table,
             returning,
+            old: Vec::new(),
         })
     }
 

@@ -143,7 +143,7 @@ fn compile_with(
         Plan::Update(update) => {
             let mut program = UpdateProgram::compile(update, &mut compiler)?;
             program.body = body(&shared, &mut compiler)?;
-            (Kind::Update(Box::new(program)), Vec::new())
+            (Kind::Update(Box::new(program)), metas(&update.returning))
         }
         Plan::Delete(delete) => {
             let mut program = DeleteProgram::compile(delete, &mut compiler)?;
@@ -199,7 +199,7 @@ impl Program {
         match &self.kind {
             Kind::Query(query) => query.run(ctx, sink),
             Kind::Insert(insert) => insert.run(ctx, sink),
-            Kind::Update(update) => update.run(ctx),
+            Kind::Update(update) => update.run(ctx, sink),
             Kind::Delete(delete) => delete.run(ctx, sink),
             Kind::Do { body, exprs } => {
                 let mut run = Run::new(body, ctx);

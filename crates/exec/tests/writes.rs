@@ -43,6 +43,8 @@ fn update(table: &Table, filter: Option<Expr>, assignments: Vec<Assignment>) -> 
         ignore: false,
         buffered: true,
         limit: None,
+        returning: Vec::new(),
+        old: Vec::new(),
         subqueries: Vec::new(),
         ctes: Vec::new(),
         registers: 100,

@@ -90,6 +90,7 @@ impl Planner<'_> {
             exprs.extend(target.write.view_checks.iter().map(|check| &check.predicate));
             exprs.extend(target.assignments.iter().filter_map(|set| set.value.as_ref()));
         }
+        exprs.extend(write.returning.iter().map(|output| &output.expr));
         let root = self.finish_with(node.physical, &exprs, wanted, &shared.subqueries);
         let buffered = write.multi_table
             || write.targets.iter().any(|target| self.reads_twice(target))
@@ -107,9 +108,18 @@ impl Planner<'_> {
             .collect();
         let registers = self.registers;
         let Shared { subqueries, ctes, .. } = shared;
-        let (ignore, limit) = (write.ignore, write.limit);
-        let plan =
-            UpdatePlan { root, targets, ignore, buffered, limit, subqueries, ctes, registers };
+        let plan = UpdatePlan {
+            root,
+            targets,
+            ignore: write.ignore,
+            buffered,
+            limit: write.limit,
+            returning: write.returning,
+            old: write.old,
+            subqueries,
+            ctes,
+            registers,
+        };
         Ok((Plan::Update(plan), rows))
     }
 

@@ -299,6 +299,8 @@ pub struct LogicalWrite {
     /// Multi-table syntax.
     pub multi_table: bool,
     pub returning: Vec<OutputColumn>,
+    /// UPDATE: registers of values, each with the register that keeps for RETURNING what was there before.
+    pub old: Vec<(Register, Register)>,
 }
 
 /// The output of EXPLAIN.

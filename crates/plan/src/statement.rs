@@ -264,6 +264,9 @@ pub struct UpdatePlan {
     /// Rows must be collected before the first is written (the scan could meet them again, or several tables are written).
     pub buffered: bool,
     pub limit: Option<Expr>,
+    pub returning: Vec<OutputColumn>,
+    /// Registers of values, each with the register that keeps for RETURNING what was there before.
+    pub old: Vec<(Register, Register)>,
     pub subqueries: Vec<Subquery>,
     pub ctes: Vec<(CteId, Physical, Vec<Expr>)>,
     pub registers: u32,

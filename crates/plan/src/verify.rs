@@ -148,6 +148,8 @@ impl Check<'_> {
             let values = assignments.iter().filter_map(|assignment| assignment.value.as_ref());
             self.reads("SET", values, &row, &nothing);
         }
+        update.old.iter().for_each(|(_, kept)| _ = row.insert(*kept));
+        self.outputs("RETURNING", &update.returning, &row);
     }
 
     fn delete(&self, delete: &DeletePlan) {

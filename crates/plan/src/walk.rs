@@ -238,24 +238,22 @@ impl Expr {
 
     /// `held`: whether a held value is one of a constant.
     fn is_constant_with(&self, held: bool) -> bool {
-        match self {
-            Expr::Column { .. }
-            | Expr::Subquery { .. }
-            | Expr::UserVariable { .. }
-            | Expr::AssignUserVariable { .. } => false,
-            Expr::HeldValue { .. } => held,
-            Expr::Held { values, rest } => {
-                values.iter().all(|value| value.is_constant_with(held))
-                    && rest.is_constant_with(true)
-            }
-            _ => {
-                let mut constant = true;
-                self.for_each_child(&mut |child| {
-                    constant = constant && child.is_constant_with(held);
-                });
-                constant
-            }
+        if let Expr::Held { values, rest } = self {
+            let mut values = values.iter();
+            return values.all(|value| value.is_constant_with(held)) && rest.is_constant_with(true);
         }
+        let reads = matches!(
+            self,
+            Expr::Column { .. }
+                | Expr::Subquery { .. }
+                | Expr::UserVariable { .. }
+                | Expr::AssignUserVariable { .. }
+        );
+        let mut constant = !reads && (held || !matches!(self, Expr::HeldValue { .. }));
+        self.for_each_child(&mut |child| {
+            constant = constant && child.is_constant_with(held);
+        });
+        constant
     }
 }
 

@@ -13,8 +13,9 @@ use super::target_rows::{TargetRows, VisitedRows, changes_alone};
 use super::watched::{is_watched, update_row};
 use super::{Written, atomically, foreign, ignored};
 use crate::buffers::RecordBuffers;
-use crate::context::{ExecContext, Outcome};
+use crate::context::{ExecContext, Outcome, RowSink};
 use crate::ops::NodeCompiler;
+use crate::output::{self, ComputedRow, Output};
 use crate::run::{Body, Run};
 
 /// A compiled assignment; `None` is DEFAULT.
@@ -166,6 +167,9 @@ pub(crate) struct UpdateProgram {
     related: Vec<WriteTable>,
     engines: Vec<EngineIndex>,
     ignore: bool,
+    returning: Vec<Output>,
+    /// Registers of values, each with the register that keeps for RETURNING what was there before.
+    old: Vec<(usize, usize)>,
     /// Set when the statement only changes one row found by its whole key.
     point: Option<PointRow>,
 }
@@ -201,7 +205,18 @@ impl UpdateProgram {
                 assignments: assignments(changes, compiler)?,
             });
         }
+        for output in &plan.returning {
+            output.expr.add_registers(
+                &|id| subqueries.get(id.0 as usize).map_or(&[], |query| query.outer.as_slice()),
+                &mut kept,
+            );
+        }
+        plan.old.iter().for_each(|(_, before)| kept.remove(*before));
         let related = tables.related(compiler)?;
+        let returning = plan.returning.iter();
+        let returning = returning
+            .map(|output| Ok(Output::new(compiler.exprs.expr(&output.expr)?)))
+            .collect::<Result<_>>()?;
         let all = targets.iter().map(|target| &target.table).chain(&related);
         compiler.all_read =
             plan.limit.is_none() && plan.targets.iter().all(|(table, ..)| changes_alone(table));
@@ -213,7 +228,7 @@ impl UpdateProgram {
             may_repeat: has_join(&plan.root),
         };
         let point = match (&plan.targets[..], &targets[..]) {
-            ([(written, _, changes)], [target]) => {
+            ([(written, _, changes)], [target]) if plan.returning.is_empty() => {
                 let (found, written) = ((&plan.root, &target_rows), (written, &target.table));
                 PointRow::of_update(found, written, changes)
             }
@@ -224,19 +239,23 @@ impl UpdateProgram {
             target_rows,
             point,
             ignore: plan.ignore,
+            returning,
+            old: plan.old.iter().map(|(new, old)| (new.0 as usize, old.0 as usize)).collect(),
             body: Body::default(),
             targets,
             related,
         })
     }
 
-    pub(crate) fn run(&self, ctx: &mut ExecContext<'_>) -> Result<Outcome> {
+    pub(crate) fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
         let mut run = Run::new(&self.body, ctx);
         run.is_strict_write = !self.ignore;
         run.match_lock = RowLock::Shared;
         let mut outcome = Outcome::default();
         let result = match self.update_point(&mut outcome, &mut run) {
-            Ok(false) => atomically(&self.engines, &mut run, |run| self.update(&mut outcome, run)),
+            Ok(false) => {
+                atomically(&self.engines, &mut run, |run| self.update(&mut outcome, sink, run))
+            }
             done => done.map(drop),
         };
         let warnings = run.function.diagnostics.warning_count();
@@ -262,10 +281,17 @@ impl UpdateProgram {
         Ok(is_updated)
     }
 
-    fn update<'r>(&'r self, outcome: &mut Outcome, run: &mut Run<'r>) -> Result<()> {
+    fn update<'r>(
+        &'r self,
+        outcome: &mut Outcome,
+        sink: &mut dyn RowSink,
+        run: &mut Run<'r>,
+    ) -> Result<()> {
         let mut state = UpdateState {
             program: self,
             outcome,
+            sink,
+            cells: Vec::new(),
             buffers: std::mem::take(&mut run.buffers.records),
             visited: VisitedRows::new(&self.target_rows, self.targets.len()),
         };
@@ -293,6 +319,8 @@ fn info(outcome: &Outcome, warnings: u64) -> String {
 struct UpdateState<'p, 'o> {
     program: &'p UpdateProgram,
     outcome: &'o mut Outcome,
+    sink: &'o mut dyn RowSink,
+    cells: Vec<Value>,
     buffers: RecordBuffers,
     visited: VisitedRows,
 }
@@ -308,12 +336,20 @@ impl UpdateState<'_, '_> {
                 continue;
             }
             self.outcome.matched += 1;
+            for (new, old) in &program.old {
+                run.regs[*old] = run.regs[*new].clone();
+            }
             let strictness = Strictness::of(run, program.ignore);
             let changed = self.target(target, &locator, strictness, run);
             match changed {
                 Ok(changed) => self.outcome.changed += u64::from(changed),
-                Err(error) if program.ignore && ignored(&error, run) => {}
+                Err(error) if program.ignore && ignored(&error, run) => continue,
                 Err(error) => return Err(error),
+            }
+            if !program.returning.is_empty() {
+                output::compute(&program.returning, &mut self.cells, run)?;
+                self.sink.row(&ComputedRow::new(&program.returning, &run.regs, &self.cells))?;
+                self.outcome.rows_sent += 1;
             }
         }
         Ok(())

@@ -13,13 +13,14 @@ import json
 import pathlib
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from binary_log import rows  # noqa: E402
+from binary_log import client, rows  # noqa: E402
 from changes import TABLE, Copy, load, value  # noqa: E402
 from kill_loop import Server, free_port  # noqa: E402
 from log_settings import expect, fails  # noqa: E402
@@ -152,6 +153,12 @@ def main():
         for wrong, number in [("sink = 'none'", 1220), ("sink = 'webhook'", 1210), ("sink = 'webhook', url = 'ftp://h'", 1210), ("url = 'http://h'", 1210),
                               ("sink = 'webhook', url = 'http://h', other = 1", 1210), ("sink = 'webhook', url = 'http://h', batch_events = 0", 1210)]:
             fails(port, f"CREATE CHANGE STREAM s WITH ({wrong})", number)
+        # Where rows are sent to is for those who may read them all.
+        rows(port, "CREATE USER half IDENTIFIED BY 'half'; GRANT CHANGE_STREAM_ADMIN ON *.* TO half")
+        for stream_options, allowed in [("sink = 'webhook', url = 'http://h'", False), ("retention_bytes = 1000000", True)]:
+            done = subprocess.run(client(port, "-uhalf", "-phalf", "-e", f"CREATE CHANGE STREAM half WITH ({stream_options})"), capture_output=True, text=True)
+            assert (done.returncode == 0) == allowed and ("1227" in done.stderr) != allowed, done.stderr
+        rows(port, "DROP CHANGE STREAM half")
         rows(port, f"CREATE CHANGE STREAM s FOR SCHEMA d FROM SNAPSHOT WITH ({sink})")
         shown = rows(port, "SHOW CREATE CHANGE STREAM s")[0][1]
         assert SECRET not in shown and "Bearer" not in shown and url in shown, shown

@@ -133,14 +133,19 @@ impl ConnectionMemory {
         outcome
     }
 
-    /// Adds to the sum what is not in it yet, from a chunk on.
+    /// Adds to the sum what is not in it yet, from a chunk on. Threads of one statement come here together: each adds its own part once.
     fn count(&self, held: usize, all: &CountedMemory) -> Result<()> {
-        let more = held.saturating_sub(self.counted.load(Ordering::Relaxed));
-        let is_counted = self.is_counted.load(Ordering::Relaxed);
-        if !is_counted || more < self.chunk.load(Ordering::Relaxed) {
+        if !self.is_counted.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.counted.fetch_add(more, Ordering::Relaxed);
+        let chunk = self.chunk.load(Ordering::Relaxed);
+        let more = self.change_counted(|counted| {
+            let more = held.saturating_sub(counted);
+            if more < chunk { 0 } else { more as isize }
+        });
+        if more == 0 {
+            return Ok(());
+        }
         let used = all.used.fetch_add(more, Ordering::Relaxed) + more;
         let watched = all.watched.load(Ordering::Relaxed);
         if used > watched && used - more <= watched {
@@ -150,10 +155,21 @@ impl ConnectionMemory {
         if used <= limit || self.is_exempt.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.counted.fetch_sub(more, Ordering::Relaxed);
-        all.used.fetch_sub(more, Ordering::Relaxed);
+        // Another thread may have taken some of it out already.
+        let less = self.change_counted(|counted| -(more.min(counted) as isize));
+        all.used.fetch_sub(less, Ordering::Relaxed);
         let code = ErrorCode::GLOBAL_CONNECTION_MEMORY_LIMIT;
         Err(Error::with(code, &[&limit, &used]))
+    }
+
+    /// Changes what is counted by what `change` says of it; returns by how much.
+    fn change_counted(&self, change: impl Fn(usize) -> isize) -> usize {
+        let mut by = 0;
+        let changed = self.counted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |counted| {
+            by = change(counted);
+            (by != 0).then(|| counted.saturating_add_signed(by))
+        });
+        if changed.is_ok() { by.unsigned_abs() } else { 0 }
     }
 
     /// Holds `bytes` less.
@@ -161,9 +177,12 @@ impl ConnectionMemory {
         let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "only what was held is released");
         let held = before.saturating_sub(bytes);
-        let less = self.counted.load(Ordering::Relaxed).saturating_sub(held);
-        if less > 0 && (held == 0 || less >= self.chunk.load(Ordering::Relaxed)) {
-            self.counted.fetch_sub(less, Ordering::Relaxed);
+        let chunk = self.chunk.load(Ordering::Relaxed);
+        let less = self.change_counted(|counted| {
+            let less = counted.saturating_sub(held);
+            if held == 0 || less >= chunk { -(less as isize) } else { 0 }
+        });
+        if less > 0 {
             all.used.fetch_sub(less, Ordering::Relaxed);
         }
     }
@@ -206,6 +225,26 @@ mod tests {
         assert_eq!(all.state(), (150, 1, 1), "bytes, passed by one, by all");
         first.release(100, &all);
         second.release(59, &all);
+        assert_eq!(all.state().0, 0);
+    }
+
+    #[test]
+    fn threads_of_a_statement_are_counted_once() {
+        let all = CountedMemory::default();
+        let memory = connection(usize::MAX);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for bytes in 1..2000 {
+                        memory.hold(bytes, &all).expect("no limit");
+                        memory.release(bytes, &all);
+                    }
+                });
+            }
+        });
+        assert!(all.state().0 < 10, "{:?}", all.state());
+        memory.hold(10, &all).expect("no limit");
+        memory.release(10, &all);
         assert_eq!(all.state().0, 0);
     }
 

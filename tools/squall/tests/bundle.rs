@@ -74,7 +74,7 @@ impl Machine {
             shutdown: Box::new(|| {}),
             defaults: Vec::new(),
             options: Vec::new(),
-            root: RootAccount { os_user: None, password: Some("rootmarker".into()) },
+            root: RootAccount { os_uid: None, password: Some("rootmarker".into()) },
             insecure_root: false,
             io_times: Arc::default(),
         })

@@ -196,6 +196,8 @@ impl ConnectionMemory {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a test")]
+
     use super::*;
 
     fn connection(bytes: usize) -> ConnectionMemory {

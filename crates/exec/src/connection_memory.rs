@@ -27,6 +27,12 @@ impl Default for CountedMemory {
     }
 }
 
+/// The sum where it is one: a thread may take bytes out before the thread that counted them has added them, and then it is below zero
+/// for a moment.
+fn at_least_none(sum: usize) -> usize {
+    if (sum as isize) < 0 { 0 } else { sum }
+}
+
 /// The settings of all connections together.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedLimits {
@@ -49,7 +55,11 @@ impl CountedMemory {
     /// Bytes that are counted, and how often `watched_of_one` and `watched` were passed.
     pub fn state(&self) -> (usize, u64, u64) {
         let past = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (self.used.load(Ordering::Relaxed), past(&self.past_of_one), past(&self.past))
+        (
+            at_least_none(self.used.load(Ordering::Relaxed)),
+            past(&self.past_of_one),
+            past(&self.past),
+        )
     }
 }
 
@@ -146,9 +156,9 @@ impl ConnectionMemory {
         if more == 0 {
             return Ok(());
         }
-        let used = all.used.fetch_add(more, Ordering::Relaxed) + more;
+        let used = at_least_none(all.used.fetch_add(more, Ordering::Relaxed).wrapping_add(more));
         let watched = all.watched.load(Ordering::Relaxed);
-        if used > watched && used - more <= watched {
+        if used > watched && used.saturating_sub(more) <= watched {
             all.past.fetch_add(1, Ordering::Relaxed);
         }
         let limit = all.limit.load(Ordering::Relaxed);

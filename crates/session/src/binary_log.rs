@@ -30,7 +30,8 @@ pub(crate) fn rotate(session: &Session) -> Result<()> {
 }
 
 /// Options of change streams that no sink has.
-const PLAIN_OPTIONS: [&str; 4] = ["retention_bytes", "retention_seconds", "include_before", "schema"];
+const PLAIN_OPTIONS: [&str; 4] =
+    ["retention_bytes", "retention_seconds", "include_before", "schema"];
 
 /// PURGE BINARY LOGS, RESET and the statements about change streams.
 pub(crate) fn run(
@@ -71,7 +72,8 @@ fn change_stream(
         | ChangeStream::Alter { action: StreamAction::Options(options), .. } => {
             session.require_dynamic("CHANGE_STREAM_ADMIN")?;
             // A sink sends every row of the tables to where its options say, as one who reads the log could.
-            let is_plain = |name: &str| PLAIN_OPTIONS.iter().any(|own| own.eq_ignore_ascii_case(name));
+            let is_plain =
+                |name: &str| PLAIN_OPTIONS.iter().any(|own| own.eq_ignore_ascii_case(name));
             if options.iter().any(|(name, _)| !is_plain(&name.text)) {
                 session.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
             }

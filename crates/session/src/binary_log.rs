@@ -12,7 +12,7 @@ use plugin_api::{
     SessionServices as _,
 };
 use programs::Running;
-use syntax::ast::{ChangeStream, Expr, ResetItem, Statement, StreamAction};
+use syntax::ast::{ChangeStream, Expr, ReplicationValue, ResetItem, Statement, StreamAction};
 use types::{CastContext, Value, to_datetime};
 
 use crate::replication::{Controlling, run_replica};
@@ -28,10 +28,6 @@ fn active(session: &Session) -> Option<Arc<dyn BinaryLog>> {
 pub(crate) fn rotate(session: &Session) -> Result<()> {
     active(session).map_or(Ok(()), |log| log.rotate())
 }
-
-/// Options of change streams that no sink has.
-const PLAIN_OPTIONS: [&str; 4] =
-    ["retention_bytes", "retention_seconds", "include_before", "schema"];
 
 /// PURGE BINARY LOGS, RESET and the statements about change streams.
 pub(crate) fn run(
@@ -71,10 +67,8 @@ fn change_stream(
         ChangeStream::Create { options, .. }
         | ChangeStream::Alter { action: StreamAction::Options(options), .. } => {
             session.require_dynamic("CHANGE_STREAM_ADMIN")?;
-            // A sink sends every row of the tables to where its options say, as one who reads the log could.
-            let is_plain =
-                |name: &str| PLAIN_OPTIONS.iter().any(|own| own.eq_ignore_ascii_case(name));
-            if options.iter().any(|(name, _)| !is_plain(&name.text)) {
+            // A sink sends every row of the tables to where its options say, which are the texts among them: as one who reads the log could.
+            if options.iter().any(|(_, value)| matches!(value, ReplicationValue::Text(_))) {
                 session.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
             }
         }

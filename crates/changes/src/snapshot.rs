@@ -3,15 +3,15 @@
 use engine_api::CancelToken;
 use errors::{Error, Result, err};
 use plugin_api::{
-    ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory, SessionHandle,
+    Answer, ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory, SessionHandle,
     SessionState,
 };
 use types::{GtidSet, Value};
 
-use crate::answer::{Answer, text};
 use crate::event::{Outlet, Post, put_name, put_number, put_text};
 use crate::reader::{Shape, one_line};
 use crate::scope::Scope;
+use crate::text;
 use crate::value::{Column, put_key, put_table, write_object};
 
 /// Most names of tables and columns that are held.

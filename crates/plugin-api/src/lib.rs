@@ -3,6 +3,7 @@
 //!
 //! Invariant: a plugin sees the server only through the types here; none of them leads to a session, a plan or the catalog.
 
+mod answer;
 mod authentication;
 mod authorization;
 mod binary_log;
@@ -40,6 +41,7 @@ mod text_runner;
 mod time_zone;
 pub mod variable;
 
+pub use answer::Answer;
 pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
 };

@@ -19,7 +19,7 @@ use crate::quick_room::Quick;
 use crate::running::Running;
 use crate::settings::Settings;
 use crate::tokens::Tokens;
-use changes::Answer;
+use plugin_api::Answer;
 
 /// Connection ids of this protocol: those of the MySQL protocol have 32 bits, and functions' sessions begin at 2^48.
 const FIRST_CONNECTION: u64 = 1 << 40;

@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::gateway::Lease;
 use crate::held::{HeldSession, Kind, Purpose};
 use crate::reply::Reply;
-use changes::Answer;
+use plugin_api::Answer;
 
 /// Longest identifier, in characters.
 const NAME_CHARACTERS_MAX: usize = 64;

@@ -5,67 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{CancelToken, CommitHandle};
-use errors::{Error, Result, bail};
-use plugin_api::{
-    ColumnMeta, ExecuteRequest, LocalFile, OkInfo, ReplicationSession, ResultSink, RowSource,
-    SessionFactory, SessionHandle, SessionState,
-};
+use errors::Result;
+use plugin_api::{Answer, ExecuteRequest, ReplicationSession, SessionFactory, SessionHandle};
 use sys::sync::Mutex;
 use types::Value;
 
 /// Most prepared statements that are kept.
 const PREPARED_MAX: usize = 500;
-
-/// What a statement answered.
-#[derive(Default)]
-pub(crate) struct Answer {
-    pub(crate) rows: Vec<Vec<Value>>,
-    /// Rows that an UPDATE or DELETE found.
-    pub(crate) affected: u64,
-    error: Option<Error>,
-    commit: Option<CommitHandle>,
-}
-
-impl ResultSink for Answer {
-    fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
-        self.rows.push((0..row.len()).map(|index| row.value(index)).collect::<Result<_>>()?);
-        Ok(())
-    }
-
-    fn end(&mut self, _: &SessionState) -> Result<()> {
-        Ok(())
-    }
-
-    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
-        self.affected = ok.affected_rows;
-        self.commit.clone_from(&ok.commit);
-        Ok(())
-    }
-
-    fn error(&mut self, error: &Error) -> Result<()> {
-        self.error = Some(error.clone());
-        Ok(())
-    }
-
-    fn local_file(&mut self, _: &str) -> Result<Box<dyn LocalFile + '_>> {
-        bail!(CLIENT_LOCAL_FILES_DISABLED)
-    }
-}
-
-impl Answer {
-    /// Waits until what the statement committed is durable; until then other sessions do not see it. Transactions of the source do not wait for
-    /// their own: what a crash takes, it takes together with the position that says that it is here.
-    pub(crate) fn durable(self) -> Result<()> {
-        match &self.commit {
-            Some(commit) => commit.wait().map_err(|error| error.into_error(&CancelToken::new())),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Runs statements with parameters on this server.
 pub(crate) trait Run {
@@ -81,12 +27,9 @@ pub(crate) struct Present<'s>(pub(crate) &'s mut dyn ReplicationSession);
 
 impl Run for Present<'_> {
     fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<Answer> {
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(usize::MAX);
         self.0.repeat(sql, parameters, &mut answer)?;
-        match answer.error {
-            Some(error) => Err(error),
-            None => Ok(answer),
-        }
+        answer.checked()
     }
 }
 
@@ -155,7 +98,7 @@ impl Local {
 
     /// Runs a statement.
     pub(crate) fn run(&mut self, sql: &[u8]) -> Result<Answer> {
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(usize::MAX);
         self.session.query(sql, &[], &mut answer)?;
         self.checked(answer)
     }
@@ -173,19 +116,17 @@ impl Local {
                 id
             }
         };
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(usize::MAX);
         let request = ExecuteRequest { statement_id, parameters, attributes: &[], cursor: false };
         self.session.execute(&request, &mut answer)?;
         self.checked(answer)
     }
 
     fn checked(&mut self, answer: Answer) -> Result<Answer> {
-        if let Some(error) = answer.error {
-            return Err(error);
-        }
-        if let Some(commit) = &answer.commit {
-            self.pending.put(commit);
-        }
+        let answer = answer.checked()?;
+        // Transactions of the source do not wait for their own durability: what a crash takes, it takes with the position that says that
+        // it is here.
+        answer.commits().iter().for_each(|commit| self.pending.put(commit));
         Ok(answer)
     }
 

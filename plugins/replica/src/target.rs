@@ -202,7 +202,7 @@ impl Change {
         if self.kind != RowsKind::Insert {
             parameters.extend(self.read.iter().map(|at| value(before, at)));
         }
-        let found = local.execute(&self.sql, &parameters)?.affected;
+        let found = local.execute(&self.sql, &parameters)?.affected_rows;
         if found == 0 && self.kind != RowsKind::Insert {
             let text = "Can't find the row that the source changed";
             return Err(Error::new(ErrorCode(1032), text));

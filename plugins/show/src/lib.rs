@@ -143,8 +143,6 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::ProcedureStatus => objects::routines("PROCEDURE"),
         ShowKind::FunctionStatus => objects::routines("FUNCTION"),
         ShowKind::LibraryStatus => objects::libraries(),
-        ShowKind::CreateTrigger(_) => return Err(err!(TRG_DOES_NOT_EXIST)),
-        ShowKind::CreateEvent(name) => return Err(err!(EVENT_DOES_NOT_EXIST, name.name.text)),
         ShowKind::CharacterSet => server::character_sets(),
         ShowKind::ClusterStatus => {
             let mut is_known = false;
@@ -202,6 +200,8 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::CreateFunction(_)
         | ShowKind::CreateLibrary(_)
         | ShowKind::CreateProcedure(_)
+        | ShowKind::CreateTrigger(_)
+        | ShowKind::CreateEvent(_)
         | ShowKind::CreateSequence(_)
         | ShowKind::CreateUser(_)
         | ShowKind::FunctionCode(_)

@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 
-use engine_api::{CancelToken, CommitHandle};
-use errors::{Error, Result, bail, err};
-use plugin_api::{
-    ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory, SessionHandle,
-    SessionState,
-};
+use engine_api::CancelToken;
+use errors::{Error, Result, err};
+use plugin_api::{Answer, SessionFactory, SessionHandle};
 use sys::sync::{Arc, Mutex};
 use types::Value;
 
@@ -53,45 +50,6 @@ pub(super) enum Ending {
 #[derive(Default)]
 pub(super) struct Journal(Mutex<Option<Arc<dyn SessionFactory>>>);
 
-/// What a statement answered.
-#[derive(Default)]
-struct Answer {
-    rows: Vec<Vec<Value>>,
-    id: u64,
-    error: Option<Error>,
-    commit: Option<CommitHandle>,
-}
-
-impl ResultSink for Answer {
-    fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
-        self.rows.push((0..row.len()).map(|index| row.value(index)).collect::<Result<_>>()?);
-        Ok(())
-    }
-
-    fn end(&mut self, _: &SessionState) -> Result<()> {
-        Ok(())
-    }
-
-    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
-        self.id = ok.last_insert_id;
-        self.commit.clone_from(&ok.commit);
-        Ok(())
-    }
-
-    fn error(&mut self, error: &Error) -> Result<()> {
-        self.error = Some(error.clone());
-        Ok(())
-    }
-
-    fn local_file(&mut self, _: &str) -> Result<Box<dyn LocalFile + '_>> {
-        bail!(CLIENT_LOCAL_FILES_DISABLED)
-    }
-}
-
 fn text_of(value: Option<&Value>) -> String {
     match value {
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
@@ -111,15 +69,9 @@ struct Local(Box<dyn SessionHandle>);
 impl Local {
     /// Runs a statement; what it committed is durable.
     fn run(&mut self, sql: &str) -> Result<Answer> {
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(usize::MAX);
         self.0.query(sql.as_bytes(), &[], &mut answer)?;
-        if let Some(error) = answer.error {
-            return Err(error);
-        }
-        if let Some(commit) = &answer.commit {
-            commit.wait().map_err(|error| error.into_error(&CancelToken::new()))?;
-        }
-        Ok(answer)
+        answer.finish()
     }
 }
 
@@ -153,7 +105,7 @@ impl Journal {
             "INSERT INTO squall_cluster.changes (statement, state, began) VALUES ({}, 'running', {now})",
             quoted(statement)
         );
-        let id = local.run(&insert)?.id;
+        let id = local.run(&insert)?.last_insert_id;
         for (step, number) in steps.iter().zip(1..) {
             let action = &step.action;
             let (node, online) = (action.node(), if step.is_online { "YES" } else { "NO" });

@@ -21,7 +21,8 @@ use crate::route::{Names, Route, login};
 use crate::statement::{
     Database, Name, Statement, existing_schema, invalid, missing, run, with_database,
 };
-use changes::{Answer, text};
+use changes::text;
+use plugin_api::Answer;
 
 /// Bytes of an `_id`: the column is VARBINARY(32).
 const ID_BYTES_MAX: usize = 32;

@@ -7,7 +7,7 @@ use types::Value;
 
 use crate::gateway::Lease;
 use crate::reply::{Reply, error_json, status_of};
-use changes::Answer;
+use plugin_api::Answer;
 
 const SAVEPOINT: &str = "`json_server rows`";
 

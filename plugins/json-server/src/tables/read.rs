@@ -12,7 +12,7 @@ use crate::json::{self, form_of, write_cell, write_string};
 use crate::reply::Reply;
 use crate::route::Names;
 use crate::statement::{Database, Statement, invalid, missing, run, with_database};
-use changes::Answer;
+use plugin_api::Answer;
 
 /// Rows of an answer when the request names no number, and at most.
 const LIMIT_DEFAULT: u64 = 100;

@@ -1,27 +1,12 @@
-//! The values of a statement of our own.
+//! What a statement answers that a plugin runs in a session.
 
 use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, Result, bail};
-use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState};
 use types::Value;
 
-/// A text or an integer as text, for answers to statements of our own.
-pub fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        Value::Int(number) => Some(number.to_string()),
-        Value::UInt(number) => Some(number.to_string()),
-        Value::Null
-        | Value::Double(_)
-        | Value::Decimal(_)
-        | Value::Date(_)
-        | Value::Time(_)
-        | Value::DateTime(_)
-        | Value::Json(_) => None,
-    }
-}
+use crate::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState};
 
-/// The values of one statement, for calls that build their answer from them.
+/// What a statement answers whose values a plugin uses itself.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// Columns; empty for a statement without a result set.
@@ -32,7 +17,7 @@ pub struct Answer {
     pub affected_rows: u64,
     /// Generated id.
     pub last_insert_id: u64,
-    /// Rows that a call may hold in memory.
+    /// Rows that it may hold in memory.
     pub rows_max: usize,
     error: Option<Error>,
     commits: Vec<CommitHandle>,
@@ -44,18 +29,37 @@ impl Answer {
         Answer { rows_max, ..Answer::default() }
     }
 
+    /// What the statement committed, which may not be durable yet.
+    pub fn commits(&self) -> &[CommitHandle] {
+        &self.commits
+    }
+
+    /// Waits until what the statement committed is durable; until then other sessions do not see it.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn durable(&self) -> Result<()> {
+        let mut commits = self.commits.iter();
+        commits.try_for_each(|commit| {
+            commit.wait().map_err(|error| error.into_error(&CancelToken::new()))
+        })
+    }
+
+    /// The answer of a statement that has not failed.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub fn checked(mut self) -> Result<Answer> {
+        self.error.take().map_or(Ok(self), Err)
+    }
+
     /// Waits for durability, and gives the error of the statement.
     ///
     /// # Errors
     /// The statement's.
-    pub fn finish(mut self) -> Result<Answer> {
-        for commit in self.commits.drain(..) {
-            commit.wait().map_err(|error| error.into_error(&CancelToken::new()))?;
-        }
-        match self.error.take() {
-            Some(error) => Err(error),
-            None => Ok(self),
-        }
+    pub fn finish(self) -> Result<Answer> {
+        self.durable()?;
+        self.checked()
     }
 }
 

@@ -31,9 +31,11 @@ impl ResourceGroup {
 
 /// Steps of niceness are stored as their distance from the highest priority.
 const PRIORITY_MIN: i32 = -20;
+const PRIORITY_MAX: i32 = 19;
 
 /// A resource group: name 1, for the server 2, enabled 3, a processor 4 (for each), priority 5 (counted from -20).
 pub(crate) fn write_group(group: &ResourceGroup) -> Vec<u8> {
+    assert!(group.priority >= PRIORITY_MIN, "the priority of a group was checked");
     let mut out = FieldWriter::object();
     out.text(1, &group.name);
     out.flag(2, group.is_system);
@@ -61,7 +63,10 @@ pub(crate) fn read_group(bytes: &[u8]) -> Result<ResourceGroup> {
             4 => {
                 group.processors.insert(field.narrow()?);
             }
-            5 => group.priority = i32::from(field.narrow::<u8>()?) + PRIORITY_MIN,
+            5 => {
+                let priority = i32::from(field.narrow::<u8>()?) + PRIORITY_MIN;
+                group.priority = priority.min(PRIORITY_MAX);
+            }
             _ => {}
         }
     }

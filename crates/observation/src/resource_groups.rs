@@ -71,7 +71,8 @@ impl GroupPlace {
     pub fn enter_hinted(&self, group: &ResourceGroup) -> Hinted<'_> {
         let joined = Joined::new(group);
         let _taken = joined.share.take();
-        self.place.lock().hinted = Some(joined);
+        let outer = self.place.lock().hinted.replace(joined);
+        debug_assert!(outer.is_none(), "a client's own statement runs in no other");
         Hinted { place: self, _taken }
     }
 

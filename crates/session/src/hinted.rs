@@ -23,7 +23,7 @@ impl Session {
         }
         let hints = parse_hints(hints_of(statement).unwrap_or(""));
         let shared = self.shared.clone();
-        let group = self.hinted_group(&hints);
+        let group = hinted_group(self, &hints);
         let _group = group.map(|group| shared.group.enter_hinted(&group));
         let saved = self.services.values.clone();
         let definitions = &self.server.globals.definitions;
@@ -34,20 +34,21 @@ impl Session {
         self.refresh_settings();
         result
     }
+}
 
-    /// The group of the last hint that names one. A client's own statement has it, not those of programs and prepared ones.
-    fn hinted_group(&mut self, hints: &Hints) -> Option<Arc<ResourceGroup>> {
-        let is_own = self.programs.frame().is_none() && self.statement.depth == 1;
-        let name = hints.list.iter().rev().find_map(|hint| {
-            let Hint::ResourceGroup(name) = hint else { return None };
-            is_own.then_some(name)
-        })?;
-        match resource_groups::hinted(self, name) {
-            Ok(group) => Some(group),
-            Err(error) => {
-                self.working.push_error(errors::Level::Warning, &error);
-                None
-            }
+/// The group of the last hint that names one. A client's own statement has it, not those of programs and prepared ones.
+fn hinted_group(session: &mut Session, hints: &Hints) -> Option<Arc<ResourceGroup>> {
+    let is_inside = session.programs.frame().is_some() || session.transactions.function_depth > 0;
+    let is_own = !is_inside && session.statement.depth == 1;
+    let name = hints.list.iter().rev().find_map(|hint| {
+        let Hint::ResourceGroup(name) = hint else { return None };
+        is_own.then_some(name)
+    })?;
+    match resource_groups::hinted(session, name) {
+        Ok(group) => Some(group),
+        Err(error) => {
+            session.working.push_error(errors::Level::Warning, &error);
+            None
         }
     }
 }

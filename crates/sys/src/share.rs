@@ -36,6 +36,7 @@ pub fn may_prioritize() -> bool {
 impl Share {
     /// The processors, none for all, and steps of niceness: from -20, the highest priority, to 19.
     pub fn new(processors: &BTreeSet<u32>, niceness: i32) -> Share {
+        assert!((-20..=NICENESS_MAX).contains(&niceness), "steps of niceness: {niceness}");
         let processors = (!processors.is_empty()).then(|| Mask::of(processors));
         Share { processors, niceness }
     }

@@ -33,7 +33,7 @@ impl ResourceGroup {
 const PRIORITY_MIN: i32 = -20;
 const PRIORITY_MAX: i32 = 19;
 
-/// A resource group: name 1, for the server 2, enabled 3, a processor 4 (for each), priority 5 (counted from -20).
+/// A resource group: name 1, for the server 2, enabled 3, a processor 4 (for each, one larger), priority 5 (counted from -20). A number of 0 is not written.
 pub(crate) fn write_group(group: &ResourceGroup) -> Vec<u8> {
     assert!(group.priority >= PRIORITY_MIN, "the priority of a group was checked");
     let mut out = FieldWriter::object();
@@ -41,7 +41,7 @@ pub(crate) fn write_group(group: &ResourceGroup) -> Vec<u8> {
     out.flag(2, group.is_system);
     out.flag(3, group.is_enabled);
     for processor in &group.processors {
-        out.number(4, u64::from(*processor));
+        out.number(4, u64::from(*processor) + 1);
     }
     out.number(5, u64::from((group.priority - PRIORITY_MIN).unsigned_abs()));
     out.finish()
@@ -53,7 +53,7 @@ pub(crate) fn read_group(bytes: &[u8]) -> Result<ResourceGroup> {
         is_system: false,
         is_enabled: false,
         processors: BTreeSet::new(),
-        priority: 0,
+        priority: PRIORITY_MIN,
     };
     for field in object_fields(bytes)? {
         match field.tag {
@@ -61,7 +61,7 @@ pub(crate) fn read_group(bytes: &[u8]) -> Result<ResourceGroup> {
             2 => group.is_system = field.flag()?,
             3 => group.is_enabled = field.flag()?,
             4 => {
-                group.processors.insert(field.narrow()?);
+                group.processors.extend(field.narrow::<u32>()?.checked_sub(1));
             }
             5 => {
                 let priority = i32::from(field.narrow::<u8>()?) + PRIORITY_MIN;

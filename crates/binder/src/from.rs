@@ -315,6 +315,9 @@ impl Binder<'_> {
         let Ok((syntax::Statement::Query(query), _)) = parsed else {
             bail!(VIEW_INVALID, view.schema, view.name)
         };
+        if catalog::system_schema(&view.schema).is_none() {
+            self.views.push(view.clone());
+        }
         let checks = self.view_checks.len();
         let (instances, subqueries) = (self.instances.len(), self.subqueries.len());
         let bound = self.bind_view_query(view, &query)?;

@@ -225,6 +225,7 @@ impl Planner<'_> {
         let context = BoundContext {
             uncacheable: bound.plan.uncacheable || lock_reads,
             tables: bound.tables,
+            views: bound.views,
             privileges: bound.privileges,
             parameters: bound.parameters,
             names_variable: bound.names_variable,

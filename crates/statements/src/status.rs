@@ -87,6 +87,7 @@ counters! {
     STMT_EXECUTE "Com_stmt_execute",
     STMT_FETCH "Com_stmt_fetch",
     STMT_PREPARE "Com_stmt_prepare",
+    STMT_REPREPARE "Com_stmt_reprepare",
     STMT_RESET "Com_stmt_reset",
     TRUNCATE "Com_truncate",
     UNLOCK_TABLES "Com_unlock_tables",

@@ -353,9 +353,15 @@ impl Binder<'_> {
         if !view.invoker {
             self.definer = Some(view.definer.clone());
         }
+        // Its literals have the collation of the connection that created it.
+        let outer_connection = self.coercibilities.connection;
+        if let Some(collation) = charset::collation_by_name(&view.collation_connection) {
+            self.coercibilities.connection = collation.id;
+        }
         self.view_depth += 1;
         let result = self.with_hidden(0, |binder| binder.bind_query(query));
         self.view_depth -= 1;
+        self.coercibilities.connection = outer_connection;
         self.definer = outer_definer;
         self.cte_scope = outer_ctes;
         self.source = outer_source;

@@ -86,7 +86,17 @@ const RUNNING: u8 = 0;
 const FOLLOWS: u8 = 1;
 const QUERY_KILLED: u8 = 2;
 const TIMED_OUT: u8 = 3;
-const CONNECTION_KILLED: u8 = 4;
+const STATEMENT_TIMED_OUT: u8 = 4;
+const CONNECTION_KILLED: u8 = 5;
+
+/// Which limit of time a statement has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeLimit {
+    /// `max_execution_time`, of a SELECT.
+    Select,
+    /// `max_statement_time`, of a whole statement of a client.
+    Statement,
+}
 
 impl CancelToken {
     /// A token that is not cancelled.
@@ -114,9 +124,13 @@ impl CancelToken {
         self.0.state.fetch_max(QUERY_KILLED, Ordering::Release);
     }
 
-    /// `max_execution_time` ran out: the statement ends with 3024.
-    pub fn time_out(&self) {
-        self.0.state.fetch_max(TIMED_OUT, Ordering::Release);
+    /// A limit ran out: the statement ends with 3024 or 1969.
+    pub fn time_out(&self, limit: TimeLimit) {
+        let state = match limit {
+            TimeLimit::Select => TIMED_OUT,
+            TimeLimit::Statement => STATEMENT_TIMED_OUT,
+        };
+        self.0.state.fetch_max(state, Ordering::Release);
     }
 
     /// KILL CONNECTION, or the client is gone.
@@ -147,7 +161,7 @@ impl CancelToken {
     /// The error that a cancelled statement ends with.
     ///
     /// # Errors
-    /// 1317 or 3024 when cancelled.
+    /// 1317, 3024 or 1969 when cancelled.
     #[inline]
     pub fn check(&self) -> errors::Result<()> {
         use errors::{Error, ErrorCode};
@@ -155,6 +169,7 @@ impl CancelToken {
             RUNNING => Ok(()),
             FOLLOWS => self.of_leader(Ok(()), CancelToken::check),
             TIMED_OUT => Err(Error::with(ErrorCode::QUERY_TIMEOUT, &[])),
+            STATEMENT_TIMED_OUT => Err(Error::with(ErrorCode::STATEMENT_TIMEOUT, &[])),
             _ => Err(Error::with(ErrorCode::QUERY_INTERRUPTED, &[])),
         }
     }
@@ -163,7 +178,7 @@ impl CancelToken {
     #[inline]
     pub fn reset_statement(&self) {
         let state = self.0.state.load(Ordering::Acquire);
-        if matches!(state, QUERY_KILLED | TIMED_OUT) {
+        if matches!(state, QUERY_KILLED | TIMED_OUT | STATEMENT_TIMED_OUT) {
             let running = if self.0.leader.is_some() { FOLLOWS } else { RUNNING };
             // A kill that arrives between the load and this store aimed at the statement that just ended.
             let _ =

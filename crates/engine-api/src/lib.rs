@@ -20,7 +20,7 @@ mod span;
 
 pub use attachments::{AttachedCommit, AttachmentReader};
 pub use backup::{BackupFile, BackupSummary, BackupTarget};
-pub use cancel::{CancelToken, Long, Progress, Wait, Waiting};
+pub use cancel::{CancelToken, Long, Progress, TimeLimit, Wait, Waiting};
 pub use commit::{CommitHandle, CommitWait};
 pub use definition::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 pub use engine::{

@@ -366,6 +366,7 @@ catalog! {
     DISCARD_FK_CHECKS_RUNNING = 1807, "HY000", "There is a foreign key check running on table '{}'. Cannot discard the table.";
     AUTO_INCREMENT_CONFLICT = 1869, "HY000", "Auto-increment value in UPDATE conflicts with internally generated values";
     ACCESS_DENIED_CHANGE_USER_ERROR = 1873, "28000", "Access denied trying to change to user '{}'@'{}' (using password: {}). Disconnecting.";
+    STATEMENT_TIMEOUT = 1969, "70100", "Query execution was interrupted (max_statement_time exceeded)";
     REFERENCED_TRG_DOES_NOT_EXIST = 3011, "HY000", "Referenced trigger '{}' for the given action time and event type does not exist.";
     NON_RO_SELECT_DISABLE_TIMER = 3025, "HY000", "Select is not a read only statement, disabling timer";
     DUP_LIST_ENTRY = 3026, "HY000", "Duplicate entry '{}'.";

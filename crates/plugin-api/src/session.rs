@@ -332,6 +332,8 @@ pub trait SessionHandle: Send {
     /// # Errors
     /// The client is gone.
     fn fetch(&mut self, statement_id: u32, rows: u32, sink: &mut dyn ResultSink) -> Result<()>;
+    /// How long the client may be silent in the transaction that is open now, with the variable that says so. `None` without a transaction or a limit.
+    fn idle_transaction_limit(&self) -> Option<(&'static str, Duration)>;
     /// COM_STMT_RESET: closes the cursor. (Long data is kept by the protocol.)
     ///
     /// # Errors

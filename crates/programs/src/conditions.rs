@@ -29,6 +29,7 @@ fn is_fatal(error: &Error) -> bool {
         error.code(),
         ErrorCode::QUERY_INTERRUPTED
             | ErrorCode::QUERY_TIMEOUT
+            | ErrorCode::STATEMENT_TIMEOUT
             | ErrorCode::SERVER_SHUTDOWN
             | ErrorCode::OUT_OF_RESOURCES
             | ErrorCode::CONNECTION_MEMORY_LIMIT

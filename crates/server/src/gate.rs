@@ -282,6 +282,10 @@ impl SessionHandle for WaitingSession {
 
     fn set_multi_statements(&mut self, _: bool) {}
 
+    fn idle_transaction_limit(&self) -> Option<(&'static str, std::time::Duration)> {
+        self.inner.idle_transaction_limit()
+    }
+
     fn integer_variable(&self, name: &str) -> u64 {
         self.inner.integer_variable(name)
     }

@@ -65,7 +65,7 @@ impl Session {
     /// Errors of the body.
     pub(crate) fn run_event(&mut self, event: &Event) -> Result<()> {
         self.begin_command("Execute", event.body.as_bytes());
-        self.begin_statement();
+        let _deadline = self.begin_statement();
         let result = self
             .guarded(|session| programs::run_event_body(&mut ProgramSession::new(session), event));
         match &result {

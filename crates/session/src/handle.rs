@@ -1,5 +1,7 @@
 //! A session as a protocol sees it: the commands of clients.
 
+use std::time::Duration;
+
 use errors::Result;
 use plugin_api::{
     AuthRequest, ColumnMeta, CommandOutcome, DumpRequest, DumpSink, ExecuteRequest, OkInfo,
@@ -26,7 +28,7 @@ impl Handle {
     /// COM_FIELD_LIST.
     fn list_fields(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
         self.session.shared.cancel.reset_statement();
-        self.session.begin_statement();
+        let _deadline = self.session.begin_statement();
         let quoted = table.replace('`', "``");
         let sql = format!("SELECT * FROM `{quoted}` LIMIT 0");
         let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())
@@ -143,6 +145,11 @@ impl SessionHandle for Handle {
 
     fn set_multi_statements(&mut self, on: bool) {
         self.session.client.multi_statements = on;
+    }
+
+    fn idle_transaction_limit(&self) -> Option<(&'static str, Duration)> {
+        let session = &self.session;
+        session.transactions.idle_limit(&session.settings)
     }
 
     fn integer_variable(&self, name: &str) -> u64 {

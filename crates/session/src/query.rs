@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catalog::Usage;
+use engine_api::TimeLimit;
 use errors::{Error, Result, bail, err};
 use exec::{Copier, Environment, ExecContext, ExecSettings, Outcome, RowSink};
 use plugin_api::{FunctionContext, OkInfo, ResultSink};
@@ -263,6 +264,8 @@ impl Session {
             planned.raise_notices(&mut self.working);
         }
         let limit = match planned.kind {
+            // Only of a client's own statement, as in MySQL.
+            PlannedKind::Query if self.programs.frame().is_some() => None,
             // A hint of 0 lifts the variable's limit.
             PlannedKind::Query => match planned.max_execution {
                 Some(limit) => Some(limit).filter(|limit| !limit.is_zero()),
@@ -272,7 +275,9 @@ impl Session {
                 None
             }
         };
-        let _deadline = limit.map(|limit| self.server.deadlines.after(limit, &self.shared.cancel));
+        let cancel = &self.shared.cancel;
+        let after = |limit| self.server.deadlines.after(limit, TimeLimit::Select, cancel);
+        let _deadline = limit.map(after);
         if let Some(wait) = planned.lock_wait {
             self.transactions.set_row_lock_timeout(wait);
         }

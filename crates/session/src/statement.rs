@@ -4,6 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use catalog::MetadataGuard;
+use engine_api::TimeLimit;
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{
     CommandOutcome, EventSet, Next, OkInfo, QueryAttribute, ResultSink, TextPlace, TextRequest,
@@ -28,6 +29,7 @@ use crate::{
 use accounts::Resource;
 use observation::Phase;
 use statements::backup_directory::Backup;
+use statements::deadline::DeadlineGuard;
 use statements::placeholders::is_blank;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
@@ -107,7 +109,7 @@ impl Session {
 
     /// Runs the first statement of a text from begin to end; returns how many bytes it took.
     pub(crate) fn run_one(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<usize> {
-        self.begin_statement();
+        let _deadline = self.begin_statement();
         let outcome = self.guarded(|session| session.run_next(text, sink));
         match &outcome {
             Ok(_) => self.end_statement(),
@@ -179,8 +181,9 @@ impl Session {
         }
     }
 
-    /// Before every statement.
-    pub(crate) fn begin_statement(&mut self) {
+    /// Before every statement. The guard bounds its time, and lives as long as it.
+    #[must_use]
+    pub(crate) fn begin_statement(&mut self) -> Option<DeadlineGuard> {
         let mut working = Diagnostics::new(self.settings.max_error_count);
         working.set_notes_enabled(self.settings.sql_notes);
         self.working = working;
@@ -193,6 +196,8 @@ impl Session {
         self.shared.counters.add(Counter::QUESTIONS, 1);
         self.check_privileges_current();
         self.transactions.begin_scope(&self.settings);
+        let limit = self.settings.max_statement_time.filter(|_| !self.is_applier)?;
+        Some(self.server.deadlines.after(limit, TimeLimit::Statement, &self.shared.cancel))
     }
 
     /// After a statement that succeeded.

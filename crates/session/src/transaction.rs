@@ -159,9 +159,17 @@ impl Transactions {
 
     /// Whether durable changes were written.
     pub(crate) fn has_written(&self) -> bool {
+        self.has_written_to(|part| part.engine.is_durable())
+    }
+
+    /// Whether changes were written, durable or not.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.has_written_to(|_| true)
+    }
+
+    fn has_written_to(&self, counts: impl Fn(&Part) -> bool) -> bool {
         let wrote = |part: &Part| part.txn.is_started() && part.txn.has_written();
-        self.definitions.is_some()
-            || self.parts.iter().any(|part| part.engine.is_durable() && wrote(part))
+        self.definitions.is_some() || self.parts.iter().any(|part| counts(part) && wrote(part))
     }
 
     /// Begins a statement in the transactions that are started.

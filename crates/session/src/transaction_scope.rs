@@ -1,5 +1,7 @@
 //! Where transactions begin and end around statements.
 
+use std::time::Duration;
+
 use catalog::EffectivePrivileges;
 use engine_api::{CommitHandle, IsolationLevel};
 use errors::{Error, ErrorCode, Result, bail};
@@ -53,6 +55,16 @@ impl Transactions {
     /// Whether statements do not commit by themselves.
     pub(crate) fn is_open(&self, settings: &Settings) -> bool {
         self.explicit || !settings.autocommit || self.function_depth > 0
+    }
+
+    /// How long the client may be silent in the open transaction: the limit for what the transaction has done goes before the common one.
+    pub(crate) fn idle_limit(&self, settings: &Settings) -> Option<(&'static str, Duration)> {
+        if !self.is_open(settings) || !(self.explicit || self.is_started()) {
+            return None;
+        }
+        let limits = &settings.idle_transactions;
+        let own = if self.has_changes() { limits.write } else { limits.readonly };
+        own.or(limits.any)
     }
 
     /// Whether statements that change definitions are part of the open transactions.

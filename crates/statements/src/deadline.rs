@@ -1,15 +1,15 @@
-//! `max_execution_time`: one thread that stops statements whose time is up. Statements without a limit never come here.
+//! `max_execution_time` and `max_statement_time`: one thread that stops statements whose time is up. Statements without a limit never come here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine_api::CancelToken;
+use engine_api::{CancelToken, TimeLimit};
 use sys::clock::Clock;
 use sys::sync::{Condvar, Mutex};
 
 /// The token of a statement while it runs; emptied at its end, so that the next statement is never hit.
-type Target = Arc<Mutex<Option<CancelToken>>>;
+type Target = Arc<Mutex<Option<(CancelToken, TimeLimit)>>>;
 
 #[derive(Default)]
 struct State {
@@ -41,11 +41,16 @@ impl Deadlines {
     }
 
     /// Stops the statement of `cancel` after `limit`, unless the guard is dropped earlier.
-    pub fn after(self: &Arc<Self>, limit: Duration, cancel: &CancelToken) -> DeadlineGuard {
-        let target: Target = Arc::new(Mutex::new(Some(cancel.clone())));
+    pub fn after(
+        self: &Arc<Self>,
+        limit: Duration,
+        kind: TimeLimit,
+        cancel: &CancelToken,
+    ) -> DeadlineGuard {
+        let target: Target = Arc::new(Mutex::new(Some((cancel.clone(), kind))));
         let mut state = self.state.lock();
         state.next += 1;
-        let key = (self.clock.monotonic() + limit, state.next);
+        let key = (self.clock.monotonic().saturating_add(limit), state.next);
         state.due.insert(key, target.clone());
         if !state.started {
             let watcher = self.clone();
@@ -77,9 +82,9 @@ impl Deadlines {
                 continue;
             }
             if let Some((_, target)) = state.due.pop_first()
-                && let Some(cancel) = target.lock().take()
+                && let Some((cancel, kind)) = target.lock().take()
             {
-                cancel.time_out();
+                cancel.time_out(kind);
             }
         }
     }

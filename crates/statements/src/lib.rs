@@ -8,6 +8,7 @@ pub mod backup_stream;
 pub mod deadline;
 pub mod encryption;
 pub mod file_records;
+pub mod hints;
 pub mod lifted;
 pub mod placeholders;
 pub mod plan_cache;

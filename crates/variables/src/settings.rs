@@ -25,6 +25,17 @@ pub enum CompletionType {
     Release,
 }
 
+/// How long a client may be silent in a transaction, each limit with its variable; `None` for no limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdleTransactions {
+    /// Whatever it has done.
+    pub any: Option<(&'static str, Duration)>,
+    /// It has written nothing.
+    pub readonly: Option<(&'static str, Duration)>,
+    /// It has written.
+    pub write: Option<(&'static str, Duration)>,
+}
+
 /// Decoded session variables.
 #[derive(Clone)]
 pub struct Settings {
@@ -50,6 +61,10 @@ pub struct Settings {
     pub max_allowed_packet: u64,
     /// `max_execution_time`; `None` for no limit.
     pub max_execution_time: Option<Duration>,
+    /// `max_statement_time`; `None` for no limit.
+    pub max_statement_time: Option<Duration>,
+    /// How long a client may be silent in a transaction.
+    pub idle_transactions: IdleTransactions,
     /// `sql_select_limit`; `None` for no limit.
     pub sql_select_limit: Option<u64>,
     /// `execution_mode`.
@@ -140,6 +155,12 @@ impl Settings {
             div_precision_increment: read.number("div_precision_increment") as u8,
             group_concat_max_len: read.number("group_concat_max_len"),
             max_allowed_packet: read.number("max_allowed_packet"),
+            idle_transactions: IdleTransactions {
+                any: read.idle("idle_transaction_timeout"),
+                readonly: read.idle("idle_readonly_transaction_timeout"),
+                write: read.idle("idle_write_transaction_timeout"),
+            },
+            max_statement_time: read.seconds("max_statement_time"),
             max_execution_time: (execution_ms > 0).then(|| Duration::from_millis(execution_ms)),
             sql_select_limit: (select_limit != u64::MAX).then_some(select_limit),
             execution_mode: match read.text("execution_mode").as_str() {
@@ -286,6 +307,18 @@ impl Read<'_> {
             Value::Double(number) => number,
             _ => 0.0,
         }
+    }
+
+    /// Seconds; `None` for 0.
+    fn seconds(&self, name: &str) -> Option<Duration> {
+        let seconds = self.double(name);
+        (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
+    }
+
+    /// A limit with its variable; `None` for 0.
+    fn idle(&self, name: &'static str) -> Option<(&'static str, Duration)> {
+        let seconds = self.number(name);
+        (seconds > 0).then(|| (name, Duration::from_secs(seconds)))
     }
 
     fn flag(&self, name: &str) -> bool {

@@ -129,7 +129,14 @@ fn bind_sleep(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
         let duration = std::time::Duration::from_secs_f64(seconds.min(SLEEP_SECONDS_MAX));
         // An interrupted sleep is a result, not an error; the next call of a cancelled statement is an error.
         ctx.session.check_cancelled()?;
-        Ok(Value::bool(!duration.is_zero() && !ctx.session.sleep(duration)))
+        let is_stopped = !duration.is_zero() && !ctx.session.sleep(duration);
+        if is_stopped && let Err(error) = ctx.session.check_cancelled() {
+            // `max_statement_time` ends whatever runs.
+            if error.code() == ErrorCode::STATEMENT_TIMEOUT {
+                return Err(error);
+            }
+        }
+        Ok(Value::bool(is_stopped))
     });
     Ok(bound.with_nulls())
 }

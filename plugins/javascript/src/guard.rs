@@ -95,7 +95,11 @@ impl Watch {
         };
         if let Err(error) = &result {
             state.statement_error = Some(error.clone());
-            let ends_all = [ErrorCode::QUERY_INTERRUPTED, ErrorCode::QUERY_TIMEOUT];
+            let ends_all = [
+                ErrorCode::QUERY_INTERRUPTED,
+                ErrorCode::QUERY_TIMEOUT,
+                ErrorCode::STATEMENT_TIMEOUT,
+            ];
             if ends_all.contains(&error.code()) {
                 state.stopped = Some(error.clone());
             }

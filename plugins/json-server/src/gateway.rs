@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use engine_api::CancelToken;
 use errors::Result;
@@ -55,6 +56,13 @@ pub struct Gateway {
 
 /// A session between two requests of the same caller, with everything that is open in it.
 pub struct Kept(Open);
+
+impl Kept {
+    /// How long its transaction may be idle.
+    pub fn idle_limit(&self) -> Option<Duration> {
+        self.0.session.idle_transaction_limit().map(|(_, limit)| limit)
+    }
+}
 
 /// A session that belongs to one request. It is used again by a later one when it is given back with nothing left open.
 pub struct Lease<'a> {

@@ -50,6 +50,8 @@ struct Entry {
     owner: (String, std::net::IpAddr),
     is_cursor: bool,
     used: Duration,
+    /// How long its transaction may be idle.
+    limit: Option<Duration>,
     /// `None` while a request uses it.
     session: Option<HeldSession>,
 }
@@ -95,7 +97,8 @@ impl Held {
         }
         let is_cursor = matches!(session.purpose, Purpose::Cursor(_));
         let used = sys::clock::monotonic();
-        held.insert(id.clone(), Entry { owner, is_cursor, used, session: Some(session) });
+        let limit = session.session.idle_limit();
+        held.insert(id.clone(), Entry { owner, is_cursor, used, limit, session: Some(session) });
         Ok(id)
     }
 
@@ -123,6 +126,7 @@ impl Held {
     pub fn put(&self, id: &str, session: HeldSession) {
         if let Some(entry) = self.0.lock().get_mut(id) {
             entry.used = sys::clock::monotonic();
+            entry.limit = session.session.idle_limit();
             entry.session = Some(session);
         }
     }
@@ -132,11 +136,13 @@ impl Held {
         self.0.lock().remove(id);
     }
 
-    /// Ends the sessions that nobody used for `idle`.
+    /// Ends the sessions that nobody used for `idle`, or for as long as their transaction may be idle.
     pub fn end_idle(&self, idle: Duration) {
         let now = sys::clock::monotonic();
-        let is_idle =
-            |entry: &Entry| entry.session.is_some() && now.saturating_sub(entry.used) >= idle;
+        let is_idle = |entry: &Entry| {
+            let limit = entry.limit.map_or(idle, |limit| limit.min(idle));
+            entry.session.is_some() && now.saturating_sub(entry.used) >= limit
+        };
         let ended: Vec<Entry> = {
             let mut held = self.0.lock();
             let ids: Vec<String> =

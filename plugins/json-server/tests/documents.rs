@@ -364,6 +364,28 @@ fn documents_rows_and_sql_share_a_transaction() {
 }
 
 #[test]
+fn an_idle_transaction_ends_when_its_limit_says_so() {
+    let machine = Machine::start();
+    let mut client = machine.client();
+    client.sql("CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY)");
+    client.sql("SET GLOBAL idle_write_transaction_timeout = 1");
+    let begin = |client: &mut Client, sql: &str| {
+        let begun = client.json("POST", "/1.0/transactions", &json!({})).json();
+        let path = format!("/1.0/transactions/{}/sql", begun["id"].as_str().unwrap());
+        assert_eq!(client.json("POST", &path, &json!({ "sql": sql })).status, 200);
+        path
+    };
+    let written = begin(&mut client, "INSERT INTO d.t VALUES (1)");
+    let read = begin(&mut client, "SELECT * FROM d.t");
+    // Waits for the lock of the row.
+    let answer = client.sql("SET innodb_lock_wait_timeout = 10; INSERT INTO d.t VALUES (1)");
+    assert!(answer.get("error").is_none(), "{answer}");
+    let one = json!({ "sql": "SELECT 1" });
+    assert_eq!(client.json("POST", &written, &one).status, 404);
+    assert_eq!(client.json("POST", &read, &one).status, 200);
+}
+
+#[test]
 fn concurrent_puts_all_succeed() {
     let machine = Machine::start();
     let mut client = machine.client();

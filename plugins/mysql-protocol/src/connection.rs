@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use engine_api::{CancelToken, CommitHandle, EngineResult};
-use errors::{Error, err};
+use errors::{Error, ErrorCode, err};
 use hashbrown::HashMap;
 use plugin_api::{ConnectionKind, SessionFactory, SessionHandle};
 use rustls::ServerConfig;
@@ -152,6 +152,8 @@ pub(crate) enum Phase {
 pub(crate) enum CloseReason {
     /// Too long without a command.
     Idle,
+    /// Too long without a command in a transaction; the variable that says so.
+    IdleTransaction(&'static str),
     /// Too slow with log-in or packet.
     Slow,
     /// KILL.
@@ -197,6 +199,8 @@ pub(crate) struct Held {
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
     pub(crate) idle: Duration,
+    /// While a transaction is open, with the variable that says so.
+    pub(crate) transaction: Option<(&'static str, Duration)>,
     pub(crate) read: Duration,
     pub(crate) write: Duration,
 }
@@ -277,6 +281,7 @@ impl Connection {
             max_packet: LOGIN_PACKET_MAX,
             timeouts: Timeouts {
                 idle: Duration::from_secs(28_800),
+                transaction: None,
                 read: Duration::from_secs(30),
                 write: Duration::from_secs(60),
             },
@@ -463,6 +468,19 @@ impl Connection {
         self.sequence = 0;
         let reply = match reason {
             CloseReason::Idle if ready => Some(err!(CLIENT_INTERACTION_TIMEOUT)),
+            CloseReason::IdleTransaction(variable) => {
+                tracing::info!(
+                    connection = self.id,
+                    variable,
+                    "an idle transaction is rolled back"
+                );
+                // As the answer to the next command, which is how every client reads it.
+                self.sequence = 1;
+                let text = format!(
+                    "The client was disconnected by the server because of inactivity in a transaction. See {variable}."
+                );
+                Some(Error::new(ErrorCode::CLIENT_INTERACTION_TIMEOUT, text))
+            }
             CloseReason::Shutdown if ready => Some(err!(SERVER_SHUTDOWN)),
             CloseReason::Idle | CloseReason::Shutdown => None,
             CloseReason::Slow | CloseReason::Killed => None,
@@ -584,6 +602,7 @@ impl Connection {
         let seconds = |name| Duration::from_secs(session.integer_variable(name).max(1));
         self.timeouts = Timeouts {
             idle: seconds("wait_timeout"),
+            transaction: session.idle_transaction_limit(),
             read: seconds("net_read_timeout"),
             write: seconds("net_write_timeout"),
         };
@@ -609,6 +628,11 @@ impl Connection {
                 let silent = Duration::from_secs(now - self.active_at);
                 if !self.input.is_empty() && silent > self.timeouts.read {
                     return Some(CloseReason::Slow);
+                }
+                if let Some((variable, limit)) = self.timeouts.transaction
+                    && silent > limit
+                {
+                    return Some(CloseReason::IdleTransaction(variable));
                 }
                 (silent > self.timeouts.idle).then_some(CloseReason::Idle)
             }

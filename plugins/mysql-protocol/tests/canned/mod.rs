@@ -537,6 +537,10 @@ impl SessionHandle for Session {
 
     fn set_multi_statements(&mut self, _on: bool) {}
 
+    fn idle_transaction_limit(&self) -> Option<(&'static str, std::time::Duration)> {
+        None
+    }
+
     fn integer_variable(&self, name: &str) -> u64 {
         self.canned.session_variables.get(name).copied().unwrap_or(0)
     }

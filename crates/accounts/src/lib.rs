@@ -7,8 +7,10 @@ mod checks;
 mod failed_logins;
 mod grants;
 mod logins;
+mod mandatory_roles;
 mod owner;
 mod passwords;
+mod restrictions;
 mod roles;
 mod statement;
 #[cfg(test)]
@@ -21,6 +23,8 @@ pub use failed_logins::FailedLogins;
 pub use logins::{
     DEFAULT_METHOD, Logins, RootLogin, SOCKET_METHOD, hash_password, hosts_of, is_insecure,
 };
+pub use mandatory_roles::{account_rules, check_mandatory_roles};
 pub use passwords::{PasswordRules, has_expired_password};
+pub use restrictions::check_partial_revokes;
 pub use statement::{AccountChange, AccountStatement, parse_account};
 pub use usage::{AccountLimits, LIMITS, Quota, Resource, Usages, check_connections};

@@ -89,8 +89,6 @@ pub(crate) struct Session {
     /// Limits of its account: by the hour, or until it has a new password.
     pub(crate) limits: AccountLimits,
     pub(crate) privileges: Arc<EffectivePrivileges>,
-    /// The accounts that `privileges` was made from.
-    pub(crate) privileges_of: Arc<catalog::Accounts>,
     pub(crate) settings: Settings,
     pub(crate) services: Services,
     /// Conditions of the last statement.
@@ -165,6 +163,7 @@ impl Session {
             error_count: 0,
             statement_number: 0,
             may_read_files: false,
+            accounts: Arc::default(),
             privileges: Arc::default(),
         };
         let home = TransactionHome {
@@ -186,7 +185,6 @@ impl Session {
             active_roles: Vec::new(),
             limits: AccountLimits::default(),
             privileges: Arc::default(),
-            privileges_of: Arc::default(),
             settings,
             services,
             diagnostics: Diagnostics::default(),
@@ -231,11 +229,7 @@ impl Session {
         self.limits.count_use(Resource::Connections, || self.server.now_micros())?;
         self.account = account.name.clone();
         let all_roles = self.server.globals.integer("activate_all_roles_on_login") == 1;
-        self.active_roles = if all_roles {
-            account.roles.iter().map(|grant| grant.role.clone()).collect()
-        } else {
-            account.default_roles.clone()
-        };
+        self.active_roles = snapshot.accounts().roles_at_login(&account, all_roles);
         let (hosts, is_local) = hosts_of(&self.client.kind);
         let host = hosts.last().cloned().unwrap_or_default();
         self.services.user = format!("{}@{host}", request.user);
@@ -330,12 +324,12 @@ impl Session {
         self.services.may_read_files = effective.global().contains(PrivilegeSet::FILE);
         self.privileges = Arc::new(effective);
         self.services.privileges = self.privileges.clone();
-        self.privileges_of = accounts.clone();
+        self.services.accounts = accounts.clone();
     }
 
     /// Refreshes privileges when an account changed since.
     pub(crate) fn check_privileges_current(&mut self) {
-        let known = &self.privileges_of;
+        let known = &self.services.accounts;
         let stale = self.server.catalog.with(|snapshot| !Arc::ptr_eq(snapshot.accounts(), known));
         if stale {
             self.refresh_privileges();
@@ -420,7 +414,7 @@ impl Session {
         self.check_schema_allowed(&known)?;
         let is_open = catalog::system_schema(&known)
             .is_some_and(|system| !matches!(system, "mysql" | "ndbinfo" | "sys"));
-        if !is_open && !self.privileges.sees_schema(&known) {
+        if !is_open && !self.privileges.enters_schema(&known) {
             bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name);
         }
         let collation = snapshot.schema(&known).map_or_else(

@@ -67,7 +67,7 @@ pub(crate) fn create_view(
 /// Whether a view comes with the server, and an account that may change views anywhere wants to drop and create it: dumps of all schemas do. They are told
 /// that it is there, and go on.
 fn may_skip(session: &Session, schema: &str, name: &str, wanted: PrivilegeSet) -> bool {
-    session.privileges.global().contains(wanted)
+    session.privileges.everywhere().contains(wanted)
         && session.server.registry().system_view(schema, name).is_some()
 }
 

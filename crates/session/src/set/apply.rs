@@ -163,8 +163,10 @@ fn store_globals(
     let mut commit = None;
     server.globals.change(&provenance, || {
         let all = with_dependent(&server.globals, values)?;
+        let mut edits = edits.to_vec();
+        edits.extend(account_rules(&server.globals, &all));
         if !edits.is_empty() {
-            commit = Some(server.catalog.commit_alone(edits, &session.shared.cancel)?);
+            commit = Some(server.catalog.commit_alone(&edits, &session.shared.cancel)?);
         }
         Ok(all)
     })?;
@@ -174,6 +176,19 @@ fn store_globals(
         server.events.wake();
     }
     Ok(commit)
+}
+
+/// The edit that gives all accounts their new rules, when one of the values is such a rule.
+fn account_rules(globals: &Globals, values: &[(VariableId, Value)]) -> Option<Edit> {
+    let value = |name: &str| {
+        let id = globals.definitions.find(name)?;
+        let given = values.iter().rev().find(|(known, _)| *known == id);
+        Some((given.is_some(), given.map_or_else(|| globals.get(id), |(_, value)| value.clone())))
+    };
+    let (revokes_given, revokes) = value("partial_revokes")?;
+    let (roles_given, roles) = value("mandatory_roles")?;
+    let rules = || ::accounts::account_rules(as_u64(&revokes) == 1, &as_text(&roles));
+    (revokes_given || roles_given).then(|| Edit::PutAccountRules(rules()))
 }
 
 /// The values, and those of variables that change with them.

@@ -17,6 +17,7 @@ use crate::channel::Channel;
 use crate::crew::{Crew, Progress, Start};
 use crate::filter::Filters;
 use crate::local::{Local, Pending, quoted, text_of};
+use crate::mariadb;
 use crate::settings::Settings;
 use crate::store;
 use crate::target::{Change, Target};
@@ -29,6 +30,8 @@ const XA_DUPLICATE: ErrorCode = ErrorCode(1440);
 const XA_UNKNOWN: ErrorCode = ErrorCode(1397);
 /// Most bytes of a compressed transaction once it is not.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 32;
+/// What MariaDB takes for a text of utf8mb4.
+const UTF8MB4_GENERAL_CI: u16 = 45;
 /// Most tables that are known at once.
 const TARGETS_MAX: usize = 1000;
 
@@ -221,6 +224,9 @@ impl Applier {
         if let Some(gtid) = &start.event.gtid {
             progress.executed.add(gtid.uuid, &gtid.tag, gtid.number);
         }
+        if let Some(gtid) = start.mariadb {
+            progress.position.gtid_slave_pos.advance(gtid);
+        }
         progress
     }
 
@@ -243,6 +249,9 @@ impl Applier {
                 }
             }
             event if self.stage == Stage::Skipped => self.skip(header, &event),
+            Event::Query(query) if self.is_of_mariadb() => {
+                self.query_of_mariadb(header, &query)?;
+            }
             Event::Query(query) => self.query(header, &query)?,
             Event::TableMap(mut map) => {
                 if !self.filters.is_empty() {
@@ -279,6 +288,24 @@ impl Applier {
             self.pass_over(&start, u64::from(header.position));
             self.ended = Some(start);
         }
+    }
+
+    fn is_of_mariadb(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|start| start.mariadb.is_some())
+    }
+
+    fn query_of_mariadb(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
+        let mut own = query.clone();
+        own.context.sql_mode = own.context.sql_mode.map(mariadb::sql_mode);
+        let text = match self.stage {
+            Stage::Open => mariadb::within_transaction(query.text),
+            Stage::Between | Stage::Announced | Stage::Skipped => query.text.into(),
+        };
+        own.text = &text;
+        // What utf8mb4 means there without a collation.
+        own.context.default_collation_for_utf8mb4 = Some(UTF8MB4_GENERAL_CI);
+        let done = self.query(header, &own);
+        done.map_err(|error| mariadb::explained(error, query.text))
     }
 
     fn query(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
@@ -373,8 +400,7 @@ impl Applier {
         if self.stage != Stage::Open {
             return Err(broken("XA PREPARE without XA START"));
         }
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let name = format!("X'{}',X'{}',{}", hex(xid.global), hex(xid.branch), xid.format);
+        let name = mariadb::xa_name(xid);
         if xid.one_phase {
             self.advance(header)?;
             self.local.run(format!("XA END {name}").as_bytes())?;
@@ -552,6 +578,7 @@ impl Applier {
             self.checks_foreign_keys = checks;
         }
         let target = self.target(&map)?;
+        let map = if map.is_complete() { map } else { self.completed(&map, &target) };
         let mut change: Option<Change> = None;
         for row in rows.rows(&map) {
             let row = row.map_err(broken)?;
@@ -568,6 +595,16 @@ impl Applier {
             }
         }
         self.channel.check_stop_within_transaction()
+    }
+
+    /// What the event does not say, the table of this server does.
+    fn completed(&mut self, map: &TableMap, target: &Target) -> Arc<TableMap> {
+        let mut whole = map.clone();
+        whole.complete(&target.known());
+        debug_assert!(whole.is_complete(), "it is asked for once");
+        let whole = Arc::new(whole);
+        self.tables.insert(map.table_id, whole.clone());
+        whole
     }
 
     fn target(&mut self, map: &TableMap) -> Result<Arc<Target>> {
@@ -694,11 +731,14 @@ fn is_of_account(statement: &Statement) -> bool {
 }
 
 fn collation_of(id: u16) -> Result<&'static str> {
-    let known = charset::collation(charset::CollationId(id));
-    known.map(|collation| collation.name).ok_or_else(|| broken(format!("collation {id}")))
+    known_collation(id).map(|collation| collation.name)
 }
 
 fn charset_of(id: u16) -> Result<&'static str> {
-    let known = charset::collation(charset::CollationId(id));
-    known.map(|collation| collation.charset.name).ok_or_else(|| broken(format!("collation {id}")))
+    known_collation(id).map(|collation| collation.charset.name)
+}
+
+fn known_collation(id: u16) -> Result<&'static charset::Collation> {
+    let near = binlog::mariadb::collation(id);
+    near.and_then(charset::collation).ok_or_else(|| broken(format!("collation {id}")))
 }

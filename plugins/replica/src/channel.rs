@@ -134,6 +134,7 @@ impl Channel {
             status.read_file.clone_from(&position.file);
             status.read_offset = position.offset;
             status.executed = GtidSet::parse(&position.gtids).unwrap_or_default();
+            status.gtid_slave_pos.clone_from(&position.gtid_slave_pos);
         });
         *self.position.lock() = position;
     }
@@ -143,6 +144,7 @@ impl Channel {
         let (mut position, status) = (self.position.lock().clone(), self.status());
         (position.file, position.offset) = (status.applied_file, status.applied_offset);
         position.gtids = status.executed.to_string();
+        position.gtid_slave_pos = status.gtid_slave_pos;
         position
     }
 
@@ -295,9 +297,9 @@ impl Follower {
     fn run(&self) {
         let (mut attempts, mut retries) = (0, 0);
         loop {
-            let before = self.channel.status().executed;
+            let before = self.channel.status().ended;
             let end = self.follow();
-            let has_moved = self.channel.status().executed != before;
+            let has_moved = self.channel.status().ended != before;
             if has_moved {
                 (attempts, retries) = (0, 0);
             }

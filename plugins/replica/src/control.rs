@@ -203,8 +203,9 @@ impl Channels {
             }
             let settings = channel.settings.lock().clone();
             // The transactions that are here stay here.
-            let gtids = channel.status().executed.to_string();
-            let position = Position { offset: 4, gtids, ..Position::default() };
+            let kept = channel.stored_position();
+            let (gtids, gtid_slave_pos) = (kept.gtids, kept.gtid_slave_pos);
+            let position = Position { offset: 4, gtids, gtid_slave_pos, ..Position::default() };
             let stored = Stored { channel: channel.name.clone(), settings, position };
             store::put(&mut local, &stored)?;
             channel.place(stored.position);

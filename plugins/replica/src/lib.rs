@@ -11,6 +11,7 @@ mod coordinator;
 mod crew;
 mod filter;
 mod local;
+mod mariadb;
 mod remote;
 mod settings;
 mod source;
@@ -137,6 +138,14 @@ impl Plugin for Replica {
         registrar.status("Rpl_semi_sync_replica_status", move || {
             let is_on = channels.list().iter().any(|channel| channel.status().is_semi_sync);
             if is_on { "ON".to_owned() } else { "OFF".to_owned() }
+        });
+        let channels = self.channels.clone();
+        registrar.status("Gtid_slave_pos", move || {
+            let positions = channels
+                .list()
+                .into_iter()
+                .map(|channel| channel.status().gtid_slave_pos.to_string());
+            positions.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(",")
         });
         let channels = self.channels.clone();
         registrar.checked_variable(&SKIP_COUNTER, &self.skip, move |value| {

@@ -1,13 +1,14 @@
 //! Tables of this server that rows go to, and the statements that change their rows.
 
-use binlog::RowsKind;
 use binlog::rows::RowImage;
+use binlog::{KnownColumn, RowsKind};
 use errors::{Error, ErrorCode, Result};
 use types::Value;
 
 use crate::local::{Run, quoted, text_of};
 
-const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, GENERATION_EXPRESSION FROM \
+const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, GENERATION_EXPRESSION, COLUMN_TYPE, COLLATION_NAME, \
+     CAST(DATETIME_PRECISION AS CHAR) FROM \
      information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
 const KEYS: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE FROM \
      information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 \
@@ -18,6 +19,8 @@ const KEYS: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE FROM \
 enum Kind {
     Plain,
     Text,
+    /// MariaDB sends its texts.
+    Json,
     Binary,
 }
 
@@ -26,6 +29,7 @@ struct Column {
     name: String,
     kind: Kind,
     is_generated: bool,
+    known: KnownColumn,
 }
 
 /// A table.
@@ -53,11 +57,17 @@ impl Target {
             name: quoted(&text_of(row.first())),
             kind: kind_of(&text_of(row.get(1))),
             is_generated: !text_of(row.get(2)).is_empty(),
+            known: known_of(row),
         });
         let columns = columns.collect();
         let key = key_of(&local.execute(KEYS, &names)?.rows, &bare);
         let name = format!("{}.{}", quoted(schema), quoted(table));
         Ok(Target { name, columns, key })
+    }
+
+    /// What it knows of its columns.
+    pub(crate) fn known(&self) -> Vec<KnownColumn> {
+        self.columns.iter().map(|column| column.known).collect()
     }
 
     /// The statement that makes a change of rows with these images, all of which have the same columns.
@@ -111,6 +121,7 @@ impl Target {
     fn mark(&self, at: usize) -> &'static str {
         match self.columns[at].kind {
             Kind::Binary => "CAST(? AS BINARY)",
+            Kind::Json => "CAST(? AS JSON)",
             Kind::Plain | Kind::Text => "?",
         }
     }
@@ -123,7 +134,7 @@ impl Target {
                 let (name, mark) = (&self.columns[*at].name, self.mark(*at));
                 match self.columns[*at].kind {
                     _ if by_key => format!("{name} = {mark}"),
-                    Kind::Plain => format!("{name} <=> {mark}"),
+                    Kind::Plain | Kind::Json => format!("{name} <=> {mark}"),
                     Kind::Binary => format!("CAST({name} AS BINARY) <=> {mark}"),
                     Kind::Text => {
                         format!("CONVERT({name} USING utf8mb4) COLLATE utf8mb4_0900_bin <=> {mark}")
@@ -141,9 +152,22 @@ fn kind_of(data_type: &str) -> Kind {
         "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => Kind::Text,
         "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float"
         | "double" | "bit" | "year" | "date" | "time" | "datetime" | "timestamp" | "enum"
-        | "set" | "json" => Kind::Plain,
+        | "set" => Kind::Plain,
+        "json" => Kind::Json,
         // Strings of bytes, geometries and vectors.
         _ => Kind::Binary,
+    }
+}
+
+/// What a row of `COLUMNS` says of the values of events.
+fn known_of(row: &[Value]) -> KnownColumn {
+    let is_json = text_of(row.get(1)) == "json";
+    let name = if is_json { "utf8mb4_bin".to_owned() } else { text_of(row.get(4)) };
+    let collation = charset::collation_by_name(&name);
+    KnownColumn {
+        unsigned: text_of(row.get(3)).contains("unsigned"),
+        collation: collation.map(|collation| collation.id),
+        fsp: text_of(row.get(5)).parse().unwrap_or(0),
     }
 }
 

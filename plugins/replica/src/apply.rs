@@ -6,13 +6,14 @@ use std::sync::Arc;
 use binlog::envelope::XaPrepare;
 use binlog::event::{Events, HEADER_BYTES, flags};
 use binlog::query::{QueryEvent, flags2};
-use binlog::{Event, EventKind, Header, RowsEvent, TableMap, decode, rows};
+use binlog::{Event, EventKind, Header, Row, RowsEvent, RowsKind, TableMap, decode, rows};
 use engine_api::CancelToken;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::SessionFactory;
 use syntax::ParseOptions;
 use syntax::ast::Statement;
 
+use crate::by_hash;
 use crate::channel::Channel;
 use crate::crew::{Crew, Progress, Start};
 use crate::filter::Filters;
@@ -75,6 +76,27 @@ impl Home {
     }
 }
 
+/// Changes of rows of one statement in a table without unique indexes.
+struct ByValues {
+    table_id: u64,
+    kind: RowsKind,
+    flags: u16,
+    place: String,
+    target: Arc<Target>,
+    rows: Vec<Row>,
+    /// Bytes of their events.
+    bytes: usize,
+}
+
+impl ByValues {
+    /// Whether an event has more of them.
+    fn goes_on(&self, event: &Event<'_>) -> bool {
+        let Event::Rows(rows) = event else { return false };
+        let flags = rows.flags & !rows::flags::STATEMENT_ENDS;
+        (rows.table_id, rows.kind, flags) == (self.table_id, self.kind, self.flags)
+    }
+}
+
 /// Applies the events of transactions: those that come, or for a worker those that it is given.
 pub(crate) struct Applier {
     crew: Arc<Crew>,
@@ -90,6 +112,8 @@ pub(crate) struct Applier {
     definitions: u64,
     set_up: SetUp,
     checks_foreign_keys: bool,
+    /// Rows of the present statement that are found by their values.
+    by_values: Option<ByValues>,
     /// Whether this server has a binary log; then transactions keep their identifiers in it.
     has_log: Option<bool>,
     stage: Stage,
@@ -128,6 +152,7 @@ impl Applier {
             definitions: 0,
             set_up: SetUp::Nothing,
             checks_foreign_keys: true,
+            by_values: None,
             has_log: None,
             stage: Stage::Between,
             transaction: None,
@@ -186,6 +211,7 @@ impl Applier {
         self.set_up = SetUp::Nothing;
         self.transaction = None;
         self.next = None;
+        self.by_values = None;
         self.tables.clear();
         self.targets.clear();
         self.note_session()
@@ -235,7 +261,11 @@ impl Applier {
     /// # Errors
     /// Those of the statements; the open transaction is to be rolled back.
     pub(crate) fn apply(&mut self, header: &Header, body: &[u8]) -> Result<()> {
-        match decode(header.kind, body).map_err(broken)? {
+        let event = decode(header.kind, body).map_err(broken)?;
+        if self.by_values.as_ref().is_some_and(|kept| !kept.goes_on(&event)) {
+            self.change_by_values()?;
+        }
+        match event {
             Event::Gtid(_) | Event::Rotate(_) => return Err(broken("the start of a transaction")),
             Event::TransactionPayload(payload) if self.stage != Stage::Skipped => {
                 let events = payload.events(PAYLOAD_BYTES_MAX).map_err(broken)?;
@@ -579,6 +609,25 @@ impl Applier {
         }
         let target = self.target(&map)?;
         let map = if map.is_complete() { map } else { self.completed(&map, &target) };
+        if target.takes_hash(rows.kind) {
+            let kept = self.by_values.get_or_insert_with(|| ByValues {
+                table_id: rows.table_id,
+                kind: rows.kind,
+                flags: rows.flags & !rows::flags::STATEMENT_ENDS,
+                place: format!("{}.{}", map.schema, map.table),
+                target,
+                rows: Vec::new(),
+                bytes: 0,
+            });
+            kept.bytes += rows.bytes();
+            for row in rows.rows(&map) {
+                kept.rows.push(row.map_err(broken)?);
+            }
+            if rows.ends_statement() || kept.bytes > by_hash::BYTES_MAX {
+                self.change_by_values()?;
+            }
+            return self.channel.check_stop_within_transaction();
+        }
         let mut change: Option<Change> = None;
         for row in rows.rows(&map) {
             let row = row.map_err(broken)?;
@@ -595,6 +644,25 @@ impl Applier {
             }
         }
         self.channel.check_stop_within_transaction()
+    }
+
+    /// Makes the changes of rows that are found by their values: of several by one statement.
+    fn change_by_values(&mut self) -> Result<()> {
+        let Some(ByValues { kind, target, mut rows, place, .. }) = self.by_values.take() else {
+            return Ok(());
+        };
+        let named =
+            |error: Error| Error::new(error.code(), format!("Table {place}: {}", error.message()));
+        let Some(first) = rows.first() else { return Ok(()) };
+        let change = target.change(kind, &first.before, &first.after)?;
+        if rows.len() > 1
+            && let Some(statement) = target.hash_statement(kind, first)
+        {
+            let hashed = self.channel.rows.clone();
+            let (local, session) = (&mut self.local, self.session);
+            rows = hashed.change(local, session, &statement, rows).map_err(named)?;
+        }
+        by_hash::one_by_one(&mut self.local, &change, &rows).map_err(named)
     }
 
     /// What the event does not say, the table of this server does.

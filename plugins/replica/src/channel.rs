@@ -14,6 +14,7 @@ use sys::sync::atomic::{AtomicBool, Ordering};
 use sys::threads::Thread;
 
 use crate::apply::{Applier, Home};
+use crate::by_hash::HashedRows;
 use crate::coordinator::{Coordinator, Limits, Next};
 use crate::crew::{Crew, Workers};
 use crate::local::{Local, Pending};
@@ -105,19 +106,26 @@ pub(crate) struct Channel {
     pub(crate) until: Mutex<Until>,
     /// What it committed and others do not see yet.
     pub(crate) pending: Arc<Pending>,
+    pub(crate) rows: Arc<HashedRows>,
     status: Mutex<Status>,
     running: Mutex<Option<Running>>,
     stop: Mutex<Arc<Stop>>,
 }
 
 impl Channel {
-    pub(crate) fn new(name: String, settings: Settings, position: Position) -> Channel {
+    pub(crate) fn new(
+        name: String,
+        settings: Settings,
+        position: Position,
+        rows: &Arc<HashedRows>,
+    ) -> Channel {
         let channel = Channel {
             name,
             settings: Mutex::new(settings),
             position: Mutex::new(Position::default()),
             until: Mutex::default(),
             pending: Arc::default(),
+            rows: rows.clone(),
             status: Mutex::default(),
             running: Mutex::default(),
             stop: Mutex::default(),

@@ -4,6 +4,7 @@
 
 mod apply;
 mod binlog_statement;
+mod by_hash;
 mod channel;
 mod clone;
 mod control;
@@ -157,6 +158,8 @@ impl Plugin for Replica {
         registrar.replication(Arc::new(Control { channels, clones }));
         tables::register(&self.channels, registrar);
         registrar.shared_state(wait::STATE, self.channels.clone());
+        registrar.shared_state(by_hash::STATE, self.channels.rows.clone());
+        by_hash::functions().into_iter().for_each(|function| registrar.function(function));
         wait::functions().into_iter().for_each(|function| registrar.function(function));
         let (channels, clones) = (self.channels.clone(), self.clones.clone());
         let skip_start = self.skip_start.clone();

@@ -91,6 +91,8 @@ const STEPS: &[Step] = &[
             "crash/replica.py",
             "replication/binary_log.py",
             "replication/follow.py",
+            "replication/mariadb.py",
+            "replication/keyless.py",
             "replication/log_settings.py",
             "replication/manager.py",
             "replication/filters.py",

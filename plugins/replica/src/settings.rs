@@ -1,5 +1,6 @@
 //! What CHANGE REPLICATION SOURCE TO sets.
 
+use binlog::mariadb::MariadbPosition;
 use errors::{Error, ErrorCode, Result};
 use serde_json::{Map, Value as Json, json};
 use syntax::ast::{Ident, ReplicationValue};
@@ -156,6 +157,11 @@ impl Settings {
             "SOURCE_AUTO_POSITION" => self.auto_position = number(&name, value)? != 0,
             "SOURCE_LOG_FILE" => position.file = text(&name, value)?,
             "SOURCE_LOG_POS" => position.offset = number(&name, value)?.max(4),
+            "GTID_SLAVE_POS" => {
+                let text = text(&name, value)?;
+                position.gtid_slave_pos = MariadbPosition::parse(&text)
+                    .ok_or_else(|| Error::with(ErrorCode(1772), &[&text]))?;
+            }
             "SOURCE_CONNECT_RETRY" => self.connect_retry = number(&name, value)?,
             "SOURCE_RETRY_COUNT" => self.retry_count = number(&name, value)?,
             "SOURCE_DELAY" => self.delay = number(&name, value)?,

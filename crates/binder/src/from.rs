@@ -168,6 +168,7 @@ impl Binder<'_> {
         let index = self.table_index(table);
         let base = self.new_registers(table.columns.len());
         self.instances.push(TableInstance {
+            walk: None,
             table: index,
             alias,
             block: self.blocks.last().map_or(1, |block| block.number),

@@ -143,6 +143,7 @@ fn flush_tables(
     tables: &[ast::ObjectName],
     mode: FlushTablesMode,
 ) -> Result<()> {
+    session.handlers.forget_places();
     match mode {
         FlushTablesMode::Close => {
             for name in tables {

@@ -7,7 +7,7 @@ use binder::{BindInput, Binder, VariableTypes, ViewReader};
 use catalog::{CatalogView, Table};
 use errors::{Result, bail, err};
 use optimizer::{OptimizeInput, StatisticsSource};
-use plan::{Access, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
+use plan::{Access, KeyWalk, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
 use plugin_api::BindContext;
 use syntax::ast::{Statement, VarScope};
 use types::DataType;
@@ -155,6 +155,21 @@ impl Planner<'_> {
         let (logical, context) = self.bind_in_view(view, statement, source, parameter_types)?;
         let (plan, flags) = self.optimize(logical, &context.tables)?;
         self.check_plan(&plan, &flags)?;
+        let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
+        Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
+    }
+
+    /// Plans the query of a HANDLER READ.
+    pub(crate) fn plan_walk(
+        &self,
+        statement: &Statement,
+        query: &Statement,
+        source: &[u8],
+        walk: Option<KeyWalk>,
+    ) -> Result<Arc<Planned>> {
+        let (mut logical, context) = self.bind_in_view(&self.view(), query, source, None)?;
+        statements::handlers::walk_only(&mut logical, walk)?;
+        let (plan, flags) = self.optimize(logical, &context.tables)?;
         let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
         Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
     }

@@ -16,7 +16,6 @@ use programs::ProgramState;
 use types::Value;
 
 use crate::lifted::LiftedLiterals;
-use crate::lock_tables::LockedTables;
 use crate::places::{LogIn, check_place};
 use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
@@ -28,6 +27,8 @@ use crate::status::SessionCounters;
 use crate::transaction::{TransactionHome, Transactions};
 use observation::Phases;
 use observation::process::{Activity, SessionShared, kept_attributes};
+use statements::handlers::Handlers;
+use statements::locked_tables::LockedTables;
 use statements::statement_state::{LocalClock, StatementState};
 use variables::{SessionValues, Settings};
 
@@ -98,6 +99,7 @@ pub(crate) struct Session {
     pub(crate) transactions: Transactions,
     pub(crate) temporary: TemporaryTables,
     pub(crate) locked: LockedTables,
+    pub(crate) handlers: Handlers,
     pub(crate) prepared: PreparedStatements,
     pub(crate) front_cache: FrontCache,
     pub(crate) normalizer: syntax::Normalizer,
@@ -192,6 +194,7 @@ impl Session {
             transactions,
             temporary: TemporaryTables::default(),
             locked: LockedTables::default(),
+            handlers: Handlers::default(),
             prepared: PreparedStatements::default(),
             front_cache: FrontCache::default(),
             normalizer: syntax::Normalizer::new(server.digest_seed),
@@ -470,6 +473,7 @@ impl Session {
         self.transactions.leave_branch();
         self.transactions.slot.release_to(0);
         self.locked = LockedTables::default();
+        self.handlers.retain(&self.shared.memory, &self.server.memory, |_| false);
         self.server.user_locks.release_all(self.shared.id);
         drop_temporary_tables(&self.server, &mut self.temporary);
         self.prepared.clear(&self.server);
@@ -554,6 +558,7 @@ impl Drop for Session {
         self.tell_disconnected();
         // The connection is closed: no client can be informed of a failed rollback.
         let _ = self.transactions.rollback();
+        self.handlers.retain(&self.shared.memory, &self.server.memory, |_| false);
         self.prepared.clear(&self.server);
         drop_temporary_tables(&self.server, &mut self.temporary);
         self.server.user_locks.release_all(self.shared.id);

@@ -15,7 +15,6 @@ use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
 
 use crate::binary_log;
-use crate::lock_tables::Names;
 use crate::program_host::ProgramSession;
 use crate::replication::run_replica;
 use crate::session::Session;
@@ -23,13 +22,14 @@ use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
 use crate::{
-    admin, backup, cluster, ddl, information_changes, load_data, maintenance, plugin_statements,
-    profile, set, text_session,
+    admin, backup, cluster, ddl, handler, information_changes, load_data, maintenance,
+    plugin_statements, profile, set, text_session,
 };
 use accounts::Resource;
 use observation::Phase;
 use statements::backup_directory::Backup;
 use statements::deadline::DeadlineGuard;
+use statements::locked_tables::Names;
 use statements::placeholders::is_blank;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
@@ -334,6 +334,7 @@ impl Session {
         let result = self.dispatch_started(statement, kind.unsupported, running, sink);
         if definitions.is_some() {
             self.transactions.end_definition(&result);
+            handler::close_changed(self);
         }
         result
     }
@@ -360,6 +361,7 @@ impl Session {
                 }
             }
             Statement::Do(_) => self.run_planned_statement(statement, running, sink),
+            Statement::Handler(_) => handler::run(self, statement, running, sink),
             Statement::Explain(explain) => {
                 admin::run_explain(self, statement, explain, running, sink)
             }

@@ -257,6 +257,7 @@ fn counter_of(statement: &Statement) -> Counter {
         },
         Statement::Do(_) => Counter::DO,
         Statement::Explain(_) => Counter::EXPLAIN,
+        Statement::Handler(_) => Counter::HA_READ,
         _ => Counter::SELECT,
     }
 }

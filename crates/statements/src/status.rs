@@ -57,6 +57,9 @@ counters! {
     HELP "Com_help",
     INSERT "Com_insert",
     INSERT_SELECT "Com_insert_select",
+    HA_CLOSE "Com_ha_close",
+    HA_OPEN "Com_ha_open",
+    HA_READ "Com_ha_read",
     INSTALL_COMPONENT "Com_install_component",
     INSTALL_PLUGIN "Com_install_plugin",
     KILL "Com_kill",
@@ -257,7 +260,7 @@ fn note_access(node: &Physical, inner: bool, counters: &mut Vec<Counter>) {
             (Access::Ranges { .. } | Access::Merge { .. }, true) => {
                 counters.push(Counter::SELECT_FULL_RANGE_JOIN);
             }
-            (Access::Unique { .. } | Access::Fulltext { .. }, _) => {}
+            (Access::Unique { .. } | Access::Fulltext { .. } | Access::Walk(_), _) => {}
         },
         Physical::NestedLoop { outer, inner: right, .. }
         | Physical::HashJoin { outer, inner: right, .. } => {

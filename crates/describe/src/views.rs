@@ -110,9 +110,7 @@ impl Information<'_> {
 
 /// The zero of a type, as the default of a computed column is shown; `None` of a nullable one and of types without defaults.
 fn zero_text(ty: &DataType) -> Option<String> {
-    use TypeKind::{
-        Binary, Char, Date, DateTime, Decimal, Double, Float, Time, Timestamp, VarBinary, VarChar,
-    };
+    use TypeKind::*;
     let with_fraction = |zero: &str, digits: u8| match digits {
         0 => zero.to_owned(),
         digits => format!("{zero}.{}", "0".repeat(usize::from(digits))),
@@ -130,7 +128,9 @@ fn zero_text(ty: &DataType) -> Option<String> {
         Time => Some(with_fraction("00:00:00", ty.decimals)),
         DateTime | Timestamp => Some(with_fraction("0000-00-00 00:00:00", ty.decimals)),
         Char | VarChar | Binary | VarBinary => Some(String::new()),
-        _ => None,
+        TinyInt | SmallInt | MediumInt | Int | BigInt | Bit | Year | Null | Enum | Set
+        | TinyText | Text | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob
+        | Json | Geometry | Vector => None,
     }
 }
 

@@ -245,6 +245,19 @@ pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> Dat
     }
 }
 
+/// The plan of a statement that has not run: it tells whether definitions have changed by then.
+fn note_described(session: &mut Session, id: u32, plan: Option<LocalPlan>) {
+    if let Some(plan) = plan {
+        let context = plan_context(session);
+        session.prepared.keep_hot(HotPlan { id, types: None, context, plan });
+    }
+}
+
+fn plan_context(session: &Session) -> PlanContext {
+    let settings = PlanSettings::of(&session.settings);
+    PlanContext { database: session.services.database.clone(), settings }
+}
+
 /// Runs something in the schema in which a statement was prepared: its names mean what they meant there.
 fn under_schema_of<T>(
     session: &mut Session,
@@ -346,7 +359,7 @@ impl Session {
                 return Err(error);
             }
         };
-        self.note_described(statement_id, described.plan);
+        note_described(self, statement_id, described.plan);
         Ok(PreparedInfo {
             statement_id,
             parameters,
@@ -410,19 +423,6 @@ impl Session {
             // The result of other statements is known when they run.
             _ => Ok(Described::default()),
         }
-    }
-
-    /// The plan of a statement that has not run: it tells whether definitions have changed by then.
-    fn note_described(&mut self, id: u32, plan: Option<LocalPlan>) {
-        if let Some(plan) = plan {
-            let context = self.plan_context();
-            self.prepared.keep_hot(HotPlan { id, types: None, context, plan });
-        }
-    }
-
-    fn plan_context(&self) -> PlanContext {
-        let settings = PlanSettings::of(&self.settings);
-        PlanContext { database: self.services.database.clone(), settings }
     }
 
     /// COM_STMT_EXECUTE.
@@ -582,7 +582,7 @@ impl Session {
                 // Plans that only a session still holds are not counted: under pressure it holds one.
                 self.prepared.hot.iter_mut().for_each(|hot| *hot = None);
             }
-            let (context, types) = (self.plan_context(), cacheable.then_some(types));
+            let (context, types) = (plan_context(self), cacheable.then_some(types));
             self.prepared.keep_hot(HotPlan { id, types, context, plan: plan.clone() });
         }
         Ok(plan)
@@ -657,7 +657,7 @@ impl Session {
                 return Err(error);
             }
         };
-        self.note_described(id, described.plan);
+        note_described(self, id, described.plan);
         self.prepared.by_name.insert(key, Named { text, id });
         self.send_ok(sink, OkInfo { info: "Statement prepared".into(), ..OkInfo::default() })
     }

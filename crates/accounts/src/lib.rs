@@ -22,6 +22,7 @@ pub use checks::PrivilegeChecks;
 pub use failed_logins::FailedLogins;
 pub use logins::{
     DEFAULT_METHOD, Logins, RootLogin, SOCKET_METHOD, hash_password, hosts_of, is_insecure,
+    matched_name,
 };
 pub use mandatory_roles::{account_rules, check_mandatory_roles};
 pub use passwords::{PasswordRules, has_expired_password};

@@ -194,7 +194,8 @@ impl AccountStatement<'_> {
             return Ok(());
         }
         let word = missing.names().next().unwrap_or("GRANT");
-        Err(err!(TABLEACCESS_DENIED_ERROR, word, self.own.user, self.own.host, table))
+        let host = self.shown_host(self.own);
+        Err(err!(TABLEACCESS_DENIED_ERROR, word, self.own.user, host, table))
     }
 
     /// Likewise on a schema.

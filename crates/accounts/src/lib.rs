@@ -22,9 +22,9 @@ pub use checks::PrivilegeChecks;
 pub use failed_logins::FailedLogins;
 pub use logins::{
     DEFAULT_METHOD, Logins, RootLogin, SOCKET_METHOD, hash_password, hosts_of, is_insecure,
+    matched_name,
 };
-pub use mandatory_roles::{account_rules, check_mandatory_roles};
+pub use mandatory_roles::{RULES, account_rules, check_rule};
 pub use passwords::{PasswordRules, has_expired_password};
-pub use restrictions::check_partial_revokes;
 pub use statement::{AccountChange, AccountStatement, parse_account};
 pub use usage::{AccountLimits, LIMITS, Quota, Resource, Usages, check_connections};

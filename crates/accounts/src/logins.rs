@@ -159,6 +159,16 @@ fn match_account(accounts: &Accounts, user: &str, kind: &ConnectionKind) -> Opti
         .cloned()
 }
 
+/// The account that a login means, as `'user'@'host'`.
+pub fn matched_name(
+    accounts: &Accounts,
+    request: &AuthRequest,
+    kind: &ConnectionKind,
+) -> Option<String> {
+    let account = match_account(accounts, &request.user, kind)?;
+    Some(format!("'{}'@'{}'", account.name.user, account.name.host))
+}
+
 /// Names and addresses of the peer that account patterns are compared with, and whether it is on this machine by the socket.
 pub fn hosts_of(kind: &ConnectionKind) -> (Vec<String>, bool) {
     match kind {

@@ -3,13 +3,19 @@
 use catalog::{AccountName, AccountRules, Accounts, EffectivePrivileges};
 use errors::{Error, ErrorCode, Result, bail};
 
+use crate::restrictions::check_partial_revokes;
 use crate::statement::AccountStatement;
+
+const PARTIAL_REVOKES: &str = "partial_revokes";
+const MANDATORY_ROLES: &str = "mandatory_roles";
+/// The variables about all accounts.
+pub const RULES: [&str; 2] = [PARTIAL_REVOKES, MANDATORY_ROLES];
 
 /// Who has it is safe from those who have it not: no role that everybody has may give it.
 const SYSTEM_USER: &str = "SYSTEM_USER";
 
 /// The names in a list such as ``a, `b`@`%` ``; `None` for a text that is no such list.
-pub fn role_list(text: &str) -> Option<Vec<AccountName>> {
+fn role_list(text: &str) -> Option<Vec<AccountName>> {
     if text.is_empty() {
         return Some(Vec::new());
     }
@@ -59,7 +65,7 @@ fn word(text: &str) -> (&str, &str) {
 ///
 /// # Errors
 /// 1227 without ROLE_ADMIN, 1231 for a text that is no list of roles, 3880 for an account with SYSTEM_USER.
-pub fn check_mandatory_roles(
+fn check_mandatory_roles(
     accounts: &Accounts,
     privileges: &EffectivePrivileges,
     text: &str,
@@ -86,11 +92,33 @@ pub fn check_mandatory_roles(
     Ok(())
 }
 
+/// The value of a variable about all accounts, which an account with these privileges sets; other variables pass.
+///
+/// # Errors
+/// As the variable has them.
+pub fn check_rule(
+    accounts: &Accounts,
+    privileges: &EffectivePrivileges,
+    name: &str,
+    value: &str,
+) -> Result<()> {
+    match name {
+        PARTIAL_REVOKES => check_partial_revokes(accounts, is_on(value)),
+        MANDATORY_ROLES => check_mandatory_roles(accounts, privileges, value),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a variable of kind Bool is on.
+fn is_on(value: &str) -> bool {
+    value == "1" || value == "ON"
+}
+
 /// The rules of all accounts, from the values of the variables. At the start a list that cannot be read names no role.
-pub fn account_rules(partial_revokes: bool, mandatory_roles: &str) -> AccountRules {
+pub fn account_rules(value: impl Fn(&str) -> String) -> AccountRules {
     AccountRules {
-        literal_schemas: partial_revokes,
-        mandatory_roles: role_list(mandatory_roles).unwrap_or_default(),
+        literal_schemas: is_on(&value(PARTIAL_REVOKES)),
+        mandatory_roles: role_list(&value(MANDATORY_ROLES)).unwrap_or_default(),
     }
 }
 

@@ -89,7 +89,7 @@ impl AccountStatement<'_> {
 ///
 /// # Errors
 /// 3896: it cannot be switched off while an account has a restriction.
-pub fn check_partial_revokes(accounts: &Accounts, on: bool) -> Result<()> {
+pub(crate) fn check_partial_revokes(accounts: &Accounts, on: bool) -> Result<()> {
     if !on && accounts.iter().any(|account| !account.restrictions.is_empty()) {
         bail!(PARTIAL_REVOKES_EXIST);
     }

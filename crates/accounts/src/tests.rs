@@ -43,6 +43,7 @@ impl World {
         let privileges: EffectivePrivileges = self.catalog.accounts().effective(&self.own, &[]);
         run(&mut AccountStatement {
             own: &self.own,
+            client_host: None,
             privileges: &privileges,
             view: &view,
             schema: None,

@@ -90,8 +90,8 @@ pub use listener::{
 };
 pub use log_sink::{LogSink, Severity};
 pub use observer::{
-    ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,
-    SessionFacts, StatementEnd, StatementEvent, TableRows, first_word,
+    ConnectionEvent, EventSet, LoginAttempt, LoginFailure, Observer, SchemaChange,
+    SchemaChangeKind, SessionFacts, StatementEnd, StatementEvent, TableRows, first_word,
 };
 pub use plugin::{Module, Plugin, PluginLoader};
 pub use profile::{ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};

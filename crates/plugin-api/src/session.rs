@@ -202,6 +202,10 @@ pub trait SessionFactory: Send + Sync {
     fn open_applier(&self, _cancel: CancelToken) -> Result<Box<dyn SessionHandle>> {
         Err(Error::not_supported("sessions of replicas"))
     }
+    /// How long the answer to a log-in is to be held back. The protocol waits without a thread.
+    fn login_delay(&self, _request: &AuthRequest, _kind: &ConnectionKind) -> Duration {
+        Duration::ZERO
+    }
     /// Is told of a log-in that its method refused, and may give the reason: an account that is locked from now on (3955).
     fn refused(&self, _request: &AuthRequest, _kind: &ConnectionKind) -> Option<Error> {
         None

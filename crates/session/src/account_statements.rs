@@ -68,6 +68,7 @@ impl Session {
         };
         run(&mut AccountStatement {
             own: &self.account,
+            client_host: self.services.user.rsplit_once('@').map(|(_, host)| host),
             privileges: &self.privileges,
             view: &self.view(),
             schema: self.services.database.as_ref(),

@@ -259,11 +259,7 @@ fn show_directly(
             Ok(None)
         }
         ShowKind::Tables { schema: Some(schema), .. } => {
-            let is_system = catalog::system_schema(&schema.text).is_some();
-            if !is_system && !session.privileges.enters_schema(&schema.text) {
-                let AccountName { user, host } = &session.account;
-                bail!(DBACCESS_DENIED_ERROR, user, host, schema.text);
-            }
+            session.require_entry(&schema.text)?;
             Ok(None)
         }
         ShowKind::CreateTrigger(name) => {

@@ -154,9 +154,7 @@ impl Server {
             // They hold whatever an option says.
             globals.set_option("partial_revokes", "ON", &compiled)?;
         }
-        let partial_revokes = globals.integer("partial_revokes") == 1;
-        let roles = globals.text("mandatory_roles");
-        catalog.set_account_rules(::accounts::account_rules(partial_revokes, &roles));
+        catalog.set_account_rules(::accounts::account_rules(|name| globals.text(name)));
         let plugin_dir = globals.text("plugin_dir");
         let registry = chosen(config.registry, &catalog.snapshot(), &config.plugins, &plugin_dir)?;
         let registry = Arc::new(registry);

@@ -437,7 +437,7 @@ fn accounts_may_do_what_they_are_granted() {
         ("SELECT * FROM t.t1", 1142),
         ("CREATE DATABASE x", 1044),
         ("SET GLOBAL wait_timeout = 1", 1227),
-        ("GRANT SELECT ON t.* TO u", 1045),
+        ("GRANT SELECT ON t.* TO u", 1044),
         ("KILL 1", 1095),
         ("DROP USER root@localhost", 1227),
     ]);

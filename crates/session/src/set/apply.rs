@@ -180,15 +180,12 @@ fn store_globals(
 
 /// The edit that gives all accounts their new rules, when one of the values is such a rule.
 fn account_rules(globals: &Globals, values: &[(VariableId, Value)]) -> Option<Edit> {
-    let value = |name: &str| {
-        let id = globals.definitions.find(name)?;
-        let given = values.iter().rev().find(|(known, _)| *known == id);
-        Some((given.is_some(), given.map_or_else(|| globals.get(id), |(_, value)| value.clone())))
-    };
-    let (revokes_given, revokes) = value("partial_revokes")?;
-    let (roles_given, roles) = value("mandatory_roles")?;
-    let rules = || ::accounts::account_rules(as_u64(&revokes) == 1, &as_text(&roles));
-    (revokes_given || roles_given).then(|| Edit::PutAccountRules(rules()))
+    let name_of = |id: VariableId| globals.definitions.get(id).name;
+    let given = |name: &str| values.iter().rev().find(|(id, _)| name_of(*id) == name);
+    let value =
+        |name: &str| given(name).map_or_else(|| globals.text(name), |(_, value)| as_text(value));
+    let is_rule = values.iter().any(|(id, _)| ::accounts::RULES.contains(&name_of(*id)));
+    is_rule.then(|| Edit::PutAccountRules(::accounts::account_rules(value)))
 }
 
 /// The values, and those of variables that change with them.

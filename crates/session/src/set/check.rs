@@ -125,14 +125,8 @@ impl<'a> Checker<'a> {
     /// Checks of variables about all accounts.
     fn check_account_rule(&self, name: &str, value: &Value) -> Result<()> {
         let snapshot = self.session.server.catalog.snapshot();
-        let (accounts, privileges) = (snapshot.accounts(), &self.session.privileges);
-        match name {
-            "partial_revokes" => ::accounts::check_partial_revokes(accounts, as_u64(value) == 1),
-            "mandatory_roles" => {
-                ::accounts::check_mandatory_roles(accounts, privileges, &as_text(value))
-            }
-            _ => Ok(()),
-        }
+        let privileges = &self.session.privileges;
+        ::accounts::check_rule(snapshot.accounts(), privileges, name, &as_text(value))
     }
 
     /// Character set and collation of a pair change together: the other one follows the last assignment.

@@ -41,6 +41,12 @@ impl Binder<'_> {
                         self.order_hint(*kind, tables, first);
                     }
                 }
+                Hint::ResourceGroup(_) => {
+                    if self.blocks.last().is_some_and(|block| block.number > 1) {
+                        let places = "Subquery or Stored procedure or Trigger";
+                        self.notice(ErrorCode::WARN_UNSUPPORTED_HINT, &[&places]);
+                    }
+                }
                 // The session has set variables before the statement was bound.
                 Hint::SetVar { .. } | Hint::BlockName(_) | Hint::Advice(_) => {}
             }

@@ -8,6 +8,7 @@ use types::CollationId;
 
 use crate::event::{Event, event_key};
 use crate::model::StoredRelation;
+use crate::resource_group::ResourceGroup;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::snapshot::constraint_key;
 use crate::stored::StoredTable;
@@ -68,6 +69,10 @@ pub enum Edit {
     PutPlugin { name: Box<str>, choice: PluginChoice },
     /// The same, when the plugin is loaded, or not, without a choice.
     DropPlugin(Box<str>),
+    /// CREATE and ALTER RESOURCE GROUP: replaces a group of the same name.
+    PutResourceGroup(Arc<ResourceGroup>),
+    /// DROP RESOURCE GROUP.
+    DropResourceGroup(Arc<str>),
 }
 
 impl Edit {
@@ -102,7 +107,9 @@ impl Edit {
             | Edit::PutVariable { .. }
             | Edit::DropVariable(_)
             | Edit::PutPlugin { .. }
-            | Edit::DropPlugin(_) => None,
+            | Edit::DropPlugin(_)
+            | Edit::PutResourceGroup(_)
+            | Edit::DropResourceGroup(_) => None,
         }
     }
 }
@@ -182,6 +189,18 @@ impl CatalogSnapshot {
             }
             Edit::DropVariable(name) => {
                 Arc::make_mut(&mut self.persisted).remove(name);
+                Ok(())
+            }
+            Edit::PutResourceGroup(group) => {
+                let groups = Arc::make_mut(&mut self.groups);
+                match groups.iter_mut().find(|known| known.is_named(&group.name)) {
+                    Some(known) => *known = group.clone(),
+                    None => groups.push(group.clone()),
+                }
+                Ok(())
+            }
+            Edit::DropResourceGroup(name) => {
+                Arc::make_mut(&mut self.groups).retain(|known| !known.is_named(name));
                 Ok(())
             }
             Edit::PutPlugin { name, choice } => {

@@ -18,6 +18,7 @@ mod partitions;
 mod password;
 mod pending;
 mod privilege;
+mod resource_group;
 mod restriction;
 mod routine;
 mod shared_map;
@@ -50,6 +51,7 @@ pub use partitions::{
 pub use password::{EarlierPassword, LockTime, PasswordPolicy};
 pub use pending::PendingDefinitions;
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
+pub use resource_group::ResourceGroup;
 pub use restriction::Restrictions;
 pub use routine::{External, Routine, RoutineKind, RoutineParameter, UsedLibrary};
 pub use shared_map::SharedMap;

@@ -10,6 +10,7 @@ use errors::Result;
 
 use crate::event::{Event, event_key};
 use crate::model::StoredRelation;
+use crate::resource_group::ResourceGroup;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::shared_map::SharedMap;
 use crate::stored::{ReadTables, StoredTable};
@@ -35,6 +36,8 @@ pub struct CatalogSnapshot {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) persisted: Arc<BTreeMap<Box<str>, PersistedVariable>>,
     pub(crate) plugins: Arc<BTreeMap<Box<str>, PluginChoice>>,
+    /// In the order in which they were created.
+    pub(crate) groups: Arc<Vec<Arc<ResourceGroup>>>,
     /// All versions share it.
     pub(crate) read: Arc<ReadTables>,
 }
@@ -220,6 +223,11 @@ impl CatalogSnapshot {
     /// Plugins that somebody installed or removed, by name.
     pub fn plugins(&self) -> &BTreeMap<Box<str>, PluginChoice> {
         &self.plugins
+    }
+
+    /// Resource groups in the order in which they were created, without those that are always there.
+    pub fn resource_groups(&self) -> &[Arc<ResourceGroup>] {
+        &self.groups
     }
 }
 

@@ -22,6 +22,7 @@ use types::{DataType, TypeKind, Value};
 
 use crate::event::{read_event, write_event};
 use crate::fields::damaged;
+use crate::resource_group::{read_group, write_group};
 use crate::routine::{RoutineKind, read_routine, write_routine};
 use crate::trigger::{read_trigger, write_trigger};
 use crate::{
@@ -42,6 +43,7 @@ enum Kind {
     Trigger = 8,
     Event = 9,
     Plugin = 10,
+    ResourceGroup = 11,
 }
 
 impl Kind {
@@ -57,6 +59,7 @@ impl Kind {
             Kind::Trigger,
             Kind::Event,
             Kind::Plugin,
+            Kind::ResourceGroup,
         ]
         .into_iter()
         .find(|kind| *kind as u64 == number)
@@ -363,6 +366,10 @@ impl Catalog {
                 rows.put(self, Kind::Plugin, name.to_string(), &bytes)
             }
             Edit::DropPlugin(name) => rows.drop(Kind::Plugin, name.to_string()),
+            Edit::PutResourceGroup(group) => {
+                rows.put(self, Kind::ResourceGroup, group.name.to_lowercase(), &write_group(group))
+            }
+            Edit::DropResourceGroup(name) => rows.drop(Kind::ResourceGroup, name.to_lowercase()),
         }
     }
 
@@ -494,6 +501,12 @@ impl Loaded {
                 let (name, choice) = codec::read_plugin(bytes)?;
                 snapshot.apply(&Edit::PutPlugin { name: name.clone(), choice })?;
                 name.to_string()
+            }
+            Kind::ResourceGroup => {
+                let group = Arc::new(read_group(bytes)?);
+                let name = group.name.to_lowercase();
+                snapshot.apply(&Edit::PutResourceGroup(group))?;
+                name
             }
             Kind::Routine => {
                 let routine = read_routine(bytes)?;

@@ -27,6 +27,7 @@ mod partition_text;
 mod partitions;
 mod quoting;
 pub mod renames;
+mod resource_groups;
 
 pub use charsets::{note_charset, note_old_charset, warn_in_words};
 pub use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
@@ -42,3 +43,7 @@ pub use names::{check_schema_name, check_table_name};
 pub use options::{check_declared_once, choose_collation};
 pub use partition_text::{method_expression, method_name, partitioning_text, values_text};
 pub use quoting::{literal, needs_quotes, quote};
+pub use resource_groups::{
+    GroupChange, SYSTEM_DEFAULT, USER_DEFAULT, change_resource_group, resource_group,
+    resource_groups,
+};

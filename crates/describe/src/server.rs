@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use catalog::{CatalogSnapshot, LockMode, MetadataLockView, Purpose, Usage, WaitSums};
+use catalog::{
+    CatalogSnapshot, LockMode, MetadataLockView, Purpose, ResourceGroup, Usage, WaitSums,
+};
 use errors::Result;
 use plugin_api::{
     FileOperations, FileUseView, FunctionView, IoBucket, Keyring, MetadataLockRow, Module, Object,
-    PlanCacheView, PluginItemView, PluginView, ProcessView, ServerInformation, SessionCounts,
-    TableWaitsRow, TimedCounts, UserLockView,
+    PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView, ServerInformation,
+    SessionCounts, TableWaitsRow, TimedCounts, UserLockView,
 };
 
 use crate::information::Information;
@@ -124,6 +126,21 @@ impl ServerInformation for Information<'_> {
         let mut counts = self.server.session_counts();
         counts.retain(|session| visible.contains(&session.id));
         counts
+    }
+
+    fn resource_groups(&self) -> Vec<ResourceGroupView> {
+        let sees_all = self.privileges.has_dynamic("RESOURCE_GROUP_ADMIN");
+        let may_use = self.privileges.has_dynamic("RESOURCE_GROUP_USER");
+        let groups = definitions::resource_groups(&self.server.catalog().snapshot());
+        let usable = |group: &Arc<ResourceGroup>| sees_all || may_use && !group.is_system;
+        let view = |group: Arc<ResourceGroup>| ResourceGroupView {
+            name: group.name.clone(),
+            is_system: group.is_system,
+            is_enabled: group.is_enabled,
+            processors: group.processors.clone(),
+            priority: group.priority,
+        };
+        groups.into_iter().filter(usable).map(view).collect()
     }
 
     fn user_locks(&self) -> Vec<UserLockView> {

@@ -302,6 +302,17 @@ catalog! {
     USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK = 3955, "HY000", "Access denied for user '{}'@'{}'. Account is blocked for {} day(s) ({} day(s) remaining) due to {} consecutive failed logins.";
     TF_MUST_HAVE_ALIAS = 3667, "42000", "Every table function must have an alias";
     TF_FORBIDDEN_JOIN_TYPE = 3668, "HY000", "INNER or LEFT JOIN must be used for LATERAL references made by '{}'";
+    RESOURCE_GROUP_EXISTS = 3650, "HY000", "Resource Group '{}' exists";
+    RESOURCE_GROUP_NOT_EXISTS = 3651, "HY000", "Resource Group '{}' does not exist.";
+    INVALID_VCPU_ID = 3652, "HY000", "Invalid cpu id {}";
+    INVALID_VCPU_RANGE = 3653, "HY000", "Invalid VCPU range {}-{}";
+    INVALID_THREAD_PRIORITY = 3654, "HY000", "Invalid thread priority value {} for {} resource group {}. Allowed range is [{}, {}].";
+    DISALLOWED_OPERATION = 3655, "HY000", "{} operation is disallowed on {}";
+    RESOURCE_GROUP_BUSY = 3656, "HY000", "Resource group {} is busy.";
+    RESOURCE_GROUP_DISABLED = 3657, "HY000", "Resource group {} is disabled.";
+    INVALID_THREAD_ID = 3660, "HY000", "Invalid thread id ({}).";
+    RESOURCE_GROUP_BIND_FAILED = 3661, "HY000", "Unable to bind resource group {} with thread id ({}).({}).";
+    INVALID_USE_OF_FORCE_OPTION = 3662, "HY000", "Option FORCE invalid as DISABLE option is not specified.";
     MISSING_JSON_TABLE_VALUE = 3665, "22035", "Missing value for JSON_TABLE column '{}'";
     WRONG_JSON_TABLE_VALUE = 3666, "2203F", "Can't store an array or an object in the scalar JSON_TABLE column '{}'";
     MISSING_JSON_VALUE = 3966, "22035", "No value was found by '{}' on the specified path.";

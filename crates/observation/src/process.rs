@@ -10,6 +10,7 @@ use plugin_api::{CopyProgress, ProcessView, SessionCounts, Traffic};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
+use crate::resource_groups::GroupPlace;
 use statements::status::{Counter, NAMES, SessionCounters};
 
 /// Bytes of a running statement that the process list keeps.
@@ -68,6 +69,8 @@ pub struct SessionShared {
     pub traffic: Traffic,
     /// What its statements hold.
     pub memory: ConnectionMemory,
+    /// Its resource group.
+    pub group: GroupPlace,
     /// Contended only by SHOW PROCESSLIST.
     pub activity: Mutex<Activity>,
 }
@@ -171,6 +174,10 @@ impl Sessions {
 
     pub fn get(&self, id: u64) -> Option<Arc<SessionShared>> {
         self.open.lock().get(&id).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<SessionShared>> {
+        self.open.lock().values().cloned().collect()
     }
 
     pub fn count(&self) -> usize {
@@ -327,6 +334,7 @@ fn views_of(mut sessions: Vec<Arc<SessionShared>>, now_micros: i64) -> Vec<Proce
             tls: activity.tls.clone(),
             thread: thread.filter(|slot| *slot != sys::waits::NO_SLOT),
             copying: activity.copying.clone(),
+            resource_group: session.group.name(),
         }
     };
     sessions.iter().map(view).collect()
@@ -354,6 +362,7 @@ mod tests {
             counters: SessionCounters::default(),
             traffic: Traffic::default(),
             memory: Default::default(),
+            group: GroupPlace::default(),
             activity: Mutex::default(),
         };
         session.cancel.kill_query();

@@ -74,11 +74,11 @@ pub use information::{
     FunctionView, GeneratedView, IndexPartView, IndexView, InfoColumn, InfoFilter,
     InformationContext, InformationTable, IntervalView, IoBucket, MetadataLockRow, ParameterView,
     PartitionView, PlanCacheView, PluginItemView, PluginView, ProcessView, ProgramInformation,
-    ProxyView, ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView, RoutineView,
-    SchemaInformation, SchemaPrivilegesView, SchemaView, ServerInformation, SessionTable,
-    StatusInformation, StatusScope, SystemProcedure, SystemView, TableDefinition, TableDetail,
-    TableEditor, TablePrivilegesView, TableView, TableWaitsRow, TimedCounts, TriggerView,
-    UserLockView, VariableChange, VariableView, table_definitions,
+    ProxyView, ReferencedView, ResourceGroupView, RoleGrantView, RoleView, RoutinePrivilegesView,
+    RoutineView, SchemaInformation, SchemaPrivilegesView, SchemaView, ServerInformation,
+    SessionTable, StatusInformation, StatusScope, SystemProcedure, SystemView, TableDefinition,
+    TableDetail, TableEditor, TablePrivilegesView, TableView, TableWaitsRow, TimedCounts,
+    TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

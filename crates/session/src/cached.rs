@@ -121,7 +121,7 @@ impl Session {
             }
             _ => false,
         };
-        if !plannable || statements::hints::sets_variables(&statement) {
+        if !plannable || statements::hints::changes_surroundings(&statement) {
             return Ok(None);
         }
         self.enter(Phase::Plan);

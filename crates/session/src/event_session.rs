@@ -66,7 +66,7 @@ impl Session {
     /// Errors of the body.
     pub(crate) fn run_event(&mut self, event: &Event) -> Result<()> {
         self.begin_command("Execute", event.body.as_bytes());
-        let _deadline = self.begin_statement();
+        let _bounds = self.begin_statement();
         let result = self
             .guarded(|session| programs::run_event_body(&mut ProgramSession::new(session), event));
         match &result {

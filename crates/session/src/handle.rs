@@ -28,7 +28,7 @@ impl Handle {
     /// COM_FIELD_LIST.
     fn list_fields(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
         self.session.shared.cancel.reset_statement();
-        let _deadline = self.session.begin_statement();
+        let _bounds = self.session.begin_statement();
         let quoted = table.replace('`', "``");
         let sql = format!("SELECT * FROM `{quoted}` LIMIT 0");
         let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())

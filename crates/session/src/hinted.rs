@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use errors::{Diagnostics, ErrorCode, Result};
-use statements::hints::{self, hints_of, sets_variables};
-use syntax::ast::{self, Statement};
-use syntax::{Hint, parse_hints};
-use types::Value;
+use catalog::ResourceGroup;
+use errors::Result;
+use statements::hints::{self, changes_surroundings, hints_of};
+use syntax::ast::Statement;
+use syntax::{Hint, Hints, parse_hints};
 
-use crate::services::Services;
+use crate::resource_groups;
 use crate::session::Session;
-use variables::Scope;
 
 impl Session {
     /// Runs `body` under the variables that the statement's hints set; restores them afterwards.
@@ -19,63 +18,36 @@ impl Session {
         statement: &Statement,
         body: impl FnOnce(&mut Session) -> Result<T>,
     ) -> Result<T> {
-        if !sets_variables(statement) {
+        if !changes_surroundings(statement) {
             return body(self);
         }
-        let saved = self.services.values.clone();
         let hints = parse_hints(hints_of(statement).unwrap_or(""));
-        let mut set: Vec<&str> = Vec::new();
-        for hint in &hints.list {
-            let Hint::SetVar { name, value } = hint else { continue };
-            if set.contains(&&**name) {
-                let shown = format!("SET_VAR({name}={value})");
-                self.working.warn(ErrorCode::WARN_CONFLICTING_HINT, &[&shown]);
-                continue;
-            }
-            set.push(name);
-            set_hinted(&mut self.services, &mut self.working, name, value);
-        }
+        let shared = self.shared.clone();
+        let group = self.hinted_group(&hints);
+        let _group = group.map(|group| shared.group.enter_hinted(&group));
+        let saved = self.services.values.clone();
+        let definitions = &self.server.globals.definitions;
+        hints::set_variables(&hints, definitions, &mut self.services.values, &mut self.working);
         self.refresh_settings();
         let result = body(self);
         self.services.values = saved;
         self.refresh_settings();
         result
     }
-}
 
-/// Sets one variable; a variable that cannot be set causes a warning.
-fn set_hinted(services: &mut Services, conditions: &mut Diagnostics, name: &str, value: &str) {
-    let server = services.server.clone();
-    let definitions = &server.globals.definitions;
-    let Some(id) = definitions.find(name) else {
-        let shown = format!("'{name}'");
-        conditions.warn(ErrorCode::UNRESOLVED_HINT_NAME, &[&shown, &"SET_VAR"]);
-        return;
-    };
-    let definition = definitions.get(id);
-    if definition.scope == Scope::Global || !hints::HINTABLE.contains(&definition.name) {
-        let shown = format!("'{name}'");
-        conditions.warn(ErrorCode::NOT_HINT_UPDATABLE_VARIABLE, &[&shown]);
-        return;
+    /// The group of the last hint that names one. A client's own statement has it, not those of programs and prepared ones.
+    fn hinted_group(&mut self, hints: &Hints) -> Option<Arc<ResourceGroup>> {
+        let is_own = self.programs.frame().is_none() && self.statement.depth == 1;
+        let name = hints.list.iter().rev().find_map(|hint| {
+            let Hint::ResourceGroup(name) = hint else { return None };
+            is_own.then_some(name)
+        })?;
+        match resource_groups::hinted(self, name) {
+            Ok(group) => Some(group),
+            Err(error) => {
+                self.working.push_error(errors::Level::Warning, &error);
+                None
+            }
+        }
     }
-    let current = services.values.get(id).clone();
-    match variables::convert(definition, &literal(value), &current) {
-        Ok(converted) => Arc::make_mut(&mut services.values).set(id, converted.value),
-        Err(error) => conditions.push_error(errors::Level::Warning, &error),
-    }
-}
-
-/// The value of a literal in a hint: a number, perhaps with a unit, a word, or a quoted text.
-fn literal(text: &str) -> Value {
-    let parsed = syntax::parse_one(&format!("DO {text}"), &syntax::ParseOptions::default());
-    if let Ok((Statement::Do(items), _)) = &parsed
-        && let [ast::SelectItem { kind: ast::SelectItemKind::Expr { expr, .. }, .. }] = &items[..]
-        && let ast::ExprKind::Literal(ast::Literal::String(text)) = &expr.kind
-    {
-        return Value::Bytes((*text.value).into());
-    }
-    if let Some(size) = variables::parse_size(text) {
-        return Value::UInt(size);
-    }
-    Value::text(text)
 }

@@ -47,6 +47,7 @@ mod reading;
 mod recording;
 mod renew;
 mod replication;
+mod resource_groups;
 mod restricted;
 mod rewritten;
 mod server;

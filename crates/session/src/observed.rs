@@ -351,7 +351,7 @@ impl Session {
 
     /// Ends a statement that an observer refused.
     pub(crate) fn refuse_watched(&mut self, error: Error) -> Error {
-        let _deadline = self.begin_statement();
+        let _bounds = self.begin_statement();
         self.fail_statement(&error);
         error
     }

@@ -308,7 +308,7 @@ impl Session {
     }
 
     fn prepare_one(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
-        let _deadline = self.begin_statement();
+        let _bounds = self.begin_statement();
         self.shared.counters.add(Counter::STMT_PREPARE, 1);
         let result = self
             .limits
@@ -481,7 +481,7 @@ impl Session {
         request: &ExecuteRequest<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let _deadline = self.begin_statement();
+        let _bounds = self.begin_statement();
         self.shared.counters.add(Counter::STMT_EXECUTE, 1);
         let result = under_schema_of(self, text, |session| {
             session.guarded(|session| {

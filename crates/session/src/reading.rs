@@ -92,7 +92,7 @@ impl Reading<'_> {
             Statement::StartTransaction(_) | Statement::Commit(_) | Statement::Rollback(_) => {
                 PreparedExecution::Kept(Box::new(statement.clone()))
             }
-            statement if has_plan && !statements::hints::sets_variables(statement) => {
+            statement if has_plan && !statements::hints::changes_surroundings(statement) => {
                 PreparedExecution::Planned
             }
             _ => PreparedExecution::Read,

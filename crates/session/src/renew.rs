@@ -80,6 +80,7 @@ impl LoggedIn {
             && services.fixed_now_micros.is_none()
             && !services.seeds_given
             && session.active_roles == self.roles
+            && session.shared.group.is_default()
     }
 }
 

@@ -138,6 +138,7 @@ impl Session {
             counters: SessionCounters::default(),
             traffic: info.traffic.clone(),
             memory: exec::ConnectionMemory::default(),
+            group: Default::default(),
             activity: sys::sync::Mutex::new(Activity::default()),
         });
         let client = ClientInfo::new(&info, request);

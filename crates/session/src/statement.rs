@@ -5,18 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use catalog::MetadataGuard;
 use engine_api::TimeLimit;
-use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
+use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail};
 use plugin_api::{
     CommandOutcome, EventSet, Next, OkInfo, QueryAttribute, ResultSink, TextPlace, TextRequest,
     TextResults,
 };
 use programs::{Origin, Running, parse_error};
-use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
 
 use crate::binary_log;
 use crate::program_host::ProgramSession;
 use crate::replication::run_replica;
+use crate::resource_groups;
 use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
@@ -31,6 +31,7 @@ use statements::backup_directory::Backup;
 use statements::deadline::DeadlineGuard;
 use statements::locked_tables::Names;
 use statements::placeholders::is_blank;
+use sys::share::Taken;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;
@@ -109,7 +110,7 @@ impl Session {
 
     /// Runs the first statement of a text from begin to end; returns how many bytes it took.
     pub(crate) fn run_one(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<usize> {
-        let _deadline = self.begin_statement();
+        let _bounds = self.begin_statement();
         let outcome = self.guarded(|session| session.run_next(text, sink));
         match &outcome {
             Ok(_) => self.end_statement(),
@@ -181,9 +182,9 @@ impl Session {
         }
     }
 
-    /// Before every statement. The guard bounds its time, and lives as long as it.
+    /// Before every statement. The guards bound its time and its processors, and live as long as it.
     #[must_use]
-    pub(crate) fn begin_statement(&mut self) -> Option<DeadlineGuard> {
+    pub(crate) fn begin_statement(&mut self) -> (Option<DeadlineGuard>, Option<Taken>) {
         let mut working = Diagnostics::new(self.settings.max_error_count);
         working.set_notes_enabled(self.settings.sql_notes);
         self.working = working;
@@ -196,8 +197,10 @@ impl Session {
         self.shared.counters.add(Counter::QUESTIONS, 1);
         self.check_privileges_current();
         self.transactions.begin_scope(&self.settings);
-        let limit = self.settings.max_statement_time.filter(|_| !self.is_applier)?;
-        Some(self.server.deadlines.after(limit, TimeLimit::Statement, &self.shared.cancel))
+        let limit = self.settings.max_statement_time.filter(|_| !self.is_applier);
+        let (deadlines, cancel) = (&self.server.deadlines, &self.shared.cancel);
+        let deadline = limit.map(|limit| deadlines.after(limit, TimeLimit::Statement, cancel));
+        (deadline, self.shared.group.enter())
     }
 
     /// After a statement that succeeded.
@@ -421,6 +424,11 @@ impl Session {
             Statement::Call(call) => {
                 programs::run_call(&mut ProgramSession::new(self), call, running, sink)
             }
+            // Resource groups.
+            Statement::ResourceGroup(group) => resource_groups::change(self, group, sink),
+            Statement::SetResourceGroup { name, threads } => {
+                resource_groups::set(self, name, threads, sink)
+            }
             _ => self.dispatch_control(statement, unsupported, running, sink),
         }
     }
@@ -525,19 +533,4 @@ impl Session {
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }
     }
-}
-
-/// 1064 at the start of `rest`, which ends `text`.
-fn near(rest: &[u8], text: &[u8]) -> Error {
-    let start = rest.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
-    let shown: String = String::from_utf8_lossy(&rest[start..]).chars().take(80).collect();
-    let before = &text[..text.len() - rest.len() + start];
-    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-    err!(PARSE_ERROR, shown, line)
-}
-
-/// Whether the text contains only comments.
-fn is_comment(text: &[u8], options: &ParseOptions<'_>) -> bool {
-    let parsed = syntax::parse_bytes(text, options);
-    matches!(parsed, Ok((Statement::Empty, consumed)) if is_blank(&text[consumed..]))
 }

@@ -37,6 +37,7 @@ impl World {
             counters: SessionCounters::default(),
             traffic: Traffic::default(),
             memory: Default::default(),
+            group: Default::default(),
             activity: Mutex::new(Activity::default()),
         });
         let locks = Arc::new(MetadataLocks::new());

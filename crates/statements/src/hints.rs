@@ -1,6 +1,12 @@
 //! The hints of statements: where they are, and which variables they may set.
 
-use syntax::ast::{SetExpr, Statement};
+use std::sync::Arc;
+
+use errors::{Diagnostics, ErrorCode};
+use syntax::ast::{self, SetExpr, Statement};
+use syntax::{Hint, Hints};
+use types::Value;
+use variables::{Definitions, Scope, SessionValues};
 
 /// Variables that a hint may set.
 pub const HINTABLE: &[&str] = &[
@@ -70,7 +76,71 @@ fn hints_of_body(body: &SetExpr) -> Option<&str> {
     }
 }
 
-/// Whether the statement sets variables for itself: it is planned under other settings than its session's.
-pub fn sets_variables(statement: &Statement) -> bool {
-    hints_of(statement).is_some_and(|text| text.to_ascii_uppercase().contains("SET_VAR"))
+/// Whether its hints change what is around the statement while it runs: variables, or its resource group. It is planned each time, as it may be planned under other settings than its session's.
+pub fn changes_surroundings(statement: &Statement) -> bool {
+    hints_of(statement).is_some_and(|text| {
+        let text = text.to_ascii_uppercase();
+        ["SET_VAR", "RESOURCE_GROUP"].iter().any(|name| text.contains(name))
+    })
+}
+
+/// Sets the variables that hints name; one that cannot be set causes a warning.
+pub fn set_variables(
+    hints: &Hints,
+    definitions: &Definitions,
+    values: &mut Arc<SessionValues>,
+    conditions: &mut Diagnostics,
+) {
+    let mut set: Vec<&str> = Vec::new();
+    for hint in &hints.list {
+        let Hint::SetVar { name, value } = hint else { continue };
+        if set.contains(&&**name) {
+            let shown = format!("SET_VAR({name}={value})");
+            conditions.warn(ErrorCode::WARN_CONFLICTING_HINT, &[&shown]);
+            continue;
+        }
+        set.push(name);
+        set_hinted(definitions, values, conditions, name, value);
+    }
+}
+
+/// Sets one variable; a variable that cannot be set causes a warning.
+fn set_hinted(
+    definitions: &Definitions,
+    values: &mut Arc<SessionValues>,
+    conditions: &mut Diagnostics,
+    name: &str,
+    value: &str,
+) {
+    let Some(id) = definitions.find(name) else {
+        let shown = format!("'{name}'");
+        conditions.warn(ErrorCode::UNRESOLVED_HINT_NAME, &[&shown, &"SET_VAR"]);
+        return;
+    };
+    let definition = definitions.get(id);
+    if definition.scope == Scope::Global || !HINTABLE.contains(&definition.name) {
+        let shown = format!("'{name}'");
+        conditions.warn(ErrorCode::NOT_HINT_UPDATABLE_VARIABLE, &[&shown]);
+        return;
+    }
+    let current = values.get(id).clone();
+    match variables::convert(definition, &literal(value), &current) {
+        Ok(converted) => Arc::make_mut(values).set(id, converted.value),
+        Err(error) => conditions.push_error(errors::Level::Warning, &error),
+    }
+}
+
+/// The value of a literal in a hint: a number, perhaps with a unit, a word, or a quoted text.
+fn literal(text: &str) -> Value {
+    let parsed = syntax::parse_one(&format!("DO {text}"), &syntax::ParseOptions::default());
+    if let Ok((Statement::Do(items), _)) = &parsed
+        && let [ast::SelectItem { kind: ast::SelectItemKind::Expr { expr, .. }, .. }] = &items[..]
+        && let ast::ExprKind::Literal(ast::Literal::String(text)) = &expr.kind
+    {
+        return Value::Bytes((*text.value).into());
+    }
+    if let Some(size) = variables::parse_size(text) {
+        return Value::UInt(size);
+    }
+    Value::text(text)
 }

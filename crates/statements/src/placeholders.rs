@@ -1,5 +1,9 @@
 //! Counts the `?` of a statement. Knows strings, quoted names and comments, no grammar.
 
+use errors::{Error, err};
+use syntax::ParseOptions;
+use syntax::ast::Statement;
+
 /// Number of placeholders in `sql`.
 pub fn count(sql: &[u8], no_backslash_escapes: bool) -> usize {
     let mut count = 0;
@@ -58,6 +62,21 @@ fn quoted(rest: &[u8], quote: u8, escapes: bool) -> usize {
 /// Whether a text contains no statement.
 pub fn is_blank(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0)
+}
+
+/// 1064 at the start of `rest`, which ends `text`.
+pub fn near(rest: &[u8], text: &[u8]) -> Error {
+    let start = rest.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+    let shown: String = String::from_utf8_lossy(&rest[start..]).chars().take(80).collect();
+    let before = &text[..text.len() - rest.len() + start];
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    err!(PARSE_ERROR, shown, line)
+}
+
+/// Whether the text contains only comments.
+pub fn is_comment(text: &[u8], options: &ParseOptions<'_>) -> bool {
+    let parsed = syntax::parse_bytes(text, options);
+    matches!(parsed, Ok((Statement::Empty, consumed)) if is_blank(&text[consumed..]))
 }
 
 #[cfg(test)]

@@ -191,8 +191,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::LogfileGroup(_) => unsupported("LOGFILE GROUP"),
         Statement::CreateSpatialReferenceSystem(_)
         | Statement::DropSpatialReferenceSystem { .. } => unsupported("SPATIAL REFERENCE SYSTEM"),
-        Statement::ResourceGroup(_) => unsupported("RESOURCE GROUP"),
-        Statement::SetResourceGroup { .. } => unsupported("RESOURCE GROUP"),
+        Statement::ResourceGroup(_) => StatementKind::new(None, Before::Commits),
+        Statement::SetResourceGroup { .. } => PLAIN,
         Statement::Restart => unsupported("RESTART"),
         Statement::Replication(_) => unsupported("replication statements"),
         Statement::Program(_) => unsupported("stored programs"),

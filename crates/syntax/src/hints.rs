@@ -30,6 +30,8 @@ pub enum Hint {
         /// Tables in order; none for `JOIN_FIXED_ORDER`.
         tables: Vec<HintTable>,
     },
+    /// `RESOURCE_GROUP(name)`.
+    ResourceGroup(Box<str>),
     /// `QB_NAME(name)`.
     BlockName(Box<str>),
     /// The name of a hint that has no effect here.
@@ -138,7 +140,6 @@ const ADVICE: &[&str] = &[
     "SEMIJOIN",
     "NO_SEMIJOIN",
     "SUBQUERY",
-    "RESOURCE_GROUP",
 ];
 
 /// Reads the text between `/*+` and `*/`.
@@ -242,7 +243,8 @@ impl<'a> Reader<'a> {
         let indexes = INDEX_HINTS.iter().find(|(name, _)| *name == word);
         let order = ORDER_HINTS.iter().find(|(name, _)| *name == word);
         let advice = ADVICE.iter().find(|name| **name == word);
-        let is_own = matches!(&*word, "MAX_EXECUTION_TIME" | "SET_VAR" | "QB_NAME");
+        let is_own =
+            matches!(&*word, "MAX_EXECUTION_TIME" | "SET_VAR" | "QB_NAME" | "RESOURCE_GROUP");
         if indexes.is_none() && order.is_none() && advice.is_none() && !is_own {
             return Err(Stop::Name);
         }
@@ -255,6 +257,7 @@ impl<'a> Reader<'a> {
                 Hint::MaxExecutionTime(digits.ok_or(Stop::Here(start))?)
             }
             ("SET_VAR", ..) => self.set_var()?,
+            ("RESOURCE_GROUP", ..) => Hint::ResourceGroup(self.name()?),
             ("QB_NAME", ..) => Hint::BlockName(self.name()?),
             (_, Some((_, kind)), ..) => self.index_hint(*kind)?,
             (_, _, Some((_, kind)), _) => {

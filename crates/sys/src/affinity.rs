@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
+use crate::share::{self, Share};
 use crate::topology::{PROCESSORS_MAX, Sizes, Topology, list_text};
 
 /// The setting.
@@ -115,15 +117,15 @@ impl Affinity {
 }
 
 /// In place of a thread's number.
-const THIS_THREAD: i32 = 0;
+pub(crate) const THIS_THREAD: i32 = 0;
 const WORD_BITS: u32 = u64::BITS;
 
 /// Processors as the kernel's calls have them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mask(Box<[u64]>);
+pub(crate) struct Mask(Box<[u64]>);
 
 impl Mask {
-    fn of(numbers: &BTreeSet<u32>) -> Mask {
+    pub(crate) fn of(numbers: &BTreeSet<u32>) -> Mask {
         let words = numbers.last().map_or(1, |last| last / WORD_BITS + 1);
         let word = |at: u32| {
             let own = numbers.range(at * WORD_BITS..(at + 1) * WORD_BITS);
@@ -133,7 +135,7 @@ impl Mask {
     }
 
     /// Lets a thread run on these processors only.
-    fn allow(&self, thread: i32) -> io::Result<()> {
+    pub(crate) fn allow(&self, thread: i32) -> io::Result<()> {
         // SAFETY: the kernel reads so many bytes of the words, and writes nothing.
         let result = unsafe {
             libc::sched_setaffinity(thread, size_of_val(&*self.0), self.0.as_ptr().cast())
@@ -160,6 +162,12 @@ pub fn allowed(thread: i32) -> io::Result<BTreeSet<u32>> {
         (0..WORD_BITS).filter(is_set).map(move |bit| at * WORD_BITS + bit)
     };
     Ok((0_u32..).zip(words).flat_map(|(at, word)| bits(at, word)).collect())
+}
+
+/// The processors on which this process may run; none where the system does not tell.
+pub fn of_process() -> BTreeSet<u32> {
+    // The first thread is never bound to a seat, and has no share.
+    allowed(rustix::process::getpid().as_raw_nonzero().get()).unwrap_or_default()
 }
 
 /// Where this module has put a thread.
@@ -251,23 +259,37 @@ pub fn moved() {
 }
 
 /// What a thread inherits from the one that starts it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Inheritance {
     is_bound: bool,
+    share: Option<Arc<Share>>,
+    keeps_share: bool,
 }
 
 impl Inheritance {
     /// Of threads that the calling thread starts.
     pub fn here() -> Inheritance {
-        Inheritance { is_bound: PLACE.get() != Place::Anywhere }
+        let is_bound = PLACE.get() != Place::Anywhere;
+        Inheritance { is_bound, share: share::here(), keeps_share: false }
     }
 
-    /// Called by the new thread: it may run wherever the process may.
-    pub fn give_up(self) {
-        if self.is_bound {
-            // The first thread is never bound to a seat.
-            let first = rustix::process::getpid().as_raw_nonzero().get();
-            let _kept = allowed(first).and_then(|all| Mask::of(&all).allow(THIS_THREAD));
+    /// Of threads that help the calling thread: they have its share of the processors.
+    pub fn of_helpers() -> Inheritance {
+        Inheritance { keeps_share: true, ..Inheritance::here() }
+    }
+
+    /// Called by the new thread: it may run wherever the process may, or wherever the thread may that it helps.
+    pub fn give_up(&self) {
+        if !self.is_bound && self.share.is_none() {
+            return;
+        }
+        // The first thread is never bound to a seat.
+        let first = rustix::process::getpid().as_raw_nonzero().get();
+        let _kept = allowed(first).and_then(|all| Mask::of(&all).allow(THIS_THREAD));
+        match &self.share {
+            Some(share) if self.keeps_share => share.apply(),
+            Some(_) => share::give_up(),
+            None => {}
         }
     }
 }

@@ -38,6 +38,7 @@ mod random;
 mod readiness;
 mod ring;
 pub mod seccomp;
+pub mod share;
 pub mod signals;
 pub mod sim;
 pub mod simulation;

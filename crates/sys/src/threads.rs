@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::affinity::{self, Inheritance};
+use crate::share;
 use crate::simulation::{self, VirtualThread};
 use crate::topology::Sizes;
 use crate::turns::Turns;
@@ -237,10 +238,13 @@ pub fn together<T: Send>(name: &str, count: usize, work: impl Fn(usize) -> T + S
         let work = &work;
         let helpers: Vec<_> = (1..count)
             .filter_map(|number| {
-                let body = seen(move || {
-                    lower_priority();
+                let inherited = Inheritance::of_helpers();
+                let body = move || {
+                    inherited.give_up();
+                    waits::slot();
+                    share::lower_priority(HELPER_NICENESS);
                     reporting.helped(|| work(number))
-                });
+                };
                 std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, body).ok()
             })
             .collect();
@@ -260,12 +264,6 @@ pub fn together<T: Send>(name: &str, count: usize, work: impl Fn(usize) -> T + S
 
 /// Steps of niceness by which a helper lowers its priority.
 const HELPER_NICENESS: i32 = 5;
-
-/// Lowers the calling thread's priority; where that is refused it stays as it is.
-fn lower_priority() {
-    // The priority calls take the number of a thread for one thread.
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), HELPER_NICENESS);
-}
 
 /// How the pieces of one job are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,8 +291,9 @@ pub fn alongside<R: Send, T>(
     }
     let reporting = Reporting::here();
     std::thread::scope(|scope| {
-        let inherited = Inheritance::here();
+        let inherited = Inheritance::of_helpers();
         let helped = |index| {
+            let inherited = inherited.clone();
             move || {
                 inherited.give_up();
                 reporting.helped(|| piece(index))

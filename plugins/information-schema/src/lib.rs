@@ -104,6 +104,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("performance_schema", "processlist", server::performance_processlist),
     ("information_schema", "PROCESSLIST", server::processlist),
     ("information_schema", "SCHEMATA", tables::schemata),
+    ("information_schema", "RESOURCE_GROUPS", processors::resource_groups),
     ("information_schema", "TABLES", tables::tables),
     ("information_schema", "VIEWS", tables::views),
     ("information_schema", "PARTITIONS", tables::partitions),

@@ -1,8 +1,9 @@
-//! The machine's processors: `data_dictionary.CPU_TOPOLOGY`.
+//! The machine's processors, `data_dictionary.CPU_TOPOLOGY`, and who uses them, `RESOURCE_GROUPS`.
 
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext};
-use sys::topology::Topology;
+use sys::affinity;
+use sys::topology::{Topology, list_text};
 use types::Value;
 
 use crate::row::{Emit, optional_number, yes_no};
@@ -23,6 +24,26 @@ pub fn cpu_topology(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<
             optional_number(one.cache_bytes(1)),
             optional_number(one.cache_bytes(2)),
             optional_number(one.cache_bytes(3)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `RESOURCE_GROUPS`: those that the account may use or change.
+pub fn resource_groups(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let all = affinity::of_process();
+    for group in ctx.resource_groups() {
+        let processors = if group.processors.is_empty() { &all } else { &group.processors };
+        emit(&[
+            Value::text(&group.name),
+            Value::text(if group.is_system { "SYSTEM" } else { "USER" }),
+            Value::Int(group.is_enabled.into()),
+            Value::text(&list_text(processors)),
+            Value::Int(group.priority.into()),
         ])?;
     }
     Ok(())

@@ -78,6 +78,10 @@ impl Threads {
     }
 }
 
+/// The resource groups of sessions, and of threads of the server.
+const USER_DEFAULT: &str = "USR_default";
+const SYSTEM_DEFAULT: &str = "SYS_default";
+
 /// `performance_schema.threads`: one for each connection, and the threads that run no statement.
 pub(crate) fn threads(
     recorder: &Recorder,
@@ -107,7 +111,8 @@ pub(crate) fn threads(
         row.push(Value::text("TCP/IP"));
         let system = process.thread.and_then(sys::waits::thread);
         row.push(system.map_or(Value::Null, |thread| Value::UInt(thread.thread_id.into())));
-        row.extend([Value::Null, Value::text("PRIMARY")]);
+        let group = process.resource_group.as_deref().unwrap_or(USER_DEFAULT);
+        row.extend([Value::text(group), Value::text("PRIMARY")]);
         row.extend(std::iter::repeat_n(Value::UInt(0), 4));
         row.push(Value::text("NO"));
         emit(&row)?;
@@ -136,7 +141,8 @@ fn background_threads(
         row.extend(std::iter::repeat_n(Value::Null, 10));
         row.extend(recorder.threads.of(number).columns());
         row.push(Value::Null);
-        row.extend([Value::UInt(thread.thread_id.into()), Value::Null, Value::text("PRIMARY")]);
+        let group = Value::text(SYSTEM_DEFAULT);
+        row.extend([Value::UInt(thread.thread_id.into()), group, Value::text("PRIMARY")]);
         row.extend(std::iter::repeat_n(Value::UInt(0), 4));
         row.push(Value::text("NO"));
         emit(&row)?;

@@ -25,8 +25,8 @@ pub use programs::{
 pub use schemas::{SchemaInformation, SchemaView};
 pub use server::{
     CopyProgress, FileOperations, FileUseView, FunctionView, IoBucket, MetadataLockRow,
-    PlanCacheView, PluginItemView, PluginView, ProcessView, ServerInformation, TableWaitsRow,
-    TimedCounts, UserLockView,
+    PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView, ServerInformation,
+    TableWaitsRow, TimedCounts, UserLockView,
 };
 pub use session_table::SessionTable;
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};

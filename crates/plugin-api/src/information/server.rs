@@ -1,5 +1,6 @@
 //! The server and its connections, as information tables see them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine_api::Progress;
@@ -17,6 +18,10 @@ pub trait ServerInformation {
     /// Whether the asking account may see what all connections and threads do (the privilege PROCESS).
     fn sees_all_processes(&self) -> bool {
         false
+    }
+    /// The resource groups that the account may use or change, in the order in which they were created.
+    fn resource_groups(&self) -> Vec<ResourceGroupView> {
+        Vec::new()
     }
     /// Metadata locks on the tables that the account sees.
     fn metadata_locks(&self) -> Vec<MetadataLockRow> {
@@ -114,6 +119,23 @@ pub struct ProcessView {
     pub thread: Option<u32>,
     /// The copy of a table's rows that it makes.
     pub copying: Option<CopyProgress>,
+    /// Its resource group; `None` for the default one.
+    pub resource_group: Option<Arc<str>>,
+}
+
+/// A resource group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceGroupView {
+    /// Name.
+    pub name: Arc<str>,
+    /// For threads of the server.
+    pub is_system: bool,
+    /// Sessions may be put into it.
+    pub is_enabled: bool,
+    /// By the kernel's numbers; none for all.
+    pub processors: BTreeSet<u32>,
+    /// Steps of niceness.
+    pub priority: i32,
 }
 
 /// How far an ALTER TABLE is that copies rows beside others.

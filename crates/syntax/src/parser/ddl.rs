@@ -668,10 +668,8 @@ impl<'a> Parser<'a> {
         let name = self.ident()?;
         self.expect(Kw::TYPE)?;
         self.opt_eq();
-        let system = match self.eat_one_of(&[Kw::SYSTEM, Kw::USER]) {
-            Some(word) => word == Kw::SYSTEM,
-            None => return self.fail(),
-        };
+        let Some(kind) = self.eat_one_of(&[Kw::SYSTEM, Kw::USER]) else { return self.fail() };
+        let system = kind == Kw::SYSTEM;
         let (vcpus, priority, enabled) = self.resource_group_options()?;
         let group = ResourceGroup::Create { name, system, vcpus, priority, enabled };
         Ok(Statement::ResourceGroup(Box::new(group)))
@@ -681,10 +679,28 @@ impl<'a> Parser<'a> {
         self.bump();
         self.expect(Kw::GROUP)?;
         let name = self.ident()?;
-        let (vcpus, priority, enabled) = self.resource_group_options()?;
-        let force = self.eat(Kw::FORCE);
+        let ((vcpus, priority, enabled), force) =
+            (self.resource_group_options()?, self.eat(Kw::FORCE));
         let group = ResourceGroup::Alter { name, vcpus, priority, enabled, force };
         Ok(Statement::ResourceGroup(Box::new(group)))
+    }
+
+    /// Items that begin with a number, with or without commas between them.
+    pub(super) fn loose_list<T>(
+        &mut self,
+        item: impl Fn(&mut Self) -> PResult<T>,
+    ) -> PResult<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.eat_tok(Tok::Comma) || self.tok() == Tok::Int {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// A number of 31 bits, in digits.
+    fn short_number(&mut self) -> PResult<u64> {
+        let number = if self.tok() == Tok::Int { self.number()? } else { return self.fail() };
+        if number > i32::MAX as u64 { self.fail_prev() } else { Ok(number) }
     }
 
     #[allow(clippy::type_complexity)]
@@ -692,21 +708,18 @@ impl<'a> Parser<'a> {
         let mut vcpus = Vec::new();
         if self.eat(Kw::VCPU) {
             self.opt_eq();
-            loop {
-                let low = self.number()?;
-                let high = if self.eat_tok(Tok::Minus) { self.number()? } else { low };
-                vcpus.push((low, high));
-                self.eat_tok(Tok::Comma);
-                if self.tok() != Tok::Int {
-                    break;
-                }
-            }
+            vcpus = self.loose_list(|own| {
+                let low = own.short_number()?;
+                Ok((low, if own.eat_tok(Tok::Minus) { own.short_number()? } else { low }))
+            })?;
         }
         let mut priority = None;
         if self.eat(Kw::THREAD_PRIORITY) {
             self.opt_eq();
-            let number = self.signed_number()?;
-            priority = Some(i64::try_from(number).unwrap_or(i64::MAX));
+            let is_negative = self.eat_tok(Tok::Minus);
+            let _plus = !is_negative && self.eat_tok(Tok::Plus);
+            let number = self.short_number()?.cast_signed();
+            priority = Some(if is_negative { -number } else { number });
         }
         let enabled = self.eat_one_of(&[Kw::ENABLE, Kw::DISABLE]).map(|word| word == Kw::ENABLE);
         Ok((vcpus, priority, enabled))

@@ -199,17 +199,7 @@ impl<'a> Parser<'a> {
         self.bump();
         self.bump();
         let name = self.ident()?;
-        let mut threads = Vec::new();
-        if self.eat(Kw::FOR) {
-            threads.push(self.number()?);
-            loop {
-                self.eat_tok(Tok::Comma);
-                if self.tok() != Tok::Int {
-                    break;
-                }
-                threads.push(self.number()?);
-            }
-        }
+        let threads = if self.eat(Kw::FOR) { self.loose_list(Self::number)? } else { Vec::new() };
         Ok(Statement::SetResourceGroup { name, threads })
     }
 

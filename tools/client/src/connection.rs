@@ -361,7 +361,12 @@ impl Connection {
         self.input.drain(..self.used);
         self.used = 0;
         loop {
-            match wire::scan_packet(&self.input, self.sequence, PACKET_BYTES_MAX) {
+            // MySQL numbers a packet that begins a compressed frame like the frame.
+            let sequence = match self.input.get(3) {
+                Some(number) if self.stream.is_compressed() => *number,
+                Some(_) | None => self.sequence,
+            };
+            match wire::scan_packet(&self.input, sequence, PACKET_BYTES_MAX) {
                 Ok(packet) => {
                     self.sequence = packet.last_sequence.wrapping_add(1);
                     self.used = packet.frame_bytes;

@@ -150,6 +150,11 @@ impl Stream {
         }
     }
 
+    /// Whether packets travel in compressed frames.
+    pub fn is_compressed(&self) -> bool {
+        matches!(self, Stream::Compressed(_))
+    }
+
     /// Whether a secret may be sent in clear.
     pub fn is_safe(&self) -> bool {
         match self {

@@ -92,6 +92,7 @@ const STEPS: &[Step] = &[
             "replication/binary_log.py",
             "replication/follow.py",
             "replication/mariadb.py",
+            "replication/hostile.py",
             "replication/keyless.py",
             "replication/log_settings.py",
             "replication/manager.py",

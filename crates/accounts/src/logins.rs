@@ -61,9 +61,7 @@ impl Logins {
             return Ok((method(DEFAULT_METHOD)?, AccountSecret::default()));
         }
         let known = match_account(accounts, &request.user, kind);
-        let may_try = |account: &&Arc<Account>| {
-            account.tls == TlsRequirement::None || !is_insecure(request, kind)
-        };
+        let may_try = |account: &&Arc<Account>| has_required_tls(account, request, kind);
         let Some(account) = known.as_ref().filter(may_try) else {
             let authentication_string = self.decoy.clone();
             let secret = AccountSecret { authentication_string, ..AccountSecret::default() };
@@ -147,6 +145,21 @@ pub enum RootLogin {
 /// Whether the client's password could be read on the network.
 pub fn is_insecure(request: &AuthRequest, kind: &ConnectionKind) -> bool {
     matches!(kind, ConnectionKind::Tcp(_)) && request.tls.is_none()
+}
+
+/// Whether the connection is what the account requires. No subject or issuer of a certificate is compared: who has to have a certain one cannot log in.
+fn has_required_tls(account: &Account, request: &AuthRequest, kind: &ConnectionKind) -> bool {
+    match &account.tls {
+        TlsRequirement::None => true,
+        TlsRequirement::Ssl => !is_insecure(request, kind),
+        TlsRequirement::X509 => request.has_certificate,
+        TlsRequirement::Specified { subject, issuer, cipher } => {
+            let has_cipher = request.tls.as_ref().is_some_and(|(_, used)| **used == **cipher);
+            let is_certificate_named = !(subject.is_empty() && issuer.is_empty());
+            !is_certificate_named
+                && (has_cipher || cipher.is_empty() && !is_insecure(request, kind))
+        }
+    }
 }
 
 /// The account that a login matches.

@@ -169,6 +169,8 @@ pub struct AuthRequest {
     pub expired_passwords: bool,
     /// Whether the connection is encrypted: `(protocol version, cipher)`.
     pub tls: Option<(String, String)>,
+    /// Whether the client proved by a certificate who it is.
+    pub has_certificate: bool,
 }
 
 /// Opens sessions. One for the whole server.

@@ -30,7 +30,7 @@ use observation::Phase;
 use statements::backup_directory::Backup;
 use statements::deadline::DeadlineGuard;
 use statements::locked_tables::Names;
-use statements::placeholders::is_blank;
+use statements::placeholders::{is_blank, is_comment, near};
 use sys::share::Taken;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.

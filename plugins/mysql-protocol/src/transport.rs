@@ -125,6 +125,12 @@ impl Transport {
         Some((version.to_owned(), openssl_name(&suite)))
     }
 
+    /// Whether the peer has a certificate. One that no authority signed ends the connection.
+    pub(crate) fn has_certificate(&self) -> bool {
+        let certificates = self.tls.as_ref().and_then(|tls| tls.peer_certificates());
+        certificates.is_some_and(|certificates| !certificates.is_empty())
+    }
+
     /// From the next byte on, both directions are compressed.
     pub(crate) fn start_compression(&mut self, kind: CompressionKind, input: &mut InputBuffer) {
         let mut raw = InputBuffer::default();

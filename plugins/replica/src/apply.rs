@@ -302,7 +302,8 @@ impl Applier {
             Event::Other(EventKind::TRANSACTION_CONTEXT | EventKind::VIEW_CHANGE) => {}
             Event::Other(_) if header.flags & flags::IGNORABLE != 0 => {}
             Event::Other(kind) => {
-                let what = format!("replication of events of kind {}", kind.name());
+                let hint = if is_of_statement(kind) { " (binlog_format must be ROW)" } else { "" };
+                let what = format!("replication of events of kind {}{hint}", kind.name());
                 return Err(Error::not_supported(what));
             }
         }
@@ -325,6 +326,9 @@ impl Applier {
     }
 
     fn query_of_mariadb(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
+        if self.stage == Stage::Open && mariadb::is_change(query.text) {
+            return Err(mariadb::not_rows(query.text));
+        }
         let mut own = query.clone();
         own.context.sql_mode = own.context.sql_mode.map(mariadb::sql_mode);
         let text = match self.stage {
@@ -752,6 +756,18 @@ impl Applier {
             self.crew.note_applied(next, self.slot, number);
         }
     }
+}
+
+/// Whether an event belongs to a statement that changes rows.
+fn is_of_statement(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::INTVAR
+            | EventKind::RAND
+            | EventKind::USER_VAR
+            | EventKind::BEGIN_LOAD_QUERY
+            | EventKind::EXECUTE_LOAD_QUERY
+    )
 }
 
 /// How the creation of a table ends in the log whose rows are part of the transaction.

@@ -114,7 +114,7 @@ impl Channels {
                 (settings, Position { offset: 4, ..Position::default() })
             }
         };
-        settings.change(options, &mut position)?;
+        settings.change(options, &mut position, name)?;
         let channel = name.to_ascii_lowercase();
         if known.is_none() && self.all.lock().len() >= CHANNELS_MAX {
             let text = "The maximum number of replication channels is reached";

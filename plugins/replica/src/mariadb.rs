@@ -137,20 +137,37 @@ pub(crate) fn sql_mode(mode: u64) -> u64 {
     mode & SQL_MODES
 }
 
+/// Whether a statement changes rows: triggers that fired there would not fire here.
+pub(crate) fn is_change(text: &[u8]) -> bool {
+    const WORDS: [&[u8]; 6] = [b"INSERT", b"UPDATE", b"DELETE", b"REPLACE", b"LOAD", b"WITH"];
+    let text = text.trim_ascii_start();
+    let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
+    WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
+}
+
+/// The error of a statement that changes rows and is logged as such.
+pub(crate) fn not_rows(text: &[u8]) -> Error {
+    let shown = shown(text);
+    Error::not_supported(format!(
+        "replication of rows by MariaDB's statement {shown}: binlog_format must be ROW"
+    ))
+}
+
 /// The error of a statement that only MariaDB knows names it.
 pub(crate) fn explained(error: Error, text: &[u8]) -> Error {
-    const NEAR: usize = 120;
-    let is_unknown = matches!(error.code().0, 1064 | 1149 | 1235 | 1286 | 1273 | 1115 | 1193);
-    if !is_unknown {
+    if !matches!(error.code().0, 1064 | 1149 | 1235 | 1286 | 1273 | 1115 | 1193) {
         return error;
     }
+    let (shown, why) = (shown(text), error.message());
+    Error::not_supported(format!("replication of MariaDB's statement {shown} ({why})"))
+}
+
+/// The start of a statement.
+fn shown(text: &[u8]) -> String {
+    const CHARACTERS_MAX: usize = 120;
     let text = String::from_utf8_lossy(text);
-    let shown: String = text.chars().take(NEAR).collect();
-    let rest = if shown.len() < text.len() { ".." } else { "" };
-    Error::not_supported(format!(
-        "replication of MariaDB's statement {shown}{rest} ({})",
-        error.message()
-    ))
+    let shown: String = text.chars().take(CHARACTERS_MAX).collect();
+    if shown.len() < text.len() { shown + ".." } else { shown }
 }
 
 #[cfg(test)]
@@ -194,6 +211,12 @@ mod tests {
     fn modes_of_mariadb_alone_are_left_out() {
         // NO_AUTO_CREATE_USER, ORACLE and EMPTY_STRING_IS_NULL; STRICT_TRANS_TABLES stays.
         assert_eq!(sql_mode(0x1_1020_0200 | 0x20_0000), 0x20_0000);
+    }
+
+    #[test]
+    fn statements_that_change_rows() {
+        assert!(is_change(b"insert into t values (1)") && is_change(b" DELETE FROM t"));
+        assert!(!is_change(b"CREATE TABLE t (a INT)") && !is_change(b"SAVEPOINT s"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use binlog::{EventKind, GtidSet, Header, event};
-use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target, Trust};
+use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target, Tls};
 use errors::{Error, ErrorCode};
 use sys::net::Stream;
 use wire::CommandCode;
@@ -186,7 +186,7 @@ impl Source {
             password: settings.password.clone(),
             database: None,
             tls: encryption(settings)?,
-            framings: Vec::new(),
+            framings: settings.framings(),
             expired_passwords: false,
         };
         let opened = Connection::over(Box::new(wire), Reach::Network, &options);
@@ -378,19 +378,37 @@ fn encryption(settings: &Settings) -> Result<Encryption, Loss> {
     if !settings.ssl {
         return Ok(Encryption::Preferred);
     }
-    if settings.ssl_ca.is_empty() {
-        if settings.ssl_verify {
-            let text = "SOURCE_SSL_VERIFY_SERVER_CERT needs the authorities of SOURCE_SSL_CA";
-            return Err(Loss::Fatal(Error::new(SSL_FAILED, text)));
-        }
-        return Ok(Encryption::Required);
+    let authorities = read_file(&settings.ssl_ca)?;
+    if settings.ssl_verify && authorities.is_empty() {
+        let text = "SOURCE_SSL_VERIFY_SERVER_CERT needs the authorities of SOURCE_SSL_CA";
+        return Err(Loss::Fatal(Error::new(SSL_FAILED, text)));
     }
-    let authorities = sys::files::read(Path::new(&settings.ssl_ca)).map_err(|error| {
-        let text = format!("SSL connection error: {}: {error}", settings.ssl_ca);
-        Loss::Connection(Error::new(SSL_FAILED, text))
-    })?;
+    let has_identity = !(settings.ssl_cert.is_empty() && settings.ssl_key.is_empty());
+    let identity = match has_identity {
+        true => Some((read_file(&settings.ssl_cert)?, read_file(&settings.ssl_key)?)),
+        false => None,
+    };
+    let parts = |text: &str, by: char| -> Vec<String> {
+        text.split(by).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let mut ciphers = parts(&settings.ssl_cipher, ':');
+    ciphers.extend(parts(&settings.tls_ciphersuites, ':'));
     let name = settings.ssl_verify.then(|| settings.host.clone());
-    Ok(Encryption::Verified(Trust { authorities, name }))
+    let versions = parts(&settings.tls_version, ',');
+    Ok(Encryption::As(Box::new(Tls { authorities, name, identity, versions, ciphers })))
+}
+
+/// The content of a file; nothing for no name.
+fn read_file(name: &str) -> Result<Vec<u8>, Loss> {
+    if name.is_empty() {
+        return Ok(Vec::new());
+    }
+    sys::files::read(Path::new(name)).map_err(|error| unreadable(Path::new(name), &error))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Loss {
+    let text = format!("SSL connection error: {}: {error}", path.display());
+    Loss::Connection(Error::new(SSL_FAILED, text))
 }
 
 /// Appends a text after its length, a byte; what is longer is cut off.

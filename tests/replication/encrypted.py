@@ -7,6 +7,7 @@
 import argparse
 import pathlib
 import shutil
+import ssl
 import sys
 import tempfile
 import time
@@ -48,9 +49,28 @@ def proves_itself(source, replica, top):
     ]:
         found, error = connected(replica, what)
         expect(f"{what}: {error}", (found, said in error), (wanted, True))
+    names_of_certificate(source, replica, at)
     names = "SSL_CERTIFICATE, SSL_KEY, SSL_CIPHER, TLS_VERSION, TLS_CIPHERSUITES, COMPRESSION_ALGORITHM, ZSTD_COMPRESSION_LEVEL"
     shown = rows(replica.port, f"SELECT {names} FROM performance_schema.replication_connection_configuration")
     expect("shown", shown, [[str(folder / "client-cert.pem"), str(folder / "client-key.pem"), "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256", "TLSv1.3", "TLS_AES_128_GCM_SHA256", "uncompressed", "3"]])
+
+
+def names_of_certificate(source, replica, at):
+    """Accounts of REQUIRE SUBJECT and REQUIRE ISSUER."""
+    certificate = ssl._ssl._test_decode_cert(str(source.folder / "data" / "client-cert.pem"))
+    subject, issuer = (f"/CN={dict(part[0] for part in certificate[whose])['commonName']}" for whose in ("subject", "issuer"))
+    for required, wanted in [
+        (f"SUBJECT '{subject}'", True),
+        (f"SUBJECT '{subject}x'", False),
+        (f"ISSUER '{issuer}'", True),
+        (f"ISSUER '{subject}'", False),
+        (f"SUBJECT '{subject}' AND ISSUER '{issuer}'", True),
+        (f"SUBJECT '{subject}' AND ISSUER '{issuer}' AND CIPHER 'NONE'", False),
+    ]:
+        rows(source.port, f"ALTER USER known@'127.0.0.1' REQUIRE {required}")
+        found, error = connected(replica, at)
+        expect(f"REQUIRE {required}: {error}", found, wanted)
+    rows(source.port, "ALTER USER known@'127.0.0.1' REQUIRE X509")
 
 
 def compressed(source, replica):

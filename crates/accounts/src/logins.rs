@@ -147,17 +147,21 @@ pub fn is_insecure(request: &AuthRequest, kind: &ConnectionKind) -> bool {
     matches!(kind, ConnectionKind::Tcp(_)) && request.tls.is_none()
 }
 
-/// Whether the connection is what the account requires. No subject or issuer of a certificate is compared: who has to have a certain one cannot log in.
+/// Whether the connection is what the account requires.
 fn has_required_tls(account: &Account, request: &AuthRequest, kind: &ConnectionKind) -> bool {
     match &account.tls {
         TlsRequirement::None => true,
         TlsRequirement::Ssl => !is_insecure(request, kind),
-        TlsRequirement::X509 => request.has_certificate,
+        TlsRequirement::X509 => request.certificate.is_some(),
         TlsRequirement::Specified { subject, issuer, cipher } => {
-            let has_cipher = request.tls.as_ref().is_some_and(|(_, used)| **used == **cipher);
-            let is_certificate_named = !(subject.is_empty() && issuer.is_empty());
-            !is_certificate_named
-                && (has_cipher || cipher.is_empty() && !is_insecure(request, kind))
+            let certificate = request.certificate.as_ref();
+            let is = |wanted: &str, found: Option<&str>| {
+                wanted.is_empty() || found.is_some_and(|found| found == wanted)
+            };
+            !is_insecure(request, kind)
+                && is(cipher, request.tls.as_ref().map(|(_, used)| used.as_str()))
+                && is(subject, certificate.map(|known| known.subject.as_str()))
+                && is(issuer, certificate.map(|known| known.issuer.as_str()))
         }
     }
 }

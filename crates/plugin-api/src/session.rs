@@ -169,8 +169,17 @@ pub struct AuthRequest {
     pub expired_passwords: bool,
     /// Whether the connection is encrypted: `(protocol version, cipher)`.
     pub tls: Option<(String, String)>,
-    /// Whether the client proved by a certificate who it is.
-    pub has_certificate: bool,
+    /// The certificate by which the client proved who it is.
+    pub certificate: Option<PeerCertificate>,
+}
+
+/// Names in a client's certificate, as OpenSSL writes them in one line: `/C=SE/O=Example/CN=client`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerCertificate {
+    /// Whose it is.
+    pub subject: String,
+    /// Who signed it.
+    pub issuer: String,
 }
 
 /// Opens sessions. One for the whole server.

@@ -197,7 +197,7 @@ impl Connection {
             local_files: has(Capabilities::LOCAL_FILES),
             expired_passwords: has(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS),
             tls: self.transport.tls_facts(),
-            has_certificate: self.transport.has_certificate(),
+            certificate: self.transport.certificate(),
         }
     }
 

@@ -55,7 +55,7 @@ fn one_line(name: &X509Name<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
+    use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair};
 
     use super::*;
 
@@ -64,6 +64,7 @@ mod tests {
         let mut authority = CertificateParams::new(Vec::new()).expect("is made");
         authority.distinguished_name.push(DnType::OrganizationName, "An authority");
         let mut client = CertificateParams::new(Vec::new()).expect("is made");
+        client.distinguished_name = DistinguishedName::new();
         client.distinguished_name.push(DnType::CountryName, "SE");
         client.distinguished_name.push(DnType::StateOrProvinceName, "Ume\u{e5}");
         client.distinguished_name.push(DnType::CommonName, "a/b");

@@ -17,12 +17,16 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "crash"))
+from kill_loop import free_port  # noqa: E402
+
 ROOT = HERE.parent.parent
 USER, PASSWORD = "soak", "soak"
 START_SECONDS = 60
@@ -34,12 +38,6 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 def expect(condition, *what):
     if not condition:
         raise SystemExit(f"http: {what}")
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def command(squalld, folder, port, http_port, plugins):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A replica that verifies its source: by the authority that signed its certificate, and by its name.
+"""A replica that verifies its source, by the authority that signed its certificate and by its name, and proves who it is itself; versions and ciphers of TLS; compression.
 
     tests/replication/encrypted.py [--squalld target/debug/squalld]
 """
@@ -7,6 +7,7 @@
 import argparse
 import pathlib
 import shutil
+import ssl
 import sys
 import tempfile
 import time
@@ -27,6 +28,68 @@ def connected(replica, options):
             return state == "Yes", error
         time.sleep(0.05)
     raise SystemExit(f"{options}: neither connected nor refused")
+
+
+def proves_itself(source, replica, top):
+    """An account of REQUIRE X509."""
+    folder = top / "source" / "data"
+    rows(source.port, "CREATE USER known@'127.0.0.1' IDENTIFIED BY 'pw' REQUIRE X509; GRANT REPLICATION SLAVE ON *.* TO known@'127.0.0.1'")
+    at = f"SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'known', SOURCE_PASSWORD = 'pw', SOURCE_SSL = 1, SOURCE_SSL_CA = '{folder / 'ca.pem'}'"
+    other = top / "replica" / "data"
+    for what, wanted, said in [
+        (f"{at}, SOURCE_SSL_CERT = ''", False, "denied"),
+        (f"SOURCE_SSL_CERT = '{folder / 'client-cert.pem'}', SOURCE_SSL_KEY = '{folder / 'client-key.pem'}'", True, ""),
+        (f"SOURCE_SSL_KEY = '{other / 'client-key.pem'}'", False, "key"),
+        (f"SOURCE_SSL_CERT = '{other / 'client-cert.pem'}'", False, ""),
+        (f"SOURCE_SSL_CERT = '{folder / 'client-cert.pem'}', SOURCE_SSL_KEY = '/nowhere.pem'", False, "nowhere.pem"),
+        (f"SOURCE_SSL_KEY = '{folder / 'client-key.pem'}', SOURCE_TLS_VERSION = 'TLSv1.2'", True, ""),
+        ("SOURCE_SSL_CIPHER = 'ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256'", True, ""),
+        ("SOURCE_TLS_VERSION = 'TLSv1.3'", False, ""),
+        ("SOURCE_TLS_CIPHERSUITES = 'TLS_AES_128_GCM_SHA256'", True, ""),
+    ]:
+        found, error = connected(replica, what)
+        expect(f"{what}: {error}", (found, said in error), (wanted, True))
+    names_of_certificate(source, replica, at)
+    names = "SSL_CERTIFICATE, SSL_KEY, SSL_CIPHER, TLS_VERSION, TLS_CIPHERSUITES, COMPRESSION_ALGORITHM, ZSTD_COMPRESSION_LEVEL"
+    shown = rows(replica.port, f"SELECT {names} FROM performance_schema.replication_connection_configuration")
+    expect("shown", shown, [[str(folder / "client-cert.pem"), str(folder / "client-key.pem"), "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256", "TLSv1.3", "TLS_AES_128_GCM_SHA256", "uncompressed", "3"]])
+
+
+def names_of_certificate(source, replica, at):
+    """Accounts of REQUIRE SUBJECT and REQUIRE ISSUER."""
+    certificate = ssl._ssl._test_decode_cert(str(source.folder / "data" / "client-cert.pem"))
+    subject, issuer = (f"/CN={dict(part[0] for part in certificate[whose])['commonName']}" for whose in ("subject", "issuer"))
+    for required, wanted in [
+        (f"SUBJECT '{subject}'", True),
+        (f"SUBJECT '{subject}x'", False),
+        (f"ISSUER '{issuer}'", True),
+        (f"ISSUER '{subject}'", False),
+        (f"SUBJECT '{subject}' AND ISSUER '{issuer}'", True),
+        (f"SUBJECT '{subject}' AND ISSUER '{issuer}' AND CIPHER 'NONE'", False),
+    ]:
+        rows(source.port, f"ALTER USER known@'127.0.0.1' REQUIRE {required}")
+        found, error = connected(replica, at)
+        expect(f"REQUIRE {required}: {error}", found, wanted)
+    rows(source.port, "ALTER USER known@'127.0.0.1' REQUIRE X509")
+
+
+def compressed(source, replica):
+    """The stream, with acknowledgements too."""
+    rows(source.port, "SET GLOBAL rpl_semi_sync_source_enabled = 1; CREATE TABLE d.long (id INT PRIMARY KEY, t LONGTEXT)")
+    rows(replica.port, "SET GLOBAL rpl_semi_sync_replica_enabled = 1")
+    number = 0
+    for what in ("zlib", "zstd", "zstd,zlib,uncompressed", "uncompressed"):
+        rows(replica.port, f"CHANGE REPLICATION SOURCE TO SOURCE_COMPRESSION_ALGORITHMS = '{what}', SOURCE_ZSTD_COMPRESSION_LEVEL = 5")
+        # Acknowledgements are waited for while the replica is there.
+        rows(replica.port, "START REPLICA")
+        for length in (0, 10, 100_000, 17_000_000 if what == "zstd" else 1_000_000):
+            number += 1
+            rows(source.port, f"INSERT INTO d.long VALUES ({number}, REPEAT('text{number}', {length} / 5))")
+            executed(source, replica)
+        expect(what, rows(replica.port, "SELECT COUNT(*), SUM(LENGTH(t)), SUM(CRC32(t)) FROM d.long"), rows(source.port, "SELECT COUNT(*), SUM(LENGTH(t)), SUM(CRC32(t)) FROM d.long"))
+        rows(replica.port, "STOP REPLICA")
+    known = rows(source.port, "SHOW STATUS LIKE 'Rpl_semi_sync_source_yes_tx'")[0][1]
+    expect("acknowledged", int(known) > 6, True)
 
 
 def main():
@@ -58,6 +121,9 @@ def main():
     rows(replica.port, "START REPLICA")
     executed(source, replica)
     expect("rows", rows(replica.port, "SELECT * FROM d.t"), [["1"]])
+    rows(replica.port, "STOP REPLICA")
+    proves_itself(source, replica, top)
+    compressed(source, replica)
     for server in (source, replica):
         server.process.terminate()
         server.process.wait()

@@ -91,6 +91,9 @@ const STEPS: &[Step] = &[
             "crash/replica.py",
             "replication/binary_log.py",
             "replication/follow.py",
+            "replication/mariadb.py",
+            "replication/hostile.py",
+            "replication/keyless.py",
             "replication/log_settings.py",
             "replication/manager.py",
             "replication/filters.py",
@@ -218,6 +221,9 @@ fn run_lanes() -> Vec<Result<(), String>> {
     })
 }
 
+/// How much of a failed step's output the end of the run repeats.
+const LINES_OF_A_FAILURE: usize = 40;
+
 /// Runs one step in a process of its own and prints its output when it ends.
 fn run_apart(name: &str) -> Result<(), String> {
     let (is_success, text) =
@@ -226,7 +232,9 @@ fn run_apart(name: &str) -> Result<(), String> {
     let is_summary = |line: &str| line.starts_with("ci: all steps") || line.ends_with(" failed");
     let lines: Vec<&str> = text.lines().filter(|line| !is_summary(line)).collect();
     println!("{}", lines.join("\n"));
-    if is_success { Ok(()) } else { Err(format!("{name}: its output is above")) }
+    // Said again at the end of the run, because other lanes' outputs follow.
+    let end = &lines[lines.len().saturating_sub(LINES_OF_A_FAILURE)..];
+    if is_success { Ok(()) } else { Err(format!("{name}: it ended with\n{}\n", end.join("\n"))) }
 }
 
 /// The crash loop at its full length, optimised: only the engine is built for it.

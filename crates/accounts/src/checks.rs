@@ -90,6 +90,18 @@ pub trait PrivilegeChecks {
         Err(err!(DBACCESS_DENIED_ERROR, user, host, schema))
     }
 
+    /// 1044 unless the schema may be the current one, or is one of the system's.
+    ///
+    /// # Errors
+    /// 1044.
+    fn require_entry(&self, schema: &str) -> Result<()> {
+        if system_schema(schema).is_some() || self.privileges().enters_schema(schema) {
+            return Ok(());
+        }
+        let AccountName { user, host } = self.account();
+        Err(err!(DBACCESS_DENIED_ERROR, user, host, schema))
+    }
+
     /// 1142 unless `needed` is held on the table.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use catalog::{
     Account, AccountName, Accounts, Edit, PrivilegeSet, Relation, RoleGrant, RoutineKind,
-    TableGrant, is_dynamic_privilege, routine_grant_key,
+    TableGrant, is_dynamic_privilege, routine_grant_key, system_schema,
 };
 use errors::{Condition, Error, ErrorCode, Result, bail, err};
 use syntax::ast::{Grant, GrantTarget, ObjectName, Privileges, Revoke, RevokeKind};
@@ -38,6 +38,7 @@ impl AccountStatement<'_> {
                             return Err(unknown(&role));
                         }
                         self.require_role_admin(&accounts, &role)?;
+                        self.check_no_loop(&role, &name)?;
                         account.roles.retain(|grant| grant.role != role);
                         account.roles.push(RoleGrant { role, admin: *admin_option });
                     }
@@ -92,26 +93,23 @@ impl AccountStatement<'_> {
             Level::Global => {
                 let (set, dynamic) = self.global_set(privileges, account)?;
                 self.require_grantable(self.privileges.global(), set)?;
-                account.global |= set;
                 // Dynamic privileges have a GRANT OPTION each.
-                if dynamic.is_empty() || !set.is_empty() {
-                    account.global |= option;
-                }
+                let is_static = dynamic.is_empty() || !set.is_empty();
+                self.give_global(account, if is_static { set | option } else { set });
                 for name in dynamic {
                     self.require_dynamic(&name)?;
+                    self.check_grantable_to(&account.name, &name)?;
                     *account.dynamic.entry(name).or_default() |= grant_option;
                 }
             }
             Level::Schema(schema) => {
                 let set = level_set(privileges, PrivilegeSet::ALL_SCHEMA)?;
-                self.require_grantable(self.privileges.on_schema(&schema), set)?;
-                *account.schemas.entry(schema).or_default() |= set | option;
+                self.require_grantable_schema(&schema, set)?;
+                Self::give_on_schema(account, schema, set | option);
             }
             Level::Table(schema, table) => {
-                self.require_grantable(
-                    self.privileges.on_table(&schema, &table),
-                    table_set(privileges)?.0,
-                )?;
+                let (set, _) = table_set(privileges)?;
+                self.require_grantable_table(&schema, &table, set)?;
                 let (set, columns) = table_set(privileges)?;
                 let names = columns.iter().map(|(column, _)| &**column);
                 self.check_granted_table(&schema, &table, set, names)?;
@@ -183,6 +181,33 @@ impl AccountStatement<'_> {
         Err(err!(ACCESS_DENIED_ERROR, self.own.user, self.own.host, "YES"))
     }
 
+    /// Likewise on a table.
+    fn require_grantable_table(
+        &self,
+        schema: &str,
+        table: &str,
+        wanted: PrivilegeSet,
+    ) -> Result<()> {
+        let needed = wanted | PrivilegeSet::GRANT_OPTION;
+        let missing = needed.without(self.privileges.on_table(schema, table));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let word = missing.names().next().unwrap_or("GRANT");
+        let host = self.shown_host(self.own);
+        Err(err!(TABLEACCESS_DENIED_ERROR, word, self.own.user, host, table))
+    }
+
+    /// Likewise on a schema.
+    fn require_grantable_schema(&self, schema: &str, wanted: PrivilegeSet) -> Result<()> {
+        let needed = wanted | PrivilegeSet::GRANT_OPTION;
+        let is_open = system_schema(schema) == Some("information_schema");
+        if !is_open && self.privileges.on_schema(schema).contains(needed) {
+            return Ok(());
+        }
+        Err(err!(DBACCESS_DENIED_ERROR, self.own.user, self.own.host, schema))
+    }
+
     fn grant_level(&self, target: &GrantTarget) -> Result<Level> {
         Ok(match target {
             GrantTarget::Global => Level::Global,
@@ -211,8 +236,7 @@ impl AccountStatement<'_> {
             let name = self.account_name(user)?;
             let Some(known) = accounts.get(&name) else {
                 if revoke.ignore_unknown_user {
-                    let shown = format!("'{}'@'{}'", name.user, name.host);
-                    self.diagnostics.warn(ErrorCode::USER_DOES_NOT_EXIST, &[&shown]);
+                    self.diagnostics.warn(ErrorCode::USER_DOES_NOT_EXIST, &[&name.user]);
                     continue;
                 }
                 return Err(match &revoke.what {
@@ -239,7 +263,8 @@ impl AccountStatement<'_> {
         match what {
             RevokeKind::Everything => {
                 self.require_global(PrivilegeSet::CREATE_USER)?;
-                account.global = PrivilegeSet::NONE;
+                let all = PrivilegeSet::ALL_GLOBAL | PrivilegeSet::GRANT_OPTION;
+                self.take_global(account, all)?;
                 account.dynamic.clear();
                 account.schemas.clear();
                 account.tables.clear();
@@ -250,6 +275,7 @@ impl AccountStatement<'_> {
                 let accounts = self.accounts();
                 for role in roles {
                     let role = self.account_name(role)?;
+                    self.check_not_mandatory(&role)?;
                     if accounts.get(&role).is_none() {
                         self.miss(unknown(&role), if_exists)?;
                         continue;
@@ -337,25 +363,28 @@ impl AccountStatement<'_> {
             Level::Global => {
                 let (set, dynamic) = self.global_set(privileges, account)?;
                 self.require_grantable(self.privileges.global(), set)?;
-                account.global = account.global.without(set);
+                self.take_global(account, set)?;
                 for name in dynamic {
                     account.dynamic.remove(&name);
                 }
             }
             Level::Schema(schema) => {
                 let set = level_set(privileges, PrivilegeSet::ALL_SCHEMA)?;
-                self.require_grantable(self.privileges.on_schema(&schema), set)?;
-                let Some(held) = account.schemas.get_mut(&schema) else {
+                self.require_grantable_schema(&schema, set)?;
+                let Some(revoke) = self.revoke_on_schema(account, &schema, set) else {
                     return self.miss(missing(account), if_exists);
                 };
-                *held = held.without(set);
-                if held.is_empty() {
-                    account.schemas.remove(&schema);
+                account.restrictions.add(&schema, revoke.restricted);
+                if let Some(held) = account.schemas.get_mut(&schema) {
+                    *held = held.without(revoke.removed);
+                    if held.is_empty() {
+                        account.schemas.remove(&schema);
+                    }
                 }
             }
             Level::Table(schema, table) => {
                 let (set, columns) = table_set(privileges)?;
-                self.require_grantable(self.privileges.on_table(&schema, &table), set)?;
+                self.require_grantable_table(&schema, &table, set)?;
                 let key = (schema, table.clone());
                 let Some(held) = account.tables.get_mut(&key) else {
                     let AccountName { user, host } = &account.name;

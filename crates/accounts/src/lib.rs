@@ -7,8 +7,10 @@ mod checks;
 mod failed_logins;
 mod grants;
 mod logins;
+mod mandatory_roles;
 mod owner;
 mod passwords;
+mod restrictions;
 mod roles;
 mod statement;
 #[cfg(test)]
@@ -20,7 +22,9 @@ pub use checks::PrivilegeChecks;
 pub use failed_logins::FailedLogins;
 pub use logins::{
     DEFAULT_METHOD, Logins, RootLogin, SOCKET_METHOD, hash_password, hosts_of, is_insecure,
+    matched_name,
 };
+pub use mandatory_roles::{RULES, account_rules, check_rule};
 pub use passwords::{PasswordRules, has_expired_password};
 pub use statement::{AccountChange, AccountStatement, parse_account};
 pub use usage::{AccountLimits, LIMITS, Quota, Resource, Usages, check_connections};

@@ -61,9 +61,7 @@ impl Logins {
             return Ok((method(DEFAULT_METHOD)?, AccountSecret::default()));
         }
         let known = match_account(accounts, &request.user, kind);
-        let may_try = |account: &&Arc<Account>| {
-            account.tls == TlsRequirement::None || !is_insecure(request, kind)
-        };
+        let may_try = |account: &&Arc<Account>| has_required_tls(account, request, kind);
         let Some(account) = known.as_ref().filter(may_try) else {
             let authentication_string = self.decoy.clone();
             let secret = AccountSecret { authentication_string, ..AccountSecret::default() };
@@ -149,6 +147,25 @@ pub fn is_insecure(request: &AuthRequest, kind: &ConnectionKind) -> bool {
     matches!(kind, ConnectionKind::Tcp(_)) && request.tls.is_none()
 }
 
+/// Whether the connection is what the account requires.
+fn has_required_tls(account: &Account, request: &AuthRequest, kind: &ConnectionKind) -> bool {
+    match &account.tls {
+        TlsRequirement::None => true,
+        TlsRequirement::Ssl => !is_insecure(request, kind),
+        TlsRequirement::X509 => request.certificate.is_some(),
+        TlsRequirement::Specified { subject, issuer, cipher } => {
+            let certificate = request.certificate.as_ref();
+            let is = |wanted: &str, found: Option<&str>| {
+                wanted.is_empty() || found.is_some_and(|found| found == wanted)
+            };
+            !is_insecure(request, kind)
+                && is(cipher, request.tls.as_ref().map(|(_, used)| used.as_str()))
+                && is(subject, certificate.map(|known| known.subject.as_str()))
+                && is(issuer, certificate.map(|known| known.issuer.as_str()))
+        }
+    }
+}
+
 /// The account that a login matches.
 fn match_account(accounts: &Accounts, user: &str, kind: &ConnectionKind) -> Option<Arc<Account>> {
     let (hosts, is_local) = hosts_of(kind);
@@ -157,6 +174,16 @@ fn match_account(accounts: &Accounts, user: &str, kind: &ConnectionKind) -> Opti
     accounts
         .find_login(user, &hosts, |account| is_local || *account.plugin != *SOCKET_METHOD)
         .cloned()
+}
+
+/// The account that a login means, as `'user'@'host'`.
+pub fn matched_name(
+    accounts: &Accounts,
+    request: &AuthRequest,
+    kind: &ConnectionKind,
+) -> Option<String> {
+    let account = match_account(accounts, &request.user, kind)?;
+    Some(format!("'{}'@'{}'", account.name.user, account.name.host))
 }
 
 /// Names and addresses of the peer that account patterns are compared with, and whether it is on this machine by the socket.

@@ -65,7 +65,9 @@ impl AccountStatement<'_> {
         account: &Account,
         choice: &RoleChoice,
     ) -> Result<Vec<AccountName>> {
-        let granted = || account.roles.iter().map(|grant| grant.role.clone());
+        let accounts = self.accounts();
+        let all = accounts.roles_of(account);
+        let granted = || all.iter().cloned();
         Ok(match choice {
             RoleChoice::Default => account.default_roles.clone(),
             RoleChoice::None => Vec::new(),

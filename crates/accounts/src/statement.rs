@@ -19,6 +19,8 @@ const HOST_CHARS_MAX: usize = 255;
 pub struct AccountStatement<'a> {
     /// The session's account.
     pub own: &'a AccountName,
+    /// The host of the client.
+    pub client_host: Option<&'a str>,
     /// The privileges of the account and its active roles.
     pub privileges: &'a EffectivePrivileges,
     /// The catalog as the statement sees it.
@@ -68,7 +70,7 @@ impl PrivilegeChecks for AccountStatement<'_> {
     }
 
     fn client_host(&self) -> Option<&str> {
-        None
+        self.client_host
     }
 }
 

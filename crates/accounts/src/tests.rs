@@ -43,6 +43,7 @@ impl World {
         let privileges: EffectivePrivileges = self.catalog.accounts().effective(&self.own, &[]);
         run(&mut AccountStatement {
             own: &self.own,
+            client_host: None,
             privileges: &privileges,
             view: &view,
             schema: None,
@@ -88,12 +89,12 @@ fn a_grant_needs_the_privileges_that_it_grants() {
     assert_eq!(held, Some(PrivilegeSet::SELECT));
     world.act_as("u");
     // It holds SELECT, but not with GRANT OPTION.
-    assert_eq!(world.refusal("GRANT SELECT ON s.* TO u"), ErrorCode::ACCESS_DENIED_ERROR);
+    assert_eq!(world.refusal("GRANT SELECT ON s.* TO u"), ErrorCode::DBACCESS_DENIED_ERROR);
     world.own = AccountName::new("root", "localhost");
     world.run("GRANT SELECT ON s.* TO u WITH GRANT OPTION").expect("root may");
     world.act_as("u");
     world.run("GRANT SELECT ON s.* TO u").expect("it may hand it on");
-    assert_eq!(world.refusal("GRANT INSERT ON s.* TO u"), ErrorCode::ACCESS_DENIED_ERROR);
+    assert_eq!(world.refusal("GRANT INSERT ON s.* TO u"), ErrorCode::DBACCESS_DENIED_ERROR);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Users: CREATE, ALTER, DROP, RENAME USER.
 
+use std::sync::Arc;
+
 use catalog::{Account, Edit, PrivilegeSet, RoleGrant, TlsRequirement};
-use errors::{ErrorCode, Result};
+use errors::{ErrorCode, Result, bail};
 use syntax::ast::{AccountOptions, AlterUser, CreateUser, Require, UserName};
 
 use crate::PrivilegeChecks;
@@ -176,6 +178,7 @@ impl AccountStatement<'_> {
         for user in users {
             let name = self.account_name(user)?;
             if accounts.get(&name).is_some() {
+                self.check_not_mandatory(&name)?;
                 edits.push(Edit::DropAccount(name.clone()));
                 gone.push(name);
             } else if if_exists {
@@ -209,6 +212,10 @@ impl AccountStatement<'_> {
         let (mut refused, mut renamed) = (Vec::new(), Vec::new());
         for (from, to) in pairs {
             let (from, to) = (self.account_name(from)?, self.account_name(to)?);
+            let has = |account: &Arc<Account>| account.roles.iter().any(|one| one.role == from);
+            if accounts.rules().mandatory_roles.contains(&from) || accounts.iter().any(has) {
+                bail!(RENAME_ROLE);
+            }
             match accounts.get(&from) {
                 Some(account) if accounts.get(&to).is_none() => {
                     let mut account = Account::clone(account);

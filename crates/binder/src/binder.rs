@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use catalog::Table;
+use catalog::{Table, View};
 use errors::Result;
 use plan::{
     CteId, InstanceId, LogicalCte, LogicalPlan, LogicalStatement, LogicalSubquery, Register,
@@ -41,6 +41,8 @@ pub struct Bound {
     pub plan: LogicalPlan,
     /// Tables that the plan's instances refer to by position, and all others that it depends on.
     pub tables: Vec<Arc<Table>>,
+    /// Stored views that it reads through.
+    pub views: Vec<Arc<View>>,
     /// The privileges that the account must have.
     pub privileges: Vec<RequiredPrivilege>,
     /// Types of the parameters: as given, or inferred from their context.
@@ -103,6 +105,7 @@ pub struct Binder<'a> {
     pub(crate) coercibilities: Coercibilities,
     pub(crate) instances: Vec<TableInstance>,
     pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) views: Vec<Arc<View>>,
     pub(crate) subqueries: Vec<LogicalSubquery>,
     /// Subqueries inside derived tables that are computed before the statement writes anything.
     pub(crate) computed_before: Vec<Range<usize>>,
@@ -182,6 +185,7 @@ impl<'a> Binder<'a> {
             copied_nodes: 0,
             instances: Vec::new(),
             tables: Vec::new(),
+            views: Vec::new(),
             subqueries: Vec::new(),
             computed_before: Vec::new(),
             named_views: Vec::new(),
@@ -268,6 +272,7 @@ impl<'a> Binder<'a> {
                 uncacheable: self.uncacheable,
             },
             tables: self.tables,
+            views: self.views,
             privileges: self.privileges,
             parameters,
             names_variable: self.names_variable,

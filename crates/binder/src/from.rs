@@ -168,6 +168,7 @@ impl Binder<'_> {
         let index = self.table_index(table);
         let base = self.new_registers(table.columns.len());
         self.instances.push(TableInstance {
+            walk: None,
             table: index,
             alias,
             block: self.blocks.last().map_or(1, |block| block.number),
@@ -315,6 +316,9 @@ impl Binder<'_> {
         let Ok((syntax::Statement::Query(query), _)) = parsed else {
             bail!(VIEW_INVALID, view.schema, view.name)
         };
+        if catalog::system_schema(&view.schema).is_none() {
+            self.views.push(view.clone());
+        }
         let checks = self.view_checks.len();
         let (instances, subqueries) = (self.instances.len(), self.subqueries.len());
         let bound = self.bind_view_query(view, &query)?;
@@ -350,9 +354,15 @@ impl Binder<'_> {
         if !view.invoker {
             self.definer = Some(view.definer.clone());
         }
+        // Its literals have the collation of the connection that created it.
+        let outer_connection = self.coercibilities.connection;
+        if let Some(collation) = charset::collation_by_name(&view.collation_connection) {
+            self.coercibilities.connection = collation.id;
+        }
         self.view_depth += 1;
         let result = self.with_hidden(0, |binder| binder.bind_query(query));
         self.view_depth -= 1;
+        self.coercibilities.connection = outer_connection;
         self.definer = outer_definer;
         self.cte_scope = outer_ctes;
         self.source = outer_source;

@@ -44,7 +44,7 @@ impl Binder<'_> {
             self.notice(ErrorCode::DEPRECATED_NATIONAL, &[]);
             CollationId::UTF8MB3_GENERAL_CI
         } else {
-            self.input.bind.collation_connection
+            self.coercibilities.connection
         };
         Ok(text(&literal.value, collation))
     }

@@ -495,12 +495,22 @@ impl Binder<'_> {
             }
         }
         let distinct = chain.rest.iter().any(|term| !term.all);
-        let types = seed_columns(&names, &seeds, self)?;
+        let seed_types = seed_columns(&names, &seeds, self)?;
         let seed = self.merge_parts(seeds, block)?;
-        let step = self.merge_parts(steps, block)?;
+        let mut step = self.merge_parts(steps, block)?;
+        if matches!(step.plan, Logical::Nothing) {
+            // Only an expression that nothing uses refers to this one: no step adds a row.
+            let null = |(name, ty): &(Arc<str>, DataType)| OutputColumn {
+                name: name.clone(),
+                expr: Expr::literal(types::Value::Null, ty.clone().with_nullable(true)),
+                source: None,
+                making: Making::Kept,
+            };
+            step.outputs = seed_types.iter().map(null).collect();
+        }
         let mut columns = Vec::with_capacity(names.len());
         let mut outputs = Vec::with_capacity(names.len());
-        for (name, ty) in types {
+        for (name, ty) in seed_types {
             let register = self.new_register();
             columns.push((register, ty.clone()));
             outputs.push(OutputColumn {

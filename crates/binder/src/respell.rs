@@ -8,7 +8,7 @@ use crate::spelling::Spelling;
 
 impl Binder<'_> {
     /// The record, when the statement's own text is bound.
-    fn spelling(&mut self) -> Option<&mut Spelling> {
+    pub(crate) fn spelling(&mut self) -> Option<&mut Spelling> {
         if self.view_depth > 0 {
             return None;
         }

@@ -42,9 +42,21 @@ impl Binder<'_> {
 
     pub(crate) fn bind_exists(&mut self, query: &ast::Query) -> Result<Expr> {
         self.asks_membership = true;
-        let (id, _) = self.bind_subquery(query)?;
+        let with_columns = self.with_columns(query);
+        let (id, _) = self.bind_subquery(with_columns.as_ref().unwrap_or(query))?;
         let ty = DataType::boolean().with_nullable(false);
         Ok(Expr::Subquery { id, kind: SubqueryKind::Exists, negated: false, ty })
+    }
+
+    /// The query of an EXISTS with `1` for each `*` of no table: which columns it has does not matter.
+    fn with_columns(&mut self, query: &ast::Query) -> Option<ast::Query> {
+        let mut query = has_empty_stars(&query.body).then(|| query.clone())?;
+        let mut stars = Vec::new();
+        fill_stars(&mut query.body, &mut stars);
+        if let Some(spelling) = self.spelling() {
+            stars.iter().for_each(|span| spelling.push(span.start, span.end, "1".into()));
+        }
+        Some(query)
     }
 
     pub(crate) fn bind_in_subquery(
@@ -135,5 +147,47 @@ impl Binder<'_> {
         let kind = SubqueryKind::Quantified(left, op, QuantifiedOp::Any);
         let ty = ty.with_nullable(true);
         Ok(Some(Expr::Subquery { id, kind, negated: false, ty }))
+    }
+}
+
+/// Whether a SELECT has a `*` and no table. HAVING is over its columns.
+fn has_empty_stars(body: &ast::SetExpr) -> bool {
+    match body {
+        ast::SetExpr::Select(select) => {
+            select.from.is_empty() && select.having.is_none() && select.items.iter().any(is_star)
+        }
+        ast::SetExpr::SetOp(chain) => {
+            has_empty_stars(&chain.first)
+                || chain.rest.iter().any(|term| has_empty_stars(&term.right))
+        }
+        ast::SetExpr::Query(query) => has_empty_stars(&query.body),
+        ast::SetExpr::Values(_) | ast::SetExpr::Table(_) => false,
+    }
+}
+
+fn is_star(item: &ast::SelectItem) -> bool {
+    match item.kind {
+        ast::SelectItemKind::Wildcard | ast::SelectItemKind::QualifiedWildcard(_) => true,
+        ast::SelectItemKind::Expr { .. } => false,
+    }
+}
+
+/// Puts `1` in place of each `*` of no table, and notes where they were.
+fn fill_stars(body: &mut ast::SetExpr, stars: &mut Vec<ast::Span>) {
+    match body {
+        ast::SetExpr::Select(select) if select.from.is_empty() && select.having.is_none() => {
+            for item in select.items.iter_mut().filter(|item| is_star(item)) {
+                let kind = ast::ExprKind::Literal(ast::Literal::Integer(1));
+                let expr = ast::Expr { kind, span: item.span };
+                item.kind = ast::SelectItemKind::Expr { expr, alias: None };
+                stars.push(item.span);
+            }
+        }
+        ast::SetExpr::SetOp(chain) => {
+            fill_stars(&mut chain.first, stars);
+            chain.rest.iter_mut().for_each(|term| fill_stars(&mut term.right, stars));
+        }
+        ast::SetExpr::Query(query) => fill_stars(&mut query.body, stars),
+        ast::SetExpr::Select(_) | ast::SetExpr::Values(_) | ast::SetExpr::Table(_) => {}
     }
 }

@@ -112,6 +112,30 @@ kinds! {
     HEARTBEAT_V2 = 41;
     /// Start of a transaction whose identifier has a tag.
     GTID_TAGGED = 42;
+    /// MariaDB: the text of the statement that changed the following rows.
+    ANNOTATE_ROWS = 160;
+    /// MariaDB: from which file on its recovery reads.
+    BINLOG_CHECKPOINT = 161;
+    /// MariaDB: start of a transaction.
+    MARIADB_GTID = 162;
+    /// MariaDB: where the log is in each domain.
+    GTID_LIST = 163;
+    /// MariaDB: the rest of the file is encrypted.
+    START_ENCRYPTION = 164;
+    /// MariaDB: a statement, compressed.
+    QUERY_COMPRESSED = 165;
+    /// MariaDB: inserted rows, version 1, compressed.
+    WRITE_ROWS_COMPRESSED_V1 = 166;
+    /// MariaDB: updated rows, version 1, compressed.
+    UPDATE_ROWS_COMPRESSED_V1 = 167;
+    /// MariaDB: deleted rows, version 1, compressed.
+    DELETE_ROWS_COMPRESSED_V1 = 168;
+    /// MariaDB: inserted rows, compressed.
+    WRITE_ROWS_COMPRESSED = 169;
+    /// MariaDB: updated rows, compressed.
+    UPDATE_ROWS_COMPRESSED = 170;
+    /// MariaDB: deleted rows, compressed.
+    DELETE_ROWS_COMPRESSED = 171;
 }
 
 impl fmt::Debug for EventKind {

@@ -31,6 +31,11 @@ pub(crate) enum Shape {
     Timestamp {
         fsp: u8,
     },
+    /// TIME, DATETIME or TIMESTAMP as MariaDB writes it with `mysql56_temporal_format = OFF`; the digits of a second are not in the event.
+    Old {
+        kind: OldTemporal,
+        fsp: u8,
+    },
     /// Text in its character set (`None`: bytes) after a length of `prefix` bytes. `padded` bytes: what BINARY(n) is filled to.
     Text {
         prefix: u8,
@@ -42,6 +47,14 @@ pub(crate) enum Shape {
         width: u8,
     },
     Json,
+}
+
+/// What [`Shape::Old`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OldTemporal {
+    Time,
+    DateTime,
+    Timestamp,
 }
 
 impl Shape {

@@ -1,5 +1,5 @@
 //! The bytes of MySQL 9.7's binary log, version 4: events, row images, sets of transaction identifiers. `docs/format/binary-log.md`
-//! describes them.
+//! describes them. What MariaDB writes in another way can be read (`mariadb`).
 //!
 //! Must not know files, sockets, sessions or tables of a catalog. Encoders append to the caller's buffer. Decoders are total: any bytes give a
 //! value or [`Malformed`], without panic and without allocating much more than their input is long. Values are those of `types`: text
@@ -12,6 +12,7 @@ pub mod event;
 pub mod gtid;
 mod json;
 mod layout;
+pub mod mariadb;
 pub mod query;
 mod read;
 pub mod rows;
@@ -25,5 +26,7 @@ pub use event::{EventKind, Header, seal, write_event};
 pub use layout::Layout;
 pub use read::Malformed;
 pub use rows::{Image, Row, RowsEvent, RowsKind, RowsWriter};
-pub use table_map::{Column, KeyPart, MappedColumn, RowMetadata, TableMap, write_table_map};
+pub use table_map::{
+    Column, KeyPart, KnownColumn, MappedColumn, RowMetadata, TableMap, write_table_map,
+};
 pub use types::{Gtid, GtidSet, Uuid};

@@ -12,6 +12,8 @@ pub mod flags2 {
     pub const NO_FOREIGN_KEY_CHECKS: u32 = 1 << 26;
     /// `unique_checks` is off.
     pub const RELAXED_UNIQUE_CHECKS: u32 = 1 << 27;
+    /// MariaDB: `explicit_defaults_for_timestamp`.
+    pub const MARIADB_EXPLICIT_DEFAULTS: u32 = 1 << 29;
 }
 
 /// Numbers of the variables.
@@ -35,6 +37,8 @@ mod code {
     pub(super) const DEFAULT_COLLATION: u8 = 18;
     pub(super) const REQUIRE_PRIMARY_KEY: u8 = 19;
     pub(super) const DEFAULT_ENCRYPTION: u8 = 20;
+    pub(super) const MARIADB_MICROSECONDS: u8 = 128;
+    pub(super) const MARIADB_XID: u8 = 129;
 }
 
 /// In place of a number of schemas: too many to list.
@@ -189,6 +193,8 @@ impl<'a> QueryContext<'a> {
                     }
                 },
                 code::MICROSECONDS => context.microseconds = Some(reader.uint(3)? as u32),
+                code::MARIADB_MICROSECONDS => context.microseconds = Some(reader.uint(3)? as u32),
+                code::MARIADB_XID => _ = reader.u64()?,
                 code::EXPLICIT_DEFAULTS => context.explicit_defaults = Some(reader.u8()? != 0),
                 code::DDL_XID => context.ddl_xid = Some(reader.u64()?),
                 code::DEFAULT_COLLATION => {

@@ -260,6 +260,11 @@ impl<'a> RowsEvent<'a> {
         self.flags & flags::STATEMENT_ENDS != 0
     }
 
+    /// Bytes of its rows.
+    pub fn bytes(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Its rows, read with the table map of its table.
     pub fn rows(&self, table: &'a TableMap) -> Rows<'a> {
         Rows { event: *self, table, rest: Reader::new(self.rows), failed: false }

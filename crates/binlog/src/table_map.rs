@@ -5,7 +5,8 @@ use std::sync::Arc;
 use types::geometry::GeometryKind;
 use types::{CollationId, DataType, Members, TypeKind};
 
-use crate::layout::{Layout, byte_length, converted, enum_width, set_width};
+use crate::layout::{Layout, OldTemporal, Shape, byte_length, converted, enum_width, set_width};
+use crate::mariadb;
 use crate::read::{Malformed, Reader, Result, put_lenenc, put_lenenc_bytes, put_uint};
 
 /// Types of columns in events.
@@ -27,6 +28,9 @@ mod wire {
     pub(super) const TIMESTAMP2: u8 = 17;
     pub(super) const DATETIME2: u8 = 18;
     pub(super) const TIME2: u8 = 19;
+    /// Of MariaDB.
+    pub(super) const BLOB_COMPRESSED: u8 = 140;
+    pub(super) const VARCHAR_COMPRESSED: u8 = 141;
     pub(super) const VECTOR: u8 = 242;
     pub(super) const JSON: u8 = 245;
     pub(super) const DECIMAL: u8 = 246;
@@ -318,10 +322,51 @@ pub struct TableMap {
     pub columns: Vec<MappedColumn>,
     /// The primary key; empty when there is none or the event has no such field.
     pub primary_key: Vec<KeyPart>,
+    /// Whether signs and character sets of all columns are known.
+    is_complete: bool,
+    /// Whether the event says them.
+    has_fields: bool,
     pub(crate) layout: Layout,
 }
 
+/// What a reader's own table knows of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownColumn {
+    /// Whether its numbers are unsigned.
+    pub unsigned: bool,
+    /// The collation of a text.
+    pub collation: Option<CollationId>,
+    /// Digits of a second.
+    pub fsp: u8,
+}
+
 impl TableMap {
+    /// Whether signs and character sets of all columns are known.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Takes from a reader's own table what the event does not say, as MariaDB's does not by default (`binlog_row_metadata = NO_LOG`): signs and character
+    /// sets, and of times in the old form the digits of a second.
+    pub fn complete(&mut self, known: &[KnownColumn]) {
+        for (shape, known) in self.layout.shapes.iter_mut().zip(known) {
+            if let Shape::Old { fsp, .. } = shape {
+                *fsp = known.fsp.min(6);
+            }
+            if self.has_fields {
+                continue;
+            }
+            if let Shape::Int { unsigned, .. } = shape {
+                *unsigned = known.unsigned;
+            } else if let Shape::Text { charset, padded, .. } = shape
+                && let Some(collation) = known.collation
+            {
+                (*charset, *padded) = (converted(collation), 0);
+            }
+        }
+        self.is_complete = true;
+    }
+
     /// Reads the body of a table map event.
     pub(crate) fn read(body: &[u8]) -> Result<TableMap> {
         let mut reader = Reader::new(body);
@@ -340,23 +385,41 @@ impl TableMap {
         let nullable = reader.bytes(count.div_ceil(8))?;
         let mut columns = Vec::with_capacity(count);
         let mut widths = Vec::new();
+        let mut old = Vec::new();
         for (at, kind) in kinds.iter().enumerate() {
             let (mut ty, width) = read_type(*kind, &mut details)?;
             ty.nullable = nullable[at / 8] >> (at % 8) & 1 == 1;
             widths.push(width);
+            old.push(old_temporal(*kind));
             columns.push(MappedColumn { name: None, ty, visible: true });
         }
         let mut primary_key = Vec::new();
+        let has_fields = !reader.is_empty();
+        let is_complete = has_fields && old.iter().all(Option::is_none);
         read_fields(&mut reader, &mut columns, &mut primary_key)?;
         columns.iter_mut().for_each(|column| settle_text(&mut column.ty));
         let mut layout = Layout::new(columns.iter().map(|column| &column.ty));
         // The number of members may be unknown; the width never is.
         for (shape, width) in layout.shapes.iter_mut().zip(widths) {
-            if let crate::layout::Shape::Member { width: of } = shape {
+            if let Shape::Member { width: of } = shape {
                 *of = width;
             }
         }
-        Ok(TableMap { table_id, schema, table, columns, primary_key, layout })
+        for (shape, kind) in layout.shapes.iter_mut().zip(old) {
+            if let Some(kind) = kind {
+                *shape = Shape::Old { kind, fsp: 0 };
+            }
+        }
+        Ok(TableMap {
+            table_id,
+            schema,
+            table,
+            columns,
+            primary_key,
+            is_complete,
+            has_fields,
+            layout,
+        })
     }
 
     /// The forms of its columns.
@@ -441,11 +504,28 @@ fn read_type(kind: u8, details: &mut Reader<'_>) -> Result<(DataType, u8)> {
                 }
             }
         }
-        wire::TIMESTAMP | wire::DATETIME | wire::TIME => {
-            Err(Malformed("column of a type from before 5.6"))
+        wire::TIME => Ok((DataType::time(0), 0)),
+        wire::DATETIME => Ok((DataType::datetime(0), 0)),
+        wire::TIMESTAMP => {
+            let mut ty = DataType::datetime(0);
+            ty.kind = TypeKind::Timestamp;
+            Ok((ty, 0))
+        }
+        wire::BLOB_COMPRESSED | wire::VARCHAR_COMPRESSED => {
+            Err(Malformed("column that MariaDB compresses (COMPRESSED)"))
         }
         _ => Err(Malformed("type of a column")),
     }
+}
+
+/// Whether a type is one whose values have the form that MariaDB uses with `mysql56_temporal_format = OFF`.
+fn old_temporal(kind: u8) -> Option<OldTemporal> {
+    let kinds = [
+        (wire::TIME, OldTemporal::Time),
+        (wire::DATETIME, OldTemporal::DateTime),
+        (wire::TIMESTAMP, OldTemporal::Timestamp),
+    ];
+    kinds.iter().find(|(number, _)| *number == kind).map(|(_, old)| *old)
 }
 
 /// A binary string whose collation says otherwise becomes a text.
@@ -552,8 +632,7 @@ fn types_of(
 
 fn read_collation(content: &mut Reader<'_>) -> Result<CollationId> {
     let id = u16::try_from(content.lenenc()?).map_err(|_| Malformed("collation"))?;
-    charset::collation(CollationId(id)).ok_or(Malformed("collation"))?;
-    Ok(CollationId(id))
+    mariadb::collation(id).ok_or(Malformed("collation"))
 }
 
 fn read_default<'t>(

@@ -6,7 +6,7 @@ use types::{Date, DateTime, Decimal, SqlBytes, Time, Value};
 
 use crate::layout::Shape;
 use crate::read::{Malformed, Reader, Result, put_uint, put_uint_be};
-use crate::{decimal, json};
+use crate::{decimal, json, mariadb};
 
 /// Added to a datetime, so that its bytes sort.
 const DATETIME_BIAS: u64 = 0x80_0000_0000;
@@ -33,6 +33,7 @@ pub(crate) fn put(value: &Value, shape: Shape, out: &mut Vec<u8>) {
         }
         Shape::DateTime { fsp } => put_datetime(datetime(value), fsp, out),
         Shape::Timestamp { fsp } => put_timestamp(datetime(value), fsp, out),
+        Shape::Old { kind, fsp } => mariadb::put_old(value, kind, fsp, out),
         Shape::Text { prefix, charset, padded } => {
             let text = if let Value::Bytes(bytes) = value { bytes.as_slice() } else { b"" };
             let text = match charset {
@@ -180,6 +181,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape) -> Result<Value> {
         Shape::Time { fsp } => Value::Time(read_time(reader, fsp)?),
         Shape::DateTime { fsp } => Value::DateTime(read_datetime(reader, fsp)?),
         Shape::Timestamp { fsp } => Value::DateTime(read_timestamp(reader, fsp)?),
+        Shape::Old { kind, fsp } => mariadb::read_old(reader, kind, fsp)?,
         Shape::Text { prefix, charset, padded } => {
             let length = reader.uint(usize::from(prefix))? as usize;
             let bytes = reader.bytes(length)?;

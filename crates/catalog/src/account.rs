@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::password::{EarlierPassword, PasswordPolicy};
 use crate::privilege::{PrivilegeSet, dynamic_privileges};
+use crate::restriction::Restrictions;
 use crate::routine::RoutineKind;
 
 /// `'user'@'host'`.
@@ -96,6 +97,8 @@ pub struct Account {
     pub tls: TlsRequirement,
     /// Global privileges, GRANT OPTION included.
     pub global: PrivilegeSet,
+    /// Schemas in which some of the global privileges do not hold.
+    pub restrictions: Restrictions,
     /// Dynamic privileges and whether they come with GRANT OPTION.
     pub dynamic: BTreeMap<Box<str>, bool>,
     /// By schema pattern.
@@ -153,9 +156,19 @@ impl Account {
     }
 }
 
+/// What system variables say about all accounts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountRules {
+    /// `partial_revokes`: grants on schemas name one schema each, without wildcards.
+    pub literal_schemas: bool,
+    /// `mandatory_roles`: every account has these, once they exist.
+    pub mandatory_roles: Vec<AccountName>,
+}
+
 /// All accounts of one catalog version.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
+    rules: AccountRules,
     by_name: BTreeMap<AccountName, Arc<Account>>,
     /// Most specific host first.
     by_specificity: Vec<Arc<Account>>,
@@ -165,6 +178,52 @@ impl Accounts {
     /// The account with exactly this name.
     pub fn get(&self, name: &AccountName) -> Option<&Arc<Account>> {
         self.by_name.get(name)
+    }
+
+    /// What holds for all of them.
+    pub fn rules(&self) -> &AccountRules {
+        &self.rules
+    }
+
+    pub(crate) fn set_rules(&mut self, rules: AccountRules) {
+        self.rules = rules;
+    }
+
+    /// The mandatory roles of an account: those that exist.
+    pub fn mandatory_roles<'a>(
+        &'a self,
+        account: &'a AccountName,
+    ) -> impl Iterator<Item = &'a AccountName> {
+        let exists = move |role: &&AccountName| *role != account && self.get(role).is_some();
+        self.rules.mandatory_roles.iter().filter(exists)
+    }
+
+    /// The roles that an account may take: those granted to it, and the mandatory ones.
+    pub fn roles_of(&self, account: &Account) -> Vec<AccountName> {
+        let mut roles: Vec<AccountName> =
+            account.roles.iter().map(|grant| grant.role.clone()).collect();
+        self.add_mandatory(&account.name, &mut roles);
+        roles.sort_unstable();
+        roles
+    }
+
+    /// The roles that are active after a log-in: the default ones and the mandatory ones, or `all`.
+    pub fn roles_at_login(&self, account: &Account, all: bool) -> Vec<AccountName> {
+        let mut roles = match all {
+            true => account.roles.iter().map(|grant| grant.role.clone()).collect(),
+            false => account.default_roles.clone(),
+        };
+        self.add_mandatory(&account.name, &mut roles);
+        roles.sort_unstable();
+        roles
+    }
+
+    fn add_mandatory(&self, account: &AccountName, roles: &mut Vec<AccountName>) {
+        for role in self.mandatory_roles(account) {
+            if !roles.contains(role) {
+                roles.push(role.clone());
+            }
+        }
     }
 
     /// In order of name.
@@ -217,7 +276,10 @@ impl Accounts {
 
     /// The privileges of `name` with `active` roles.
     pub fn effective(&self, name: &AccountName, active: &[AccountName]) -> EffectivePrivileges {
-        let mut effective = EffectivePrivileges::default();
+        let mut effective = EffectivePrivileges {
+            literal_schemas: self.rules.literal_schemas,
+            ..EffectivePrivileges::default()
+        };
         let mut seen = BTreeSet::new();
         let mut pending: Vec<&AccountName> = vec![name];
         pending.extend(active);
@@ -312,6 +374,10 @@ fn like(pattern: &[u8], text: &[u8]) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct EffectivePrivileges {
     global: PrivilegeSet,
+    /// Those of `global` that hold in every schema.
+    everywhere: PrivilegeSet,
+    restrictions: Restrictions,
+    literal_schemas: bool,
     dynamic: BTreeMap<Box<str>, bool>,
     schemas: Vec<(Box<str>, PrivilegeSet)>,
     tables: BTreeMap<(Box<str>, Box<str>), TableGrant>,
@@ -327,7 +393,9 @@ impl EffectivePrivileges {
     }
 
     fn add(&mut self, account: &Account) {
+        self.restrictions.merge(self.global, account.global, &account.restrictions);
         self.global |= account.global;
+        self.everywhere = self.global.without(self.restrictions.anywhere());
         for (name, grantable) in &account.dynamic {
             *self.dynamic.entry(name.clone()).or_default() |= grantable;
         }
@@ -346,14 +414,29 @@ impl EffectivePrivileges {
         }
     }
 
-    /// Global privileges.
+    /// Global privileges. In some schemas they may not hold: ask `everywhere` before using them on objects of any schema.
     pub fn global(&self) -> PrivilegeSet {
         self.global
+    }
+
+    /// Global privileges that hold in every schema.
+    pub fn everywhere(&self) -> PrivilegeSet {
+        self.everywhere
+    }
+
+    /// Schemas in which some of the global privileges do not hold.
+    pub fn restrictions(&self) -> &Restrictions {
+        &self.restrictions
     }
 
     /// Whether a dynamic privilege (upper case) is held; SUPER implies the administrative ones.
     pub fn has_dynamic(&self, name: &str) -> bool {
         self.dynamic.contains_key(name) || self.global.contains(PrivilegeSet::SUPER)
+    }
+
+    /// Whether a dynamic privilege (upper case) is held itself, and not by SUPER.
+    pub fn has_exactly(&self, name: &str) -> bool {
+        self.dynamic.contains_key(name)
     }
 
     /// Whether a global or dynamic privilege (upper case) is held.
@@ -366,9 +449,10 @@ impl EffectivePrivileges {
 
     /// Privileges on all of a schema.
     pub fn on_schema(&self, schema: &str) -> PrivilegeSet {
-        let mut set = self.global;
+        let mut set = self.global.without(self.restrictions.on(schema));
         for (pattern, granted) in &self.schemas {
-            if **pattern == *schema || like(pattern.as_bytes(), schema.as_bytes()) {
+            let matches = |pattern: &str| like(pattern.as_bytes(), schema.as_bytes());
+            if **pattern == *schema || !self.literal_schemas && matches(pattern) {
                 set |= *granted;
             }
         }
@@ -407,22 +491,27 @@ impl EffectivePrivileges {
         set
     }
 
-    /// Whether all of `needed` is held on the table. The usual case, global privileges, costs one comparison.
+    /// Whether all of `needed` is held on the table. The usual case, unrestricted global privileges, costs one comparison.
     pub fn allows_table(&self, schema: &str, table: &str, needed: PrivilegeSet) -> bool {
-        self.global.contains(needed) || self.on_table(schema, table).contains(needed)
+        self.everywhere.contains(needed) || self.on_table(schema, table).contains(needed)
     }
 
     /// Whether the table has any privilege at all, on itself or a column: it may be seen.
     pub fn sees_table(&self, schema: &str, table: &str) -> bool {
         let visible = PrivilegeSet::ALL_SCHEMA;
-        self.global.intersects(visible)
+        self.everywhere.intersects(visible)
             || self.on_schema(schema).intersects(visible)
             || self.table_grant(schema, table).is_some_and(|grant| !grant.is_empty())
     }
 
-    /// Whether anything in the schema may be seen.
+    /// Whether the schema is listed.
     pub fn sees_schema(&self, schema: &str) -> bool {
-        self.global.intersects(PrivilegeSet::ALL_SCHEMA | PrivilegeSet::SHOW_DATABASES)
+        self.global.contains(PrivilegeSet::SHOW_DATABASES) || self.enters_schema(schema)
+    }
+
+    /// Whether anything in the schema may be seen or done: it may be the current one.
+    pub fn enters_schema(&self, schema: &str) -> bool {
+        self.everywhere.intersects(PrivilegeSet::ALL_SCHEMA)
             || !self.on_schema(schema).without(PrivilegeSet::GRANT_OPTION).is_empty()
                 && self.on_schema(schema).intersects(PrivilegeSet::ALL_SCHEMA)
             || self.tables.iter().any(|((name, _), grant)| **name == *schema && !grant.is_empty())

@@ -33,7 +33,8 @@ fn read_triple(bytes: &[u8]) -> Result<(Box<str>, Box<str>, u64)> {
 /// An account: user 1, host 2, plugin 3, secret 4, locked 5, expired 6, TLS kind 7, TLS texts 8, global 9, dynamic 10,
 /// schema 11, table 12, role 13, default role 14, attribute 15, limit 16, password changed 17, is role 18, proxy 19, routine 20,
 /// lifetime 21, history 22, reuse 23, require current 24 (each one more than the number, so that absent is DEFAULT), attempts 25,
-/// lock time 26 (all bits: UNBOUNDED), second secret 27, earlier password 28 (since 1, secret 2).
+/// lock time 26 (all bits: UNBOUNDED), second secret 27, earlier password 28 (since 1, secret 2),
+/// restriction 29.
 pub(crate) fn write_account(account: &Account) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &account.name.user);
@@ -89,6 +90,9 @@ pub(crate) fn write_account(account: &Account) -> Vec<u8> {
         out.nest(20, nested);
     }
     write_passwords(&mut out, account);
+    for (schema, set) in account.restrictions.iter() {
+        out.nest(29, pair_writer(schema, "", set.bits()));
+    }
     out.finish()
 }
 
@@ -147,6 +151,10 @@ pub(crate) fn read_account(bytes: &[u8]) -> Result<Account> {
                 account.routines.insert(key, privileges);
             }
             21..=28 => read_passwords(&mut account, &field)?,
+            29 => {
+                let (schema, _, bits) = read_triple(field.bytes)?;
+                account.restrictions.add(&schema, PrivilegeSet::from_bits(bits));
+            }
             _ => {}
         }
     }

@@ -14,8 +14,8 @@ use crate::snapshot::constraint_key;
 use crate::stored::StoredTable;
 use crate::trigger::{Trigger, trigger_key};
 use crate::{
-    Account, AccountName, CatalogSnapshot, ForeignKey, Histogram, PersistedVariable, PluginChoice,
-    Schema, Table, View,
+    Account, AccountName, AccountRules, CatalogSnapshot, ForeignKey, Histogram, PersistedVariable,
+    PluginChoice, Schema, Table, View,
 };
 
 /// One change. A statement applies a list of them atomically, in order.
@@ -59,6 +59,8 @@ pub enum Edit {
     PutAccount(Account),
     /// DROP USER.
     DropAccount(AccountName),
+    /// SET GLOBAL of a variable about all accounts. Nothing is stored: the variables are.
+    PutAccountRules(AccountRules),
     /// SET PERSIST.
     PutVariable { name: Box<str>, kept: PersistedVariable },
     /// RESET PERSIST.
@@ -76,7 +78,7 @@ pub enum Edit {
 impl Edit {
     /// Whether it changes an account and nothing else: no plan depends on it, as each execution checks privileges.
     pub(crate) fn is_of_account(&self) -> bool {
-        matches!(self, Edit::PutAccount(_) | Edit::DropAccount(_))
+        matches!(self, Edit::PutAccount(_) | Edit::DropAccount(_) | Edit::PutAccountRules(_))
     }
 
     /// The table that it replaces or drops.
@@ -101,6 +103,7 @@ impl Edit {
             | Edit::DropEvent { .. }
             | Edit::PutAccount(_)
             | Edit::DropAccount(_)
+            | Edit::PutAccountRules(_)
             | Edit::PutVariable { .. }
             | Edit::DropVariable(_)
             | Edit::PutPlugin { .. }
@@ -174,6 +177,10 @@ impl CatalogSnapshot {
             }
             Edit::DropAccount(name) => {
                 Arc::make_mut(&mut self.accounts).remove(name);
+                Ok(())
+            }
+            Edit::PutAccountRules(rules) => {
+                Arc::make_mut(&mut self.accounts).set_rules(rules.clone());
                 Ok(())
             }
             Edit::PutVariable { name, kept } => {

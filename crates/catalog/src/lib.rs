@@ -19,6 +19,7 @@ mod password;
 mod pending;
 mod privilege;
 mod resource_group;
+mod restriction;
 mod routine;
 mod shared_map;
 mod snapshot;
@@ -30,8 +31,8 @@ mod tests;
 mod trigger;
 
 pub use account::{
-    Account, AccountName, Accounts, EffectivePrivileges, RoleGrant, RoutineGrantKey, TableGrant,
-    TlsRequirement, routine_grant_key,
+    Account, AccountName, AccountRules, Accounts, EffectivePrivileges, RoleGrant, RoutineGrantKey,
+    TableGrant, TlsRequirement, routine_grant_key,
 };
 pub use constraints::ConstraintKind;
 pub use edit::Edit;
@@ -51,6 +52,7 @@ pub use password::{EarlierPassword, LockTime, PasswordPolicy};
 pub use pending::PendingDefinitions;
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
 pub use resource_group::ResourceGroup;
+pub use restriction::Restrictions;
 pub use routine::{External, Routine, RoutineKind, RoutineParameter, UsedLibrary};
 pub use shared_map::SharedMap;
 pub use snapshot::{CatalogSnapshot, CatalogView, RelationKind};

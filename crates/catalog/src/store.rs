@@ -26,7 +26,8 @@ use crate::resource_group::{read_group, write_group};
 use crate::routine::{RoutineKind, read_routine, write_routine};
 use crate::trigger::{read_trigger, write_trigger};
 use crate::{
-    CatalogSnapshot, CatalogVersion, Edit, PendingDefinitions, Table, View, account_codec, codec,
+    AccountRules, CatalogSnapshot, CatalogVersion, Edit, PendingDefinitions, Table, View,
+    account_codec, codec,
 };
 
 /// Kinds of dictionary rows.
@@ -267,6 +268,21 @@ impl Catalog {
         self.commit(txn.as_mut(), edits, cancel)
     }
 
+    /// What system variables say about all accounts at the start, before anybody uses the catalog. Later an edit changes it.
+    pub fn set_account_rules(&self, rules: AccountRules) {
+        let mut writer = self.writer.lock();
+        let mut next = CatalogSnapshot::clone(&writer.newest);
+        Arc::make_mut(&mut next.accounts).set_rules(rules);
+        let next = Arc::new(next);
+        writer.newest = next.clone();
+        self.current.store(next);
+    }
+
+    /// Whether an account has restrictions.
+    pub fn has_restrictions(&self) -> bool {
+        self.with(|snapshot| snapshot.accounts.iter().any(|one| !one.restrictions.is_empty()))
+    }
+
     /// Waits until every transaction that committed earlier is visible to snapshots taken from now on. An engine may acknowledge
     /// a commit to the session before its log has it; a statement that locked a table to read all of it must not miss such rows.
     ///
@@ -339,6 +355,7 @@ impl Catalog {
                 rows.put(self, Kind::Account, account_key(&account.name), &bytes)
             }
             Edit::DropAccount(name) => rows.drop(Kind::Account, account_key(name)),
+            Edit::PutAccountRules(_) => Ok(()),
             Edit::PutVariable { name, kept } => {
                 let bytes = codec::write_variable(name, kept);
                 rows.put(self, Kind::Variable, name.to_string(), &bytes)

@@ -125,6 +125,7 @@ fn accounts_survive_storing() {
         failed_logins_max: 2,
         lock_time: LockTime::Unbounded,
     };
+    account.restrictions.add("d", PrivilegeSet::INSERT | PrivilegeSet::GRANT_OPTION);
     account.second_secret = vec![0, 7];
     account.earlier_passwords = vec![
         EarlierPassword { since_micros: 9, secret: vec![1] },

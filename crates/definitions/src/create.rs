@@ -80,6 +80,7 @@ pub fn complete(
         bail!(TABLE_WITHOUT_PK);
     }
     let next = draft.auto_increment;
+    draft.fit_comments(ctx)?;
     let mut table = draft.finish(TableId(0), None)?;
     note_repeated_indexes(ctx.conditions(), &table, None);
     crate::engines::check_abilities(ctx, &table)?;

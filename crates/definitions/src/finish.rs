@@ -28,9 +28,6 @@ const KEY_BYTES_MAX: u64 = 3072;
 const TINY_BYTES_MAX: u64 = 255;
 /// Maximum number of bytes of a row without its TEXT, BLOB and JSON columns.
 const ROW_BYTES_MAX: u64 = 65_535;
-/// Maximum length of comments in characters.
-const TABLE_COMMENT_MAX: usize = 2048;
-const COLUMN_COMMENT_MAX: usize = 1024;
 
 impl Draft {
     /// Checks everything and builds the table. `before`: the table that ALTER TABLE changes.
@@ -88,17 +85,11 @@ impl Draft {
         if self.columns.iter().all(|column| column.column.invisible || is_hidden(&column.column)) {
             bail!(TABLE_MUST_HAVE_A_VISIBLE_COLUMN);
         }
-        if self.comment.chars().count() > TABLE_COMMENT_MAX {
-            bail!(TOO_LONG_TABLE_COMMENT, self.name, TABLE_COMMENT_MAX);
-        }
         let mut names = HashSet::with_capacity(self.columns.len());
         for column in &self.columns {
             let column = &column.column;
             if !names.insert(column.name.to_lowercase()) {
                 bail!(DUP_FIELDNAME, column.name);
-            }
-            if column.comment.chars().count() > COLUMN_COMMENT_MAX {
-                bail!(TOO_LONG_FIELD_COMMENT, column.name, COLUMN_COMMENT_MAX);
             }
         }
         Ok(())

@@ -17,9 +17,6 @@ use crate::elements::{array_cast, element_type};
 use crate::expressions::{bind_over_columns, expression_text, in_place};
 use crate::foreign_keys::foreign_key;
 
-/// Maximum length of an index comment in characters.
-const INDEX_COMMENT_MAX: usize = 1024;
-
 /// Adds a key, foreign key or check to a draft.
 pub fn add_constraint(
     ctx: &mut dyn Context,
@@ -132,10 +129,6 @@ fn apply_index_option(
 ) -> Result<()> {
     match option {
         IndexOption::Comment(text) => {
-            if text.chars().count() > INDEX_COMMENT_MAX {
-                let name = index.name.clone().unwrap_or_else(|| Arc::from(""));
-                bail!(TOO_LONG_INDEX_COMMENT, name, INDEX_COMMENT_MAX);
-            }
             index.comment = text.to_string();
         }
         IndexOption::Visible(visible) => index.visible = *visible,

@@ -8,6 +8,7 @@ pub mod alter;
 mod charsets;
 mod column_type;
 mod columns;
+mod comments;
 mod context;
 pub mod create;
 mod draft;

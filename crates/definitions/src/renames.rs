@@ -13,7 +13,7 @@ pub type QualifiedName = (Arc<str>, Arc<str>);
 /// The edits of a list of renames, each of which sees the previous ones.
 ///
 /// # Errors
-/// 1146, 1050, 1049; 1450 for a view that would change its schema.
+/// 1049, 1050, 1146; 1450 for a view that would change its schema.
 pub fn rename_edits(
     catalog: &CatalogSnapshot,
     pairs: &[(QualifiedName, QualifiedName)],
@@ -21,15 +21,15 @@ pub fn rename_edits(
     let mut catalog = catalog.clone();
     let mut edits = Vec::new();
     for (from, to) in pairs {
-        let Some(relation) = catalog.relation(&from.0, &from.1) else {
-            return Err(err!(NO_SUCH_TABLE, from.0, from.1));
-        };
-        if catalog.relation(&to.0, &to.1).is_some() {
-            bail!(TABLE_EXISTS_ERROR, to.1);
-        }
         if catalog.schema(&to.0).is_none() {
             bail!(BAD_DB_ERROR, to.0);
         }
+        if catalog.relation(&to.0, &to.1).is_some() {
+            bail!(TABLE_EXISTS_ERROR, to.1);
+        }
+        let Some(relation) = catalog.relation(&from.0, &from.1) else {
+            return Err(err!(NO_SUCH_TABLE, from.0, from.1));
+        };
         let renaming = match relation {
             Relation::Table(table) => rename_table(&catalog, &table, to)?,
             Relation::View(_) if from.0 != to.0 => {

@@ -1,8 +1,10 @@
 //! Accounts, roles and grants.
 
 use ::accounts::parse_account;
-use catalog::{Account, AccountName, EarlierPassword, LockTime, PrivilegeSet, TlsRequirement};
-use errors::{Result, err};
+use catalog::{
+    Account, AccountName, EarlierPassword, LockTime, PrivilegeSet, RoleGrant, TlsRequirement,
+};
+use errors::{Result, bail, err};
 use plugin_api::{
     AccountInformation, AccountView, ColumnPrivilegesView, DynamicPrivilegeView,
     EarlierPasswordView, ProxyView, RoleGrantView, RoleView, RoutinePrivilegesView,
@@ -11,6 +13,27 @@ use plugin_api::{
 
 use crate::grants::{grant_statements, with_roles};
 use crate::information::Information;
+
+impl Information<'_> {
+    /// SHOW GRANTS: of an account, by default the session's own, with roles that it has.
+    ///
+    /// # Errors
+    /// 1044 for another account without the privilege, 1141 for one that does not exist, 3530 for a role that it has not.
+    pub fn grants_with(&self, account: Option<&str>, roles: &[AccountName]) -> Result<Vec<String>> {
+        let grants = self.grants(account)?;
+        let snapshot = self.snapshot();
+        let accounts = snapshot.accounts();
+        let name = account.map_or_else(|| self.account.clone(), parse_account);
+        let Some(known) = accounts.get(&name).filter(|_| !roles.is_empty()) else {
+            return Ok(grants);
+        };
+        let held = accounts.roles_of(known);
+        if let Some(role) = roles.iter().find(|role| !held.contains(role)) {
+            bail!(ROLE_NOT_GRANTED, role.user, role.host, name.user, name.host);
+        }
+        Ok(grant_statements(&with_roles(accounts, known, roles)))
+    }
+}
 
 impl AccountInformation for Information<'_> {
     fn accounts(&self) -> Vec<AccountView> {
@@ -38,7 +61,18 @@ impl AccountInformation for Information<'_> {
         while let Some(name) = names.get(next).cloned() {
             next += 1;
             let Some(account) = snapshot.accounts().get(&name) else { continue };
-            views.push(account_view(account, false));
+            let mut view = account_view(account, false);
+            if name == *self.account {
+                let missing = self
+                    .mandatory_roles()
+                    .into_iter()
+                    .filter(|role| !view.roles.iter().any(|grant| grant.role == *role));
+                let missing: Vec<_> =
+                    missing.map(|role| RoleGrantView { role, admin: false }).collect();
+                view.roles.extend(missing);
+                names.extend(snapshot.accounts().mandatory_roles(&name).cloned());
+            }
+            views.push(view);
             for grant in &account.roles {
                 if !names.contains(&grant.role) {
                     names.push(grant.role.clone());
@@ -46,6 +80,11 @@ impl AccountInformation for Information<'_> {
             }
         }
         views
+    }
+
+    fn mandatory_roles(&self) -> Vec<RoleView> {
+        let snapshot = self.snapshot();
+        snapshot.accounts().mandatory_roles(self.account).map(role_view).collect()
     }
 
     fn active_roles(&self) -> Vec<RoleView> {
@@ -66,7 +105,12 @@ impl AccountInformation for Information<'_> {
         let accounts = snapshot.accounts();
         match accounts.get(&name) {
             Some(found) if account.is_none() => {
-                let merged = with_roles(accounts, found, self.active_roles);
+                let mut merged = with_roles(accounts, found, self.active_roles);
+                for role in accounts.mandatory_roles(&name) {
+                    if !merged.roles.iter().any(|grant| grant.role == *role) {
+                        merged.roles.push(RoleGrant { role: role.clone(), admin: false });
+                    }
+                }
                 Ok(grant_statements(&merged))
             }
             Some(found) => Ok(grant_statements(found)),
@@ -231,6 +275,9 @@ fn user_attributes(account: &Account, with_secret: bool) -> String {
             policy.failed_logins_max
         ));
     }
+    if !account.restrictions.is_empty() {
+        parts.insert(usize::from(!account.attribute.is_empty()), restrictions(account));
+    }
     if with_secret && !account.second_secret.is_empty() {
         let secret = String::from_utf8_lossy(&account.second_secret);
         parts.push(format!("\"additional_password\": {}", json_text(&secret)));
@@ -239,6 +286,20 @@ fn user_attributes(account: &Account, with_secret: bool) -> String {
         true => String::new(),
         false => format!("{{{}}}", parts.join(", ")),
     }
+}
+
+/// Restrictions as a member of a JSON object.
+fn restrictions(account: &Account) -> String {
+    let one = |(schema, set): (&str, PrivilegeSet)| {
+        let mut words: Vec<String> = set.names().map(|name| format!("\"{name}\"")).collect();
+        if set.contains(PrivilegeSet::GRANT_OPTION) {
+            words.push("\"GRANT\"".into());
+        }
+        let words = words.join(", ");
+        format!("{{\"Database\": {}, \"Privileges\": [{words}]}}", json_text(schema))
+    };
+    let all: Vec<String> = account.restrictions.iter().map(one).collect();
+    format!("\"Restrictions\": [{}]", all.join(", "))
 }
 
 /// A JSON string. Stored passwords are printable, but those of other servers may hold control characters.

@@ -50,11 +50,38 @@ pub(crate) fn column_view(
     column: &Column,
     zone: &dyn ZoneRules,
 ) -> ColumnView {
-    let now = |digits: u8| match digits {
+    let (default, default_is_expression) = default_view(column, zone);
+    ColumnView {
+        name: column.name.to_string(),
+        ty: column.ty.clone(),
+        column_type: type_text(&column.ty),
+        default,
+        default_is_expression,
+        auto_increment: column.auto_increment,
+        on_update: column.on_update_now.map(now_text),
+        generated: column.generated.as_ref().map(|Generated { expression, stored, .. }| {
+            GeneratedView { expression: expression.to_string(), stored: *stored }
+        }),
+        comment: column.comment.clone(),
+        invisible: column.invisible,
+        key: key_of(table, position),
+        histogram: column
+            .histogram
+            .as_ref()
+            .map(|histogram| shown_histogram(histogram, &column.ty)),
+    }
+}
+
+fn now_text(digits: u8) -> String {
+    match digits {
         0 => "CURRENT_TIMESTAMP".to_owned(),
         digits => format!("CURRENT_TIMESTAMP({digits})"),
-    };
-    let (default, default_is_expression) = match &column.default {
+    }
+}
+
+/// The text of a column's default, and whether it is an expression.
+pub(crate) fn default_view(column: &Column, zone: &dyn ZoneRules) -> (Option<String>, bool) {
+    match &column.default {
         ColumnDefault::None | ColumnDefault::Constant(Value::Null) => (None, false),
         ColumnDefault::Constant(Value::UInt(bits)) if column.ty.kind == TypeKind::Bit => {
             (Some(format!("b'{bits:b}'")), false)
@@ -68,27 +95,8 @@ pub(crate) fn column_view(
             (Some(format!("0x{hex}")), false)
         }
         ColumnDefault::Constant(value) => (Some(constant_text(column, value, zone)), false),
-        ColumnDefault::Now(digits) => (Some(now(*digits)), true),
+        ColumnDefault::Now(digits) => (Some(now_text(*digits)), true),
         ColumnDefault::Expression(text) => (Some(text.to_string()), true),
-    };
-    ColumnView {
-        name: column.name.to_string(),
-        ty: column.ty.clone(),
-        column_type: type_text(&column.ty),
-        default,
-        default_is_expression,
-        auto_increment: column.auto_increment,
-        on_update: column.on_update_now.map(now),
-        generated: column.generated.as_ref().map(|Generated { expression, stored, .. }| {
-            GeneratedView { expression: expression.to_string(), stored: *stored }
-        }),
-        comment: column.comment.clone(),
-        invisible: column.invisible,
-        key: key_of(table, position),
-        histogram: column
-            .histogram
-            .as_ref()
-            .map(|histogram| shown_histogram(histogram, &column.ty)),
     }
 }
 

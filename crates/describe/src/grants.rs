@@ -1,5 +1,7 @@
 //! SHOW GRANTS and SHOW CREATE USER: accounts as statements.
 
+use std::sync::Arc;
+
 use ::accounts::LIMITS;
 use catalog::{
     Account, AccountName, Accounts, Edit, LockTime, PrivilegeSet, RoleGrant, RoutineGrantKey,
@@ -18,6 +20,7 @@ pub fn with_roles(accounts: &Accounts, account: &Account, roles: &[AccountName])
             continue;
         }
         if let Some(role) = accounts.get(&name) {
+            merged.restrictions.merge(merged.global, role.global, &role.restrictions);
             merged.global |= role.global;
             for (name, grantable) in &role.dynamic {
                 *merged.dynamic.entry(name.clone()).or_default() |= grantable;
@@ -39,6 +42,9 @@ pub fn with_roles(accounts: &Accounts, account: &Account, roles: &[AccountName])
         }
         seen.push(name);
     }
+    for (schema, set) in &merged.schemas {
+        merged.restrictions.lift(schema, *set);
+    }
     merged
 }
 
@@ -50,6 +56,10 @@ pub fn grant_statements(account: &Account) -> Vec<String> {
         let privileges = privilege_list(*set, Some(PrivilegeSet::ALL_SCHEMA));
         let option = grant_option(*set);
         grants.push(format!("GRANT {privileges} ON {}.* TO {to}{option}", quote(schema)));
+    }
+    for (schema, set) in account.restrictions.iter() {
+        let privileges = set.names().collect::<Vec<_>>().join(", ");
+        grants.push(format!("REVOKE {privileges} ON {}.* FROM {to}", quote(schema)));
     }
     for ((schema, table), grant) in &account.tables {
         let (privileges, option) = (table_privileges(grant), grant_option(grant.table));
@@ -146,6 +156,16 @@ fn role_grants(account: &Account, to: &str) -> Vec<String> {
         }
     }
     grants
+}
+
+/// Every grant of a role in order: the account, the role, and WITH ADMIN OPTION.
+pub fn all_role_grants(accounts: &Accounts) -> Vec<(String, String, bool)> {
+    let shown = |name: &AccountName| format!("{}@{}", quote(&name.user), quote(&name.host));
+    let of_account = |account: &Arc<Account>| -> Vec<(String, String, bool)> {
+        let grants = account.roles.iter();
+        grants.map(|one| (shown(&account.name), shown(&one.role), one.admin)).collect()
+    };
+    accounts.iter().flat_map(of_account).collect()
 }
 
 /// A statement that sets passwords as other servers can repeat it: with the stored secrets; one text for each account. `None` for other

@@ -8,6 +8,7 @@ mod cluster;
 mod columns;
 mod engines;
 mod facts;
+mod generated_passwords;
 mod grants;
 mod histogram;
 mod information;
@@ -27,8 +28,10 @@ mod views;
 pub use cluster::{cluster_columns, cluster_rows};
 pub use columns::key_of;
 pub use facts::{ConnectionFacts, Connections, ServerFacts};
+pub use generated_passwords::{password_columns, password_row};
 pub use grants::{
-    SecretForm, account_statements, create_user_statement, grant_statements, with_roles,
+    SecretForm, account_statements, all_role_grants, create_user_statement, grant_statements,
+    with_roles,
 };
 pub use information::Information;
 pub use settings::{Level, PlannedSetting, check_explainable, setting_columns, setting_rows};

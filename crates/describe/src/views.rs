@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use binder::{BindInput, Binder, VariableTypes, ViewReader};
-use catalog::View;
+use catalog::{Relation, View};
 use errors::Result;
-use plan::LogicalStatement;
+use plan::{LogicalStatement, OutputColumn};
 use plugin_api::{BindContext, ColumnView, TableView};
-use types::{DataType, SqlMode};
+use types::{DataType, SqlMode, TypeKind};
 
-use crate::columns::plain_column;
+use crate::columns::{default_view, plain_column};
 use crate::information::Information;
 use crate::show_create;
 use crate::tables::VIEW;
@@ -73,15 +73,31 @@ impl Information<'_> {
             .enumerate()
             .map(|(position, output)| {
                 let name = view.columns.get(position).unwrap_or(&output.name);
-                plain_column(name.to_string(), definitions::shown_type(output))
+                let ty = definitions::shown_type(output);
+                let (default, default_is_expression) = self.view_default(output, &ty);
+                let plain = plain_column(name.to_string(), ty);
+                ColumnView { default, default_is_expression, ..plain }
             })
             .collect()
+    }
+
+    /// The default that a view's column is shown with: that of the column it shows, or the zero of a computed one.
+    fn view_default(&self, output: &OutputColumn, ty: &DataType) -> (Option<String>, bool) {
+        let table = output.source.as_ref().and_then(|source| {
+            let relation = self.catalog_view().relation(&source.schema, &source.org_table)?;
+            let Relation::Table(table) = relation else { return None };
+            table.column(&source.org_name).map(|position| (table, position))
+        });
+        match table {
+            Some((table, position)) => default_view(&table.columns[position], &*self.zone()),
+            None => (zero_text(ty), false),
+        }
     }
 
     /// Calls `run` with a binder for which unqualified names belong to the view's schema.
     fn with_binder<T>(&self, view: &View, run: impl FnOnce(Binder<'_>) -> T) -> T {
         let catalog = self.catalog_view();
-        let bind = view_context();
+        let bind = view_context(view);
         run(Binder::new(BindInput {
             catalog: &ViewReader { view: &catalog, database: Some(&view.schema) },
             registry: &self.server.registry(),
@@ -92,11 +108,39 @@ impl Information<'_> {
     }
 }
 
+/// The zero of a type, as the default of a computed column is shown; `None` of a nullable one and of types without defaults.
+fn zero_text(ty: &DataType) -> Option<String> {
+    use TypeKind::*;
+    let with_fraction = |zero: &str, digits: u8| match digits {
+        0 => zero.to_owned(),
+        digits => format!("{zero}.{}", "0".repeat(usize::from(digits))),
+    };
+    if ty.nullable {
+        return None;
+    }
+    if ty.is_integer() {
+        return Some("0".to_owned());
+    }
+    match ty.kind {
+        Decimal => Some(with_fraction("0", ty.decimals)),
+        Float | Double => Some("0".to_owned()),
+        Date => Some("0000-00-00".to_owned()),
+        Time => Some(with_fraction("00:00:00", ty.decimals)),
+        DateTime | Timestamp => Some(with_fraction("0000-00-00 00:00:00", ty.decimals)),
+        Char | VarChar | Binary | VarBinary => Some(String::new()),
+        TinyInt | SmallInt | MediumInt | Int | BigInt | Bit | Year | Null | Enum | Set
+        | TinyText | Text | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob
+        | Json | Geometry | Vector => None,
+    }
+}
+
 /// The settings a view's text was written under, as far as its columns depend on them.
-fn view_context() -> BindContext {
+fn view_context(view: &View) -> BindContext {
+    let collation = charset::collation_by_name(&view.collation_connection);
     BindContext {
         sql_mode: SqlMode::DEFAULT,
-        collation_connection: types::CollationId::UTF8MB4_0900_AI_CI,
+        collation_connection: collation
+            .map_or(types::CollationId::UTF8MB4_0900_AI_CI, |known| known.id),
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         max_allowed_packet: 1 << 26,

@@ -433,6 +433,9 @@ catalog! {
     WARN_DEPRECATED_FLOAT_DIGITS = 3858, "HY000", "Specifying number of digits for floating point data types is deprecated and will be removed in a future release.";
     WARN_DEPRECATED_FLOAT_UNSIGNED = 3859, "HY000", "UNSIGNED for decimal and floating point data types is deprecated and support for it will be removed in a future release.";
     SECOND_PASSWORD_CANNOT_BE_EMPTY = 3878, "HY000", "Empty password can not be retained as second password for user '{}'@'{}'.";
+    DA_AUTH_ID_WITH_SYSTEM_USER_PRIV_IN_MANDATORY_ROLES = 3880, "HY000", "Cannot set mandatory_roles: AuthId `{}`@`{}` has '{}' privilege.";
+    PARTIAL_REVOKES_EXIST = 3896, "HY000", "At least one partial revoke exists on a database. The system variable '@@partial_revokes' must be set to ON.";
+    CANNOT_GRANT_SYSTEM_PRIV_TO_MANDATORY_ROLE = 3897, "HY000", "AuthId `{}`@`{}` is set as mandatory_roles. Cannot grant the '{}' privilege.";
     DB_ACCESS_DENIED = 3879, "HY000", "Access denied for AuthId `{}`@`{}` to database '{}'.";
     REGEXP_INVALID_CAPTURE_GROUP_NAME = 3887, "HY000", "A capture group has an invalid name.";
     INCORRECT_CURRENT_PASSWORD = 3891, "HY000", "Incorrect current password. Specify the correct password which has to be replaced.";

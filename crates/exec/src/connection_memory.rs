@@ -124,7 +124,7 @@ impl ConnectionMemory {
     ///
     /// # Errors
     /// 4082 and 4081, which end the connection.
-    pub(crate) fn hold(&self, more: usize, all: &CountedMemory) -> Result<()> {
+    pub fn hold(&self, more: usize, all: &CountedMemory) -> Result<()> {
         let held = self.held.fetch_add(more, Ordering::Relaxed) + more;
         let outcome = if held > self.limit.load(Ordering::Relaxed) {
             Err(self.excess(held))
@@ -183,7 +183,7 @@ impl ConnectionMemory {
     }
 
     /// Holds `bytes` less.
-    pub(crate) fn release(&self, bytes: usize, all: &CountedMemory) {
+    pub fn release(&self, bytes: usize, all: &CountedMemory) {
         let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "only what was held is released");
         let held = before.saturating_sub(bytes);

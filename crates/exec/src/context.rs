@@ -186,6 +186,13 @@ pub struct ExecScratch {
     pub measures: Vec<Measure>,
 }
 
+impl ExecScratch {
+    /// The last row that a walk of the last run took: `Some(None)` when it came to its end, `None` when nothing was walked.
+    pub fn take_walked(&mut self) -> Option<Option<RowBuf>> {
+        self.run.walked.take()
+    }
+}
+
 /// The part that a run only reads.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {

@@ -51,6 +51,16 @@ impl Planner<'_> {
         goal: &Goal,
     ) -> TablePlan {
         let table = self.table(id);
+        if let Some(walk) = &self.instance(id).walk {
+            return TablePlan {
+                access: Access::Walk(walk.clone()),
+                consumed: Vec::new(),
+                rows: 1.0,
+                cost: DESCENT_COST,
+                ordered: goal.order.is_empty(),
+                grouped: false,
+            };
+        }
         let total = (self.input.statistics.rows(table.id.0) as f64).max(1.0);
         let mut usable: Vec<&Sarg> = sargs.iter().filter(|sarg| live[sarg.predicate]).collect();
         let pruning = self.partition_sargs(id, &usable);

@@ -220,7 +220,7 @@ impl Planner<'_> {
                 // A changed row could be read again by another arm.
                 Access::Merge { .. } => return true,
                 // All rows are found before the first is changed.
-                Access::Fulltext { .. } => return false,
+                Access::Fulltext { .. } | Access::Walk(_) => return false,
                 Access::Ranges { index, .. } | Access::Full { index, .. } => *index,
             };
             let clustered = self.table(target.instance).primary();

@@ -21,7 +21,7 @@ pub use expr::{
 };
 pub use logical::{
     ExplainFormat, IndexHint, IndexHintKind, IndexHintScope, InstanceId, JsonLevel, JsonRows,
-    Logical, LogicalCte, LogicalInsert, LogicalInsertSource, LogicalJoinKind, LogicalPlan,
+    KeyWalk, Logical, LogicalCte, LogicalInsert, LogicalInsertSource, LogicalJoinKind, LogicalPlan,
     LogicalQuery, LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, PartitionRouting,
     TableInstance,
 };

@@ -52,6 +52,18 @@ pub struct PartitionRouting {
     pub before: FunctionRef,
 }
 
+/// The part of an index that HANDLER reads next, by bytes of its keys. An end may be a prefix of keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyWalk {
+    /// The index; 0 is the table itself.
+    pub index: u32,
+    /// Where it begins, and whether keys that start with the bytes belong to it.
+    pub lower: Option<(Vec<u8>, bool)>,
+    /// Where it ends.
+    pub upper: Option<(Vec<u8>, bool)>,
+    pub backward: bool,
+}
+
 /// One reference to a stored table. Column `i` of the catalog's table has register `base + i`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableInstance {
@@ -77,6 +89,8 @@ pub struct TableInstance {
     pub hints: Vec<IndexHint>,
     /// The number of a row's partition, over the row's registers; for a partitioned table.
     pub partition: Option<Box<PartitionRouting>>,
+    /// The only way to read it: HANDLER.
+    pub walk: Option<Arc<KeyWalk>>,
 }
 
 impl TableInstance {

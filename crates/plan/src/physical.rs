@@ -121,6 +121,8 @@ pub enum Access {
     Fulltext { search: Arc<crate::FulltextSearch>, against: Expr },
     /// The whole index.
     Full { index: u32, backward: bool },
+    /// Part of an index, from where HANDLER stopped; the run notes the last row that it took.
+    Walk(Arc<crate::KeyWalk>),
 }
 
 /// One of the indexes of [`Access::Merge`].

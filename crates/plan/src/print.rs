@@ -465,6 +465,7 @@ fn access(access: &Access) -> String {
             format!("fulltext {} against {}", search.name, expr(against))
         }
         Access::Full { index, backward } => format!("full {index}{}", back(*backward)),
+        Access::Walk(walk) => format!("walk {}{}", walk.index, back(walk.backward)),
     }
 }
 

@@ -494,7 +494,7 @@ impl Access {
                 }
             }
             Access::Fulltext { against, .. } => f(against),
-            Access::Full { .. } => {}
+            Access::Full { .. } | Access::Walk(_) => {}
         }
     }
 }

@@ -511,6 +511,10 @@ pub trait SessionServices {
     fn current_role(&self) -> String {
         "NONE".into()
     }
+    /// Every grant of a role: the account, the role, and whether it may hand it on. Names are quoted.
+    fn role_grants(&self) -> Vec<(String, String, bool)> {
+        Vec::new()
+    }
     /// The contents of a file that the account may read and that is in a directory that the server allows; `None` for any other.
     fn load_file(&self, _name: &str, _bytes_max: u64) -> Option<Vec<u8>> {
         None

@@ -265,11 +265,11 @@ pub fn text_length(ty: &DataType) -> u64 {
             u64::from(ty.length) + u64::from(ty.decimals > 0) + u64::from(!ty.unsigned)
         }
         TypeKind::Date => 10,
-        TypeKind::Time => fraction(10),
+        // A time of day is shorter than a duration.
+        TypeKind::Time => fraction(if ty.length < 10 + u32::from(ty.decimals) { 8 } else { 10 }),
         TypeKind::DateTime | TypeKind::Timestamp => fraction(19),
         TypeKind::Year => 4,
         TypeKind::Double => DOUBLE_CHARACTERS,
-        TypeKind::Bit => u64::from(ty.length.div_ceil(8)),
         TypeKind::Json => UNBOUNDED_CHARACTERS / CHARACTER_BYTES_MAX,
         _ => u64::from(ty.length),
     }
@@ -292,7 +292,7 @@ pub fn result_collation(ctx: &BindContext, args: &[ArgInfo]) -> CollationId {
     let mut column = None;
     for arg in args {
         let ty = &arg.ty;
-        if ty.is_binary() || ty.kind == TypeKind::Geometry {
+        if ty.is_binary() || matches!(ty.kind, TypeKind::Geometry | TypeKind::Bit) {
             return CollationId::BINARY;
         }
         if ty.is_text() || matches!(ty.kind, TypeKind::Enum | TypeKind::Set) {

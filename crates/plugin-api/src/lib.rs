@@ -90,8 +90,8 @@ pub use listener::{
 };
 pub use log_sink::{LogSink, Severity};
 pub use observer::{
-    ConnectionEvent, EventSet, LoginFailure, Observer, SchemaChange, SchemaChangeKind,
-    SessionFacts, StatementEnd, StatementEvent, TableRows, first_word,
+    ConnectionEvent, EventSet, LoginAttempt, LoginFailure, Observer, SchemaChange,
+    SchemaChangeKind, SessionFacts, StatementEnd, StatementEvent, TableRows, first_word,
 };
 pub use plugin::{Module, Plugin, PluginLoader};
 pub use profile::{ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};
@@ -104,8 +104,8 @@ pub use result::{
 pub use rewrite::{RewriteContext, StatementRewriter};
 pub use secrets::without_secrets;
 pub use session::{
-    AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PreparedInfo,
-    QueryAttribute, SessionFactory, SessionHandle, SocketView, Traffic,
+    AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PeerCertificate,
+    PreparedInfo, QueryAttribute, SessionFactory, SessionHandle, SocketView, Traffic,
 };
 pub use shared_state::SharedState;
 pub use stage::Stage;

@@ -4,6 +4,7 @@
 
 use std::ops::BitOr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use errors::{Error, Result};
 use types::Value;
@@ -57,6 +58,8 @@ impl EventSet {
     pub const TABLES: EventSet = EventSet(1 << 15);
     /// After a statement that took longer than its session's `long_query_time`.
     pub const AFTER_SLOW_STATEMENT: EventSet = EventSet(1 << 16);
+    /// The answer to a log-in is due.
+    pub const LOGIN_ANSWER: EventSet = EventSet(1 << 17);
     /// Before and after statements.
     pub const STATEMENTS: EventSet = EventSet(0b11);
     /// For any of which a statement is watched.
@@ -67,7 +70,7 @@ impl EventSet {
     pub const ROWS: EventSet = EventSet(0b1_1000_0000);
 
     /// The events with their names in `data_dictionary.EVENT_OBSERVERS`.
-    const NAMES: [(EventSet, &'static str); 13] = [
+    const NAMES: [(EventSet, &'static str); 14] = [
         (EventSet::BEFORE_STATEMENT, "BEFORE STATEMENT"),
         (EventSet::AFTER_STATEMENT, "AFTER STATEMENT"),
         (EventSet::AFTER_SLOW_STATEMENT, "AFTER SLOW STATEMENT"),
@@ -75,6 +78,7 @@ impl EventSet {
         (EventSet::AFTER_SCHEMA_CHANGE, "AFTER SCHEMA CHANGE"),
         (EventSet::CONNECT, "CONNECT"),
         (EventSet::DISCONNECT, "DISCONNECT"),
+        (EventSet::LOGIN_ANSWER, "LOGIN ANSWER"),
         (EventSet::LOGIN_FAILURE, "LOGIN FAILURE"),
         (EventSet::BEFORE_ROW, "BEFORE ROW"),
         (EventSet::AFTER_ROW, "AFTER ROW"),
@@ -319,10 +323,23 @@ pub struct LoginFailure<'a> {
     pub user: &'a str,
     /// Its host.
     pub host: &'a str,
+    /// The account that it meant, as `'user'@'host'`; none for an unknown user.
+    pub account: Option<&'a str>,
     /// The reason; none for a wrong password and an unknown user.
     pub error: Option<&'a Error>,
     /// When, microseconds since 1970 UTC.
     pub at_micros: i64,
+}
+
+/// A log-in whose answer is known, but not yet sent.
+#[derive(Clone, Copy, Debug)]
+pub struct LoginAttempt<'a> {
+    /// The name that the client gave.
+    pub user: &'a str,
+    /// Its host.
+    pub host: &'a str,
+    /// The account that it means, as `'user'@'host'`; none for an unknown user.
+    pub account: Option<&'a str>,
 }
 
 /// Is told of events. It must be quick: the session waits for it.
@@ -387,6 +404,11 @@ pub trait Observer: Send + Sync {
 
     /// A session ends.
     fn disconnected(&self, _connection: &ConnectionEvent<'_>) {}
+
+    /// How long the answer to a log-in is held back, whatever it is: guesses cost time. The connection waits, and no thread does.
+    fn login_delay(&self, _attempt: &LoginAttempt<'_>) -> Duration {
+        Duration::ZERO
+    }
 
     /// A log-in was refused.
     fn login_failed(&self, _failure: &LoginFailure<'_>) {}

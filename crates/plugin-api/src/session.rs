@@ -169,6 +169,17 @@ pub struct AuthRequest {
     pub expired_passwords: bool,
     /// Whether the connection is encrypted: `(protocol version, cipher)`.
     pub tls: Option<(String, String)>,
+    /// The certificate by which the client proved who it is.
+    pub certificate: Option<PeerCertificate>,
+}
+
+/// Names in a client's certificate, as OpenSSL writes them in one line: `/C=SE/O=Example/CN=client`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerCertificate {
+    /// Whose it is.
+    pub subject: String,
+    /// Who signed it.
+    pub issuer: String,
 }
 
 /// Opens sessions. One for the whole server.
@@ -201,6 +212,10 @@ pub trait SessionFactory: Send + Sync {
     /// 1235 where there is none.
     fn open_applier(&self, _cancel: CancelToken) -> Result<Box<dyn SessionHandle>> {
         Err(Error::not_supported("sessions of replicas"))
+    }
+    /// How long the answer to a log-in is to be held back. The protocol waits without a thread.
+    fn login_delay(&self, _request: &AuthRequest, _kind: &ConnectionKind) -> Duration {
+        Duration::ZERO
     }
     /// Is told of a log-in that its method refused, and may give the reason: an account that is locked from now on (3955).
     fn refused(&self, _request: &AuthRequest, _kind: &ConnectionKind) -> Option<Error> {

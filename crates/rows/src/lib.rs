@@ -7,5 +7,6 @@ pub mod arguments;
 pub mod convert;
 pub mod key_set;
 pub mod layout;
+pub mod match_query;
 pub mod numbers;
 pub mod value_key;

@@ -46,6 +46,7 @@ pub(crate) fn known(
         Box::new(sys_schema::SysSchema),
         Box::new(policies::SimpleUserPolicy),
         Box::new(policies::RegexPolicy),
+        Box::new(policies::ConnectionControl),
         Box::new(http_functions::HttpFunctions),
         #[cfg(not(any(
             target_arch = "s390x",

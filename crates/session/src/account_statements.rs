@@ -1,11 +1,9 @@
 //! Statements about accounts as a session runs them: computed by the crate `accounts`, committed here.
 
 use ::accounts::{AccountChange, AccountStatement, PasswordRules};
-use catalog::AccountName;
 use errors::Result;
-use plugin_api::{ColumnMeta, OkInfo, ResultSink};
+use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{RoleChoice, Statement};
-use types::{CollationId, DataType, Value};
 
 use crate::session::Session;
 use statements::sink::send_rows;
@@ -34,8 +32,8 @@ impl Session {
         } else {
             let commit = self.commit_for_reply(commit)?;
             let state = OkInfo { commit, ..self.state_info() };
-            let rows: Vec<_> = passwords.iter().map(password_row).collect();
-            send_rows(sink, &password_columns(), &rows, &state)?;
+            let rows: Vec<_> = passwords.iter().map(describe::password_row).collect();
+            send_rows(sink, &describe::password_columns(), &rows, &state)?;
         }
         self.server.logins.follow(&change);
         self.limits.must_change_password &= !own_password;
@@ -70,6 +68,7 @@ impl Session {
         };
         run(&mut AccountStatement {
             own: &self.account,
+            client_host: self.services.user.rsplit_once('@').map(|(_, host)| host),
             privileges: &self.privileges,
             view: &self.view(),
             schema: self.services.database.as_ref(),
@@ -80,24 +79,4 @@ impl Session {
             diagnostics: &mut self.working,
         })
     }
-}
-
-/// The columns of the result with generated passwords.
-fn password_columns() -> [ColumnMeta; 4] {
-    let text = |name: &str, chars| {
-        let ty = DataType::varchar(chars, CollationId::UTF8MB4_0900_AI_CI);
-        ColumnMeta::computed(name, ty.with_nullable(false))
-    };
-    let factor = DataType { length: 13, ..DataType::bigint_unsigned().with_nullable(false) };
-    [
-        text("user", 4),
-        text("host", 4),
-        text("generated password", 18),
-        ColumnMeta::computed("auth_factor", factor),
-    ]
-}
-
-fn password_row((name, password): &(AccountName, String)) -> Vec<Value> {
-    let [user, host, password] = [&*name.user, &*name.host, password.as_str()].map(Value::text);
-    vec![user, host, password, Value::UInt(1)]
 }

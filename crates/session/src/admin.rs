@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use catalog::{AccountName, LockMode, PrivilegeSet};
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::{
-    AccountInformation, ColumnMeta, CommandOutcome, OkInfo, ResultSink, SessionFactory,
-};
+use plugin_api::{ColumnMeta, CommandOutcome, OkInfo, ResultSink, SessionFactory};
 use statements::encryption::{alter_instance_privilege, reload_keyring, rotate_master_key};
 use syntax::Statement;
 use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
@@ -145,6 +143,7 @@ fn flush_tables(
     tables: &[ast::ObjectName],
     mode: FlushTablesMode,
 ) -> Result<()> {
+    session.handlers.forget_places();
     match mode {
         FlushTablesMode::Close => {
             for name in tables {
@@ -259,6 +258,10 @@ fn show_directly(
             }
             Ok(None)
         }
+        ShowKind::Tables { schema: Some(schema), .. } => {
+            session.require_entry(&schema.text)?;
+            Ok(None)
+        }
         ShowKind::CreateTrigger(name) => {
             programs::show_create_trigger(&mut ProgramSession::new(session), name, sink).map(Some)
         }
@@ -287,29 +290,11 @@ fn show_grants(
         }
         _ => None,
     };
-    let mut grants = information(session).grants(name.as_deref())?;
-    if !using.is_empty() {
-        let accounts = session.server.catalog.snapshot().accounts().clone();
-        let named = name.as_deref().map(::accounts::parse_account);
-        let account = accounts.get(&named.unwrap_or_else(|| session.account.clone()));
-        let roles: Vec<catalog::AccountName> = using
-            .iter()
-            .map(|role| {
-                let host = role.host.as_deref().unwrap_or("%");
-                catalog::AccountName::new(&role.user, host)
-            })
-            .collect();
-        if let Some(account) = account {
-            for role in &roles {
-                if !account.roles.iter().any(|grant| grant.role == *role) {
-                    let whom = &account.name;
-                    bail!(ROLE_NOT_GRANTED, role.user, role.host, whom.user, whom.host);
-                }
-            }
-            let merged = describe::with_roles(&accounts, account, &roles);
-            grants = describe::grant_statements(&merged);
-        }
-    }
+    let roles = using
+        .iter()
+        .map(|role| catalog::AccountName::new(&role.user, role.host.as_deref().unwrap_or("%")));
+    let roles: Vec<catalog::AccountName> = roles.collect();
+    let grants = information(session).grants_with(name.as_deref(), &roles)?;
     let shown = name.unwrap_or_else(|| session.account.to_string());
     let column = ColumnMeta::computed(&format!("Grants for {shown}"), statement_type());
     let rows: Vec<Vec<Value>> = grants.iter().map(|grant| vec![Value::text(grant)]).collect();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::accounts::parse_account;
-use catalog::{AccountName, Event};
+use catalog::{Account, AccountName, Event};
 use engine_api::CancelToken;
 use errors::{Result, bail};
 use plugin_api::{AuthRequest, ConnectInfo, ConnectionKind, Traffic};
@@ -41,7 +41,8 @@ impl Session {
         if account.is_none() && &*definer.user != "root" {
             bail!(NO_SUCH_USER, definer.user, definer.host);
         }
-        session.active_roles = account.map(|known| known.default_roles.clone()).unwrap_or_default();
+        let at_login = |known: Arc<Account>| snapshot.accounts().roles_at_login(&known, false);
+        session.active_roles = account.map(at_login).unwrap_or_default();
         session.account = definer;
         session.services.user = format!("{EVENT_USER}@localhost");
         session.services.current_user = event.definer.to_string();

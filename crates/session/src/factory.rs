@@ -1,6 +1,7 @@
 //! The server's services to protocols: log-ins, sessions, and a few facts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::accounts::{DEFAULT_METHOD, is_insecure};
 use engine_api::CancelToken;
@@ -55,6 +56,10 @@ impl SessionFactory for Server {
 
     fn open_applier(&self, cancel: CancelToken) -> Result<Box<dyn SessionHandle>> {
         Ok(Box::new(Handle::new(open_applier(self.arc()?, cancel))))
+    }
+
+    fn login_delay(&self, request: &AuthRequest, kind: &ConnectionKind) -> Duration {
+        self.answer_delay(request, kind)
     }
 
     fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {

@@ -43,7 +43,7 @@ impl Session {
         let outside = (self.statement.depth, self.statement.runs_prepared);
         self.statement.depth = 0;
         let mut sink = InnerSink::default();
-        let result = self.run_prepared_text(&text, parameters, &mut sink);
+        let result = self.run_prepared_text(&text, None, parameters, &mut sink);
         (self.statement.depth, self.statement.runs_prepared) = outside;
         match &result {
             Ok(()) => self.end_statement(),

@@ -16,6 +16,7 @@ mod factory;
 mod facts;
 mod function_session;
 mod handle;
+mod handler;
 mod hinted;
 mod histogram;
 mod information_changes;

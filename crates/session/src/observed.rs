@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use errors::{Error, Result};
 use exec::TableWork;
@@ -9,9 +10,9 @@ use observation::{
     Changes, CountingSink, Measuring, OwnedFacts, ResultCounts, RowWatcher, changes_of, table_rows,
 };
 use plugin_api::{
-    AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginFailure, Observer, QueryAttribute,
-    ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd, StatementEvent,
-    without_secrets,
+    AuthRequest, ConnectionEvent, ConnectionKind, EventSet, LoginAttempt, LoginFailure, Observer,
+    QueryAttribute, ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd,
+    StatementEvent, without_secrets,
 };
 use programs::Running;
 use syntax::ast::Statement;
@@ -46,8 +47,25 @@ impl Server {
         let (hosts, _) = accounts::hosts_of(kind);
         let host = hosts.last().map_or("", String::as_str);
         let at_micros = self.now_micros();
-        let failure = LoginFailure { user: &request.user, host, error, at_micros };
+        let account = accounts::matched_name(self.catalog.snapshot().accounts(), request, kind);
+        let account = account.as_deref();
+        let failure = LoginFailure { user: &request.user, host, account, error, at_micros };
         self.hooks.tell(EventSet::LOGIN_FAILURE, |observer| observer.login_failed(&failure));
+    }
+
+    /// How long observers want the answer to a log-in held back.
+    pub(crate) fn answer_delay(&self, request: &AuthRequest, kind: &ConnectionKind) -> Duration {
+        let mut delay = Duration::ZERO;
+        if self.hooks.wants(EventSet::LOGIN_ANSWER) {
+            let (hosts, _) = accounts::hosts_of(kind);
+            let host = hosts.last().map_or("", String::as_str);
+            let account = accounts::matched_name(self.catalog.snapshot().accounts(), request, kind);
+            let account = account.as_deref();
+            let attempt = LoginAttempt { user: &request.user, host, account };
+            let ask = |observer: &dyn Observer| delay = delay.max(observer.login_delay(&attempt));
+            self.hooks.tell(EventSet::LOGIN_ANSWER, ask);
+        }
+        delay
     }
 
     /// Passes a line of the error log on to log sinks.

@@ -55,9 +55,5 @@ fn privileges_of(
     all_roles: bool,
 ) -> Option<EffectivePrivileges> {
     let known = accounts.get(&parse_account(account))?;
-    let roles = match all_roles {
-        true => known.roles.iter().map(|grant| grant.role.clone()).collect(),
-        false => known.default_roles.clone(),
-    };
-    Some(accounts.effective(&known.name, &roles))
+    Some(accounts.effective(&known.name, &accounts.roles_at_login(known, all_roles)))
 }

@@ -14,7 +14,7 @@ impl Session {
         if self.server.hooks.restricts() {
             self.check_plan_allowed(planned)?;
         }
-        if self.privileges.global().contains(planned.privilege_mask)
+        if self.privileges.everywhere().contains(planned.privilege_mask)
             && planned.privileges.iter().all(|needed| needed.definer.is_none())
         {
             return Ok(());

@@ -7,7 +7,7 @@ use binder::{BindInput, Binder, VariableTypes, ViewReader};
 use catalog::{CatalogView, Table};
 use errors::{Result, bail, err};
 use optimizer::{OptimizeInput, StatisticsSource};
-use plan::{Access, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
+use plan::{Access, KeyWalk, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
 use plugin_api::BindContext;
 use syntax::ast::{Statement, VarScope};
 use types::DataType;
@@ -159,6 +159,21 @@ impl Planner<'_> {
         Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
     }
 
+    /// Plans the query of a HANDLER READ.
+    pub(crate) fn plan_walk(
+        &self,
+        statement: &Statement,
+        query: &Statement,
+        source: &[u8],
+        walk: Option<KeyWalk>,
+    ) -> Result<Arc<Planned>> {
+        let (mut logical, context) = self.bind_in_view(&self.view(), query, source, None)?;
+        statements::handlers::walk_only(&mut logical, walk)?;
+        let (plan, flags) = self.optimize(logical, &context.tables)?;
+        let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
+        Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
+    }
+
     /// As `plan_statement`, with every operator measured.
     pub(crate) fn plan_measured(
         &self,
@@ -225,6 +240,7 @@ impl Planner<'_> {
         let context = BoundContext {
             uncacheable: bound.plan.uncacheable || lock_reads,
             tables: bound.tables,
+            views: bound.views,
             privileges: bound.privileges,
             parameters: bound.parameters,
             names_variable: bound.names_variable,

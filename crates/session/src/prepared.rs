@@ -49,12 +49,37 @@ struct Slot {
     generation: u32,
 }
 
+/// A statement that has a name. Its slot has no text, so that no client finds it by its number.
+struct Named {
+    text: Arc<PreparedText>,
+    id: u32,
+}
+
 /// A plan that the session used recently, with the key that it was made for.
 struct HotPlan {
     id: u32,
-    types: Vec<DataType>,
+    /// The types of parameters that it is for; `None` when it is not to be run again and only tells whether definitions have changed.
+    types: Option<Vec<DataType>>,
     context: PlanContext,
     plan: LocalPlan,
+}
+
+/// What a statement takes and gives, known before it runs.
+#[derive(Default)]
+struct Described {
+    parameters: Vec<DataType>,
+    columns: Vec<ColumnMeta>,
+    plan: Option<LocalPlan>,
+}
+
+impl Described {
+    fn of(plan: LocalPlan) -> Described {
+        Described {
+            parameters: plan.parameters.clone(),
+            columns: plan.program.columns().to_vec(),
+            plan: Some(plan),
+        }
+    }
 }
 
 /// A session's prepared statements.
@@ -62,7 +87,7 @@ struct HotPlan {
 pub(crate) struct PreparedStatements {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_name: HashMap<String, Arc<PreparedText>>,
+    by_name: HashMap<String, Named>,
     /// Running statements by name, the innermost last: no statement may run within itself.
     running: Vec<Arc<PreparedText>>,
     /// At the slot's position modulo their number; empty until something is executed.
@@ -78,7 +103,7 @@ impl PreparedStatements {
             .ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, id, command))
     }
 
-    fn add(&mut self, text: Arc<PreparedText>) -> Result<u32> {
+    fn add(&mut self, text: Option<Arc<PreparedText>>) -> Result<u32> {
         let at = match self.free.pop() {
             Some(at) => at as usize,
             None if self.slots.len() >= SLOTS_MAX => {
@@ -90,7 +115,7 @@ impl PreparedStatements {
             }
         };
         let slot = &mut self.slots[at];
-        slot.text = Some(text);
+        slot.text = text;
         Ok(slot.generation << SLOT_BITS | (at as u32 + 1))
     }
 
@@ -111,17 +136,31 @@ impl PreparedStatements {
         let Ok(slot) = self.slot(id, "") else { return };
         slot.cursor = None;
         let text = slot.text.take();
-        slot.generation = (slot.generation + 1) % (1 << (u32::BITS - SLOT_BITS));
+        self.free(id);
+        if let Some(text) = text {
+            server.forget_prepared(text);
+        }
+    }
+
+    /// Its slot may be used again.
+    fn free(&mut self, id: u32) {
         let (at, _) = place_of(id);
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        slot.generation = (slot.generation + 1) % (1 << (u32::BITS - SLOT_BITS));
         self.free.push(at as u32);
         if let Some(hot) = self.hot.get_mut(at % HOT_PLANS)
             && hot.as_ref().is_some_and(|hot| hot.id == id)
         {
             *hot = None;
         }
-        if let Some(text) = text {
-            server.forget_prepared(text);
-        }
+    }
+
+    /// Takes a statement's name away; false when there is none of that name.
+    fn remove_named(&mut self, name: &str, server: &Server) -> bool {
+        let Some(named) = self.by_name.remove(name) else { return false };
+        self.free(named.id);
+        server.forget_prepared(named.text);
+        true
     }
 
     pub(crate) fn clear(&mut self, server: &Server) {
@@ -129,7 +168,7 @@ impl PreparedStatements {
         self.running = Vec::new();
         self.free = Vec::new();
         let open = std::mem::take(&mut self.slots).into_iter().filter_map(|slot| slot.text);
-        let named = std::mem::take(&mut self.by_name).into_values();
+        let named = std::mem::take(&mut self.by_name).into_values().map(|named| named.text);
         open.chain(named).for_each(|text| server.forget_prepared(text));
     }
 
@@ -204,6 +243,19 @@ pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> Dat
         Value::DateTime(_) => DataType::new(TypeKind::DateTime, 26, 6),
         Value::Json(_) => DataType::new(TypeKind::Json, u32::MAX, 0),
     }
+}
+
+/// The plan of a statement that has not run: it tells whether definitions have changed by then.
+fn note_described(session: &mut Session, id: u32, plan: Option<LocalPlan>) {
+    if let Some(plan) = plan {
+        let context = plan_context(session);
+        session.prepared.keep_hot(HotPlan { id, types: None, context, plan });
+    }
+}
+
+fn plan_context(session: &Session) -> PlanContext {
+    let settings = PlanSettings::of(&session.settings);
+    PlanContext { database: session.services.database.clone(), settings }
 }
 
 /// Runs something in the schema in which a statement was prepared: its names mean what they meant there.
@@ -284,10 +336,10 @@ impl Session {
             }
             None => (read_prepared(self, sql)?.0, None),
         };
-        let (parameter_types, columns) = match planned {
+        let described = match planned {
             Some(planned) => {
                 self.check_plan_privileges(&planned)?;
-                (planned.parameters.clone(), planned.program.columns().to_vec())
+                Described::of(planned)
             }
             None => {
                 let statement = self.reading().parse(&text.source)?;
@@ -295,22 +347,23 @@ impl Session {
             }
         };
         let parameter = |index: usize| {
-            let ty = parameter_types.get(index).cloned().unwrap_or_else(DataType::null);
+            let ty = described.parameters.get(index).cloned().unwrap_or_else(DataType::null);
             ColumnMeta::computed("?", ty)
         };
         let parameters = (0..text.parameters as usize).map(parameter).collect();
         let text = self.server.remember_prepared(text)?;
-        let statement_id = match self.prepared.add(text.clone()) {
+        let statement_id = match self.prepared.add(Some(text.clone())) {
             Ok(id) => id,
             Err(error) => {
                 self.server.forget_prepared(text);
                 return Err(error);
             }
         };
+        note_described(self, statement_id, described.plan);
         Ok(PreparedInfo {
             statement_id,
             parameters,
-            columns,
+            columns: described.columns,
             warnings: self.working.warning_count_on_wire(),
         })
     }
@@ -333,10 +386,10 @@ impl Session {
         &mut self,
         statement: &Statement,
         text: &PreparedText,
-    ) -> Result<(Vec<DataType>, Vec<ColumnMeta>)> {
+    ) -> Result<Described> {
         let source = &*text.source;
         if changes_information(self, statement).is_some() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Described::default());
         }
         match statement {
             Statement::Query(_)
@@ -353,21 +406,22 @@ impl Session {
                     let lifted = LiftedText { text: source, literals: &[] };
                     self.server.prepared_plans.insert(key, &lifted, planned.clone());
                 }
-                Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
+                Ok(Described::of(Arc::new(planned)))
             }
             Statement::Show(_) | Statement::Describe(_) => {
                 if is_shown_directly(statement) {
                     let mut sink = DiscardSink::default();
                     let running =
                         Running { source, parameters: &[], origin: Origin::Prepared, kept: None };
-                    self.run_statement(statement, &running, &mut sink)?;
-                    return Ok((Vec::new(), sink.columns));
+                    // What is shown may come to be before it runs, as in the reference.
+                    let _shown_later = self.run_statement(statement, &running, &mut sink);
+                    return Ok(Described { columns: sink.columns, ..Described::default() });
                 }
                 let planned = crate::rewritten::plan_rewritten(self, statement, source, None)?;
-                Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
+                Ok(Described { plan: None, ..Described::of(Arc::new(planned)) })
             }
             // The result of other statements is known when they run.
-            _ => Ok((Vec::new(), Vec::new())),
+            _ => Ok(Described::default()),
         }
     }
 
@@ -455,7 +509,7 @@ impl Session {
         let parameters = request.parameters;
         self.statement.runs_prepared = true;
         if !text.is_planned() {
-            return self.run_prepared_text(text, parameters, sink);
+            return self.run_prepared_text(text, None, parameters, sink);
         }
         let planned = self.plan_prepared(text, Some(request.statement_id), parameters)?;
         if request.cursor && !planned.program.columns().is_empty() {
@@ -465,7 +519,7 @@ impl Session {
     }
 
     /// A plan for these parameters with its metadata locks taken: the session's own, the server's, or a new one.
-    /// `id`: the statement's number when it may become one of the session's own.
+    /// `id`: the statement's number; one that has none is planned for once.
     fn plan_prepared(
         &mut self,
         text: &PreparedText,
@@ -476,8 +530,9 @@ impl Session {
         let settings = PlanSettings::of(&self.settings);
         if let Some(hot) = id.and_then(|id| self.prepared.hot(id))
             && may_share
-            && hot.types.len() == parameters.len()
-            && hot.types.iter().zip(parameters).all(|(ty, value)| fits(ty, value))
+            && let Some(types) = &hot.types
+            && types.len() == parameters.len()
+            && types.iter().zip(parameters).all(|(ty, value)| fits(ty, value))
             && hot.context.settings == settings
             && hot.context.database == self.services.database
             && self.server.catalog.has_definitions(hot.plan.version)
@@ -487,6 +542,7 @@ impl Session {
                 return Ok(plan);
             }
         }
+        let last = id.and_then(|id| self.prepared.hot(id)).map(|hot| hot.plan.clone());
         let collation = self.settings.collation_connection.id;
         let types: Vec<DataType> =
             parameters.iter().map(|value| type_of_value(value, collation)).collect();
@@ -516,17 +572,17 @@ impl Session {
                 planned
             }
         };
+        if last.is_some_and(|last| planned.has_other_definitions(&last, &self.snapshot())) {
+            self.shared.counters.add(Counter::STMT_REPREPARE, 1);
+        }
         let cacheable = planned.cacheable && may_share;
         let plan = Arc::new(planned);
-        if let Some(id) = id.filter(|_| cacheable) {
+        if let Some(id) = id {
             if server.prepared_plans.is_crowded() {
                 // Plans that only a session still holds are not counted: under pressure it holds one.
                 self.prepared.hot.iter_mut().for_each(|hot| *hot = None);
             }
-            let context = PlanContext {
-                database: self.services.database.clone(),
-                settings: PlanSettings::of(&self.settings),
-            };
+            let (context, types) = (plan_context(self), cacheable.then_some(types));
             self.prepared.keep_hot(HotPlan { id, types, context, plan: plan.clone() });
         }
         Ok(plan)
@@ -589,14 +645,20 @@ impl Session {
     ) -> Result<()> {
         let key = name.text.to_lowercase();
         // A failed PREPARE leaves no statement of that name behind, as in the reference.
-        if let Some(old) = self.prepared.by_name.remove(&key) {
-            self.server.forget_prepared(old);
-        }
+        self.prepared.remove_named(&key, &self.server);
         let text = self.prepare_text(source, running)?;
         let (text, statement) = read_prepared(self, &text)?;
-        self.describe_statement(&statement, &text)?;
-        let text = self.server.remember_prepared(text)?;
-        self.prepared.by_name.insert(key, text);
+        let described = self.describe_statement(&statement, &text)?;
+        let id = self.prepared.add(None)?;
+        let text = match self.server.remember_prepared(text) {
+            Ok(text) => text,
+            Err(error) => {
+                self.prepared.free(id);
+                return Err(error);
+            }
+        };
+        note_described(self, id, described.plan);
+        self.prepared.by_name.insert(key, Named { text, id });
         self.send_ok(sink, OkInfo { info: "Statement prepared".into(), ..OkInfo::default() })
     }
 
@@ -626,9 +688,11 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let key = name.text.to_lowercase();
-        let known = self.prepared.by_name.get(&key).cloned();
+        let known = self.prepared.by_name.get(&key);
         // The statement itself may prepare another of the same name: this one stays valid until it ends.
-        let text = known.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, name.text, "EXECUTE"))?;
+        let (text, id) = known
+            .map(|named| (named.text.clone(), named.id))
+            .ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, name.text, "EXECUTE"))?;
         let parameters: Vec<Value> = using
             .iter()
             .map(|name| {
@@ -645,7 +709,7 @@ impl Session {
         let mut returning = Returning { inner: sink, using, values: Vec::new() };
         self.prepared.running.push(text.clone());
         let result = under_schema_of(self, &text, |session| {
-            session.run_prepared_text(&text, &parameters, &mut returning)
+            session.run_prepared_text(&text, Some(id), &parameters, &mut returning)
         });
         self.prepared.running.pop();
         result?;
@@ -655,10 +719,11 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a prepared statement that has no number.
+    /// Runs a prepared statement by its text; `id`: as for `plan_prepared`.
     pub(crate) fn run_prepared_text(
         &mut self,
         text: &PreparedText,
+        id: Option<u32>,
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
@@ -667,7 +732,7 @@ impl Session {
             Running { source: &text.source, parameters, origin: Origin::Prepared, kept: None };
         match &text.execution {
             PreparedExecution::Planned if self.profile.is_none() => {
-                let planned = self.plan_prepared(text, None, parameters)?;
+                let planned = self.plan_prepared(text, id, parameters)?;
                 self.run_to_client(&planned, parameters, sink)
             }
             PreparedExecution::Kept(statement) => self.run_statement(statement, &running, sink),
@@ -718,7 +783,7 @@ impl Session {
         if parameters.len() != text.parameters as usize {
             bail!(WRONG_ARGUMENTS, "EXECUTE");
         }
-        self.run_prepared_text(&text, &parameters, sink)
+        self.run_prepared_text(&text, None, &parameters, sink)
     }
 
     /// DEALLOCATE PREPARE.
@@ -727,10 +792,9 @@ impl Session {
         name: &Ident,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let Some(text) = self.prepared.by_name.remove(&name.text.to_lowercase()) else {
+        if !self.prepared.remove_named(&name.text.to_lowercase(), &self.server) {
             bail!(UNKNOWN_STMT_HANDLER, name.text, "DEALLOCATE PREPARE");
-        };
-        self.server.forget_prepared(text);
+        }
         self.send_ok(sink, OkInfo::default())
     }
 }

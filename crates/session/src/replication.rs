@@ -75,7 +75,7 @@ impl ReplicationSession for Controlling<'_> {
         let was_applier = std::mem::replace(&mut session.is_applier, true);
         session.refresh_privileges();
         let result = read_prepared(session, sql.as_bytes())
-            .and_then(|(text, _)| session.run_prepared_text(&text, parameters, answer));
+            .and_then(|(text, _)| session.run_prepared_text(&text, None, parameters, answer));
         session.is_applier = was_applier;
         session.refresh_privileges();
         result

@@ -150,6 +150,11 @@ impl Server {
         }
         let catalog = Arc::new(Catalog::open(config.default_engine.clone())?);
         set_at_start(&globals, &catalog.snapshot(), &config.options)?;
+        if catalog.has_restrictions() {
+            // They hold whatever an option says.
+            globals.set_option("partial_revokes", "ON", &compiled)?;
+        }
+        catalog.set_account_rules(::accounts::account_rules(|name| globals.text(name)));
         let plugin_dir = globals.text("plugin_dir");
         let registry = chosen(config.registry, &catalog.snapshot(), &config.plugins, &plugin_dir)?;
         let registry = Arc::new(registry);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::EffectivePrivileges;
+use catalog::{Accounts, EffectivePrivileges};
 use engine_api::Wait;
 use errors::Result;
 use exec::Outcome;
@@ -33,6 +33,8 @@ pub(crate) struct Services {
     pub(crate) current_user: String,
     /// `CURRENT_ROLE()`.
     pub(crate) current_role: String,
+    /// Those of `privileges`.
+    pub(crate) accounts: Arc<Accounts>,
     pub(crate) last_insert_id: u64,
     /// LAST_INSERT_ID(expr) was called in this statement: the OK packet carries the value.
     pub(crate) last_insert_id_set: bool,
@@ -103,6 +105,7 @@ impl Services {
             user: String::new(),
             current_user: String::new(),
             current_role: String::new(),
+            accounts: self.accounts.clone(),
             privileges: self.privileges.clone(),
             ..*self
         }
@@ -168,6 +171,10 @@ impl SessionServices for Services {
 
     fn current_role(&self) -> String {
         self.current_role.clone()
+    }
+
+    fn role_grants(&self) -> Vec<(String, String, bool)> {
+        describe::all_role_grants(&self.accounts)
     }
 
     fn load_file(&self, name: &str, bytes_max: u64) -> Option<Vec<u8>> {

@@ -16,7 +16,6 @@ use programs::ProgramState;
 use types::Value;
 
 use crate::lifted::LiftedLiterals;
-use crate::lock_tables::LockedTables;
 use crate::places::{LogIn, check_place};
 use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
@@ -28,6 +27,8 @@ use crate::status::SessionCounters;
 use crate::transaction::{TransactionHome, Transactions};
 use observation::Phases;
 use observation::process::{Activity, SessionShared, kept_attributes};
+use statements::handlers::Handlers;
+use statements::locked_tables::LockedTables;
 use statements::statement_state::{LocalClock, StatementState};
 use variables::{SessionValues, Settings};
 
@@ -89,8 +90,6 @@ pub(crate) struct Session {
     /// Limits of its account: by the hour, or until it has a new password.
     pub(crate) limits: AccountLimits,
     pub(crate) privileges: Arc<EffectivePrivileges>,
-    /// The accounts that `privileges` was made from.
-    pub(crate) privileges_of: Arc<catalog::Accounts>,
     pub(crate) settings: Settings,
     pub(crate) services: Services,
     /// Conditions of the last statement.
@@ -100,6 +99,7 @@ pub(crate) struct Session {
     pub(crate) transactions: Transactions,
     pub(crate) temporary: TemporaryTables,
     pub(crate) locked: LockedTables,
+    pub(crate) handlers: Handlers,
     pub(crate) prepared: PreparedStatements,
     pub(crate) front_cache: FrontCache,
     pub(crate) normalizer: syntax::Normalizer,
@@ -166,6 +166,7 @@ impl Session {
             error_count: 0,
             statement_number: 0,
             may_read_files: false,
+            accounts: Arc::default(),
             privileges: Arc::default(),
         };
         let home = TransactionHome {
@@ -187,7 +188,6 @@ impl Session {
             active_roles: Vec::new(),
             limits: AccountLimits::default(),
             privileges: Arc::default(),
-            privileges_of: Arc::default(),
             settings,
             services,
             diagnostics: Diagnostics::default(),
@@ -195,6 +195,7 @@ impl Session {
             transactions,
             temporary: TemporaryTables::default(),
             locked: LockedTables::default(),
+            handlers: Handlers::default(),
             prepared: PreparedStatements::default(),
             front_cache: FrontCache::default(),
             normalizer: syntax::Normalizer::new(server.digest_seed),
@@ -232,11 +233,7 @@ impl Session {
         self.limits.count_use(Resource::Connections, || self.server.now_micros())?;
         self.account = account.name.clone();
         let all_roles = self.server.globals.integer("activate_all_roles_on_login") == 1;
-        self.active_roles = if all_roles {
-            account.roles.iter().map(|grant| grant.role.clone()).collect()
-        } else {
-            account.default_roles.clone()
-        };
+        self.active_roles = snapshot.accounts().roles_at_login(&account, all_roles);
         let (hosts, is_local) = hosts_of(&self.client.kind);
         let host = hosts.last().cloned().unwrap_or_default();
         self.services.user = format!("{}@{host}", request.user);
@@ -331,12 +328,12 @@ impl Session {
         self.services.may_read_files = effective.global().contains(PrivilegeSet::FILE);
         self.privileges = Arc::new(effective);
         self.services.privileges = self.privileges.clone();
-        self.privileges_of = accounts.clone();
+        self.services.accounts = accounts.clone();
     }
 
     /// Refreshes privileges when an account changed since.
     pub(crate) fn check_privileges_current(&mut self) {
-        let known = &self.privileges_of;
+        let known = &self.services.accounts;
         let stale = self.server.catalog.with(|snapshot| !Arc::ptr_eq(snapshot.accounts(), known));
         if stale {
             self.refresh_privileges();
@@ -421,7 +418,7 @@ impl Session {
         self.check_schema_allowed(&known)?;
         let is_open = catalog::system_schema(&known)
             .is_some_and(|system| !matches!(system, "mysql" | "ndbinfo" | "sys"));
-        if !is_open && !self.privileges.sees_schema(&known) {
+        if !is_open && !self.privileges.enters_schema(&known) {
             bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name);
         }
         let collation = snapshot.schema(&known).map_or_else(
@@ -477,6 +474,7 @@ impl Session {
         self.transactions.leave_branch();
         self.transactions.slot.release_to(0);
         self.locked = LockedTables::default();
+        self.handlers.retain(&self.shared.memory, &self.server.memory, |_| false);
         self.server.user_locks.release_all(self.shared.id);
         drop_temporary_tables(&self.server, &mut self.temporary);
         self.prepared.clear(&self.server);
@@ -561,6 +559,7 @@ impl Drop for Session {
         self.tell_disconnected();
         // The connection is closed: no client can be informed of a failed rollback.
         let _ = self.transactions.rollback();
+        self.handlers.retain(&self.shared.memory, &self.server.memory, |_| false);
         self.prepared.clear(&self.server);
         drop_temporary_tables(&self.server, &mut self.temporary);
         self.server.user_locks.release_all(self.shared.id);

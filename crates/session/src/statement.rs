@@ -14,7 +14,6 @@ use programs::{Origin, Running, parse_error};
 use syntax::ast::{CloneStatement, Statement};
 
 use crate::binary_log;
-use crate::lock_tables::Names;
 use crate::program_host::ProgramSession;
 use crate::replication::run_replica;
 use crate::resource_groups;
@@ -23,13 +22,14 @@ use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
 use crate::{
-    admin, backup, cluster, ddl, information_changes, load_data, maintenance, plugin_statements,
-    profile, set, text_session,
+    admin, backup, cluster, ddl, handler, information_changes, load_data, maintenance,
+    plugin_statements, profile, set, text_session,
 };
 use accounts::Resource;
 use observation::Phase;
 use statements::backup_directory::Backup;
 use statements::deadline::DeadlineGuard;
+use statements::locked_tables::Names;
 use statements::placeholders::{is_blank, is_comment, near};
 use sys::share::Taken;
 
@@ -337,6 +337,7 @@ impl Session {
         let result = self.dispatch_started(statement, kind.unsupported, running, sink);
         if definitions.is_some() {
             self.transactions.end_definition(&result);
+            handler::close_changed(self);
         }
         result
     }
@@ -363,6 +364,7 @@ impl Session {
                 }
             }
             Statement::Do(_) => self.run_planned_statement(statement, running, sink),
+            Statement::Handler(_) => handler::run(self, statement, running, sink),
             Statement::Explain(explain) => {
                 admin::run_explain(self, statement, explain, running, sink)
             }

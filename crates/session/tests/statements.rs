@@ -32,7 +32,7 @@ fn rows_go_in_and_come_out() {
         ("SELECT nothing FROM t1", 1054),
         ("SELEC 1", 1064),
         ("", 1065),
-        ("HANDLER t1 OPEN", 1235),
+        ("RESTART", 1235),
     ]);
 }
 
@@ -263,6 +263,30 @@ fn temporary_tables_hide_others_and_vanish() {
 }
 
 #[test]
+fn handlers_end_with_the_session_and_are_counted() {
+    let harness = Harness::new();
+    let mut root = harness.root();
+    root.setup("CREATE TABLE t1 (a INT PRIMARY KEY)\nINSERT INTO t1 VALUES (1), (2)");
+    root.setup("HANDLER t1 OPEN\nHANDLER t1 OPEN AS t2");
+    root.check(&[("HANDLER t1 READ FIRST", "1"), ("HANDLER t2 READ `PRIMARY` LAST", "2")]);
+    root.session.reset_connection().expect("reset");
+    root.refuse(&[("HANDLER t1 READ FIRST", 1109), ("HANDLER t2 CLOSE", 1109)]);
+    root.setup(
+        "CREATE USER u
+        GRANT SELECT ON t.* TO u
+        SET GLOBAL global_connection_memory_tracking = ON
+        SET GLOBAL connection_memory_limit = 2097152",
+    );
+    let mut user = harness.connect("u").expect("may connect");
+    user.setup("USE t");
+    let refused = (0..1000).find(|at| {
+        let answer = user.run(&format!("HANDLER t1 OPEN AS h{at}"));
+        answer != "ok 0"
+    });
+    assert!(refused.is_some_and(|at| at > 400), "{refused:?} fit into 2 MiB");
+}
+
+#[test]
 fn set_in_every_form() {
     let harness = Harness::new();
     let mut root = harness.root();
@@ -413,7 +437,7 @@ fn accounts_may_do_what_they_are_granted() {
         ("SELECT * FROM t.t1", 1142),
         ("CREATE DATABASE x", 1044),
         ("SET GLOBAL wait_timeout = 1", 1227),
-        ("GRANT SELECT ON t.* TO u", 1045),
+        ("GRANT SELECT ON t.* TO u", 1044),
         ("KILL 1", 1095),
         ("DROP USER root@localhost", 1227),
     ]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use binder::{PrivilegeKind, RequiredPrivilege};
-use catalog::{CatalogSnapshot, CatalogVersion, PrivilegeSet, Table, Usage};
+use catalog::{CatalogSnapshot, CatalogVersion, PrivilegeSet, Relation, Table, Usage, View};
 use engine_api::TableId;
 use errors::Diagnostics;
 use exec::Program;
@@ -39,6 +39,8 @@ pub struct Planned {
     pub access_counters: Vec<Counter>,
     /// Tables as they were when it was bound.
     pub tables: Vec<Arc<Table>>,
+    /// Stored views that it reads through, likewise.
+    pub views: Vec<Arc<View>>,
     /// Tables whose metadata locks it needs.
     pub uses: Vec<(TableId, Usage)>,
     pub privileges: Vec<RequiredPrivilege>,
@@ -91,12 +93,20 @@ impl Planned {
         }
     }
 
-    /// Whether its tables and programs have not changed.
+    /// Whether its tables, views and programs have not changed.
     #[inline]
     pub fn is_current(&self, snapshot: &CatalogSnapshot) -> bool {
         snapshot.definitions == self.version
             || self.tables.iter().all(|table| table.temporary || snapshot.is_current(table))
+                && self.views.iter().all(|view| is_view_current(view, snapshot))
                 && self.programs.iter().all(|program| is_program_current(program, snapshot))
+    }
+
+    /// Whether this plan, newly made for the same statement, is of other definitions than `earlier`.
+    pub fn has_other_definitions(&self, earlier: &Planned, snapshot: &CatalogSnapshot) -> bool {
+        let is_here = |table: &Arc<Table>| self.tables.iter().any(|here| Arc::ptr_eq(here, table));
+        let temporary = |table: &&Arc<Table>| table.temporary;
+        !earlier.is_current(snapshot) || !earlier.tables.iter().filter(temporary).all(is_here)
     }
 
     /// Bytes that the cache counts.
@@ -105,6 +115,13 @@ impl Planned {
             + self.text_bytes * PLAN_BYTES_PER_TEXT
             + self.tables.len() * size_of::<usize>()
             + self.parameters.len() * size_of::<DataType>()
+    }
+}
+
+fn is_view_current(view: &Arc<View>, snapshot: &CatalogSnapshot) -> bool {
+    match snapshot.look(&view.schema, &view.name) {
+        Some(Relation::View(known)) => Arc::ptr_eq(&known, view),
+        Some(Relation::Table(_)) | None => false,
     }
 }
 
@@ -134,6 +151,7 @@ pub struct BoundContext {
     pub wants_literals: bool,
     pub programs: Vec<binder::StoredProgram>,
     pub tables: Vec<Arc<Table>>,
+    pub views: Vec<Arc<View>>,
     pub privileges: Vec<RequiredPrivilege>,
     pub parameters: Vec<DataType>,
     /// It names a user or system variable itself, not through a view.
@@ -189,6 +207,7 @@ pub fn planned(
             && !has_definer
             && tables.iter().all(|table| !table.temporary),
         tables,
+        views: context.views,
         uses,
         wants_literals: context.wants_literals || flags.wants_literals,
         programs: context.programs,
@@ -238,6 +257,7 @@ fn counter_of(statement: &Statement) -> Counter {
         },
         Statement::Do(_) => Counter::DO,
         Statement::Explain(_) => Counter::EXPLAIN,
+        Statement::Handler(_) => Counter::HA_READ,
         _ => Counter::SELECT,
     }
 }

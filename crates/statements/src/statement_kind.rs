@@ -4,7 +4,9 @@
 //! The table names every statement, so that a new one does not compile until it has a row here.
 
 use syntax::Statement;
-use syntax::ast::{Grant, MaintenanceKind, PluginStatement, RevokeKind, TableMaintenance, Xa};
+use syntax::ast::{
+    Grant, HandlerAction, MaintenanceKind, PluginStatement, RevokeKind, TableMaintenance, Xa,
+};
 
 use crate::status::Counter;
 
@@ -86,6 +88,7 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         | Statement::Delete(_)
         | Statement::Do(_)
         | Statement::Call(_) => PLAIN,
+        Statement::Handler(handler) => kind_of_handler(&handler.action),
         Statement::LoadData(_) => counted(Counter::LOAD),
         Statement::Explain(_) => counted(Counter::EXPLAIN),
         // The statement inside counts.
@@ -177,7 +180,6 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         | Statement::AlterInstance(_)
         | Statement::AlterCluster(_) => PLAIN,
         // Statements that are not supported.
-        Statement::Handler(_) => unsupported("HANDLER"),
         Statement::ImportTable(_) => unsupported("IMPORT TABLE"),
         Statement::CreateSequence(_) => unsupported("CREATE SEQUENCE"),
         Statement::AlterSequence(_) => unsupported("ALTER SEQUENCE"),
@@ -203,6 +205,14 @@ fn counter_of_plugin(plugin: &PluginStatement) -> Counter {
         PluginStatement::UninstallPlugin { .. } => Counter::UNINSTALL_PLUGIN,
         PluginStatement::InstallComponent { .. } => Counter::INSTALL_COMPONENT,
         PluginStatement::UninstallComponent { .. } => Counter::UNINSTALL_COMPONENT,
+    }
+}
+
+fn kind_of_handler(action: &HandlerAction) -> StatementKind {
+    match action {
+        HandlerAction::Open { .. } => counted(Counter::HA_OPEN),
+        HandlerAction::Close => counted(Counter::HA_CLOSE),
+        HandlerAction::Read { .. } => PLAIN,
     }
 }
 
@@ -261,7 +271,7 @@ mod tests {
     #[test]
     fn only_what_is_not_built_has_a_name_for_its_refusal() {
         assert_eq!(kind("SELECT 1").unsupported, None);
-        assert_eq!(kind("HANDLER t OPEN").unsupported, Some("HANDLER"));
+        assert_eq!(kind("HANDLER t OPEN").unsupported, None);
         assert_eq!(kind("RESTART").unsupported, Some("RESTART"));
         assert_eq!(kind("XA RECOVER").counter, Some(Counter::XA_RECOVER));
     }

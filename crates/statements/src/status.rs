@@ -57,6 +57,9 @@ counters! {
     HELP "Com_help",
     INSERT "Com_insert",
     INSERT_SELECT "Com_insert_select",
+    HA_CLOSE "Com_ha_close",
+    HA_OPEN "Com_ha_open",
+    HA_READ "Com_ha_read",
     INSTALL_COMPONENT "Com_install_component",
     INSTALL_PLUGIN "Com_install_plugin",
     KILL "Com_kill",
@@ -87,6 +90,7 @@ counters! {
     STMT_EXECUTE "Com_stmt_execute",
     STMT_FETCH "Com_stmt_fetch",
     STMT_PREPARE "Com_stmt_prepare",
+    STMT_REPREPARE "Com_stmt_reprepare",
     STMT_RESET "Com_stmt_reset",
     TRUNCATE "Com_truncate",
     UNLOCK_TABLES "Com_unlock_tables",
@@ -256,7 +260,7 @@ fn note_access(node: &Physical, inner: bool, counters: &mut Vec<Counter>) {
             (Access::Ranges { .. } | Access::Merge { .. }, true) => {
                 counters.push(Counter::SELECT_FULL_RANGE_JOIN);
             }
-            (Access::Unique { .. } | Access::Fulltext { .. }, _) => {}
+            (Access::Unique { .. } | Access::Fulltext { .. } | Access::Walk(_), _) => {}
         },
         Physical::NestedLoop { outer, inner: right, .. }
         | Physical::HashJoin { outer, inner: right, .. } => {

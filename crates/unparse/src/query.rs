@@ -125,9 +125,13 @@ impl Printer<'_> {
         self.when(o.no_cache, "sql_no_cache ");
         self.when(o.calc_found_rows, "sql_calc_found_rows ");
         self.select_items(&select.items);
-        if select.from_dual {
-            self.s(" from dual");
-        } else if !select.from.is_empty() {
+        if select.from.is_empty() {
+            // The reference writes DUAL, with this space, only where a condition follows.
+            match self.options.canonical {
+                true => self.when(select.filter.is_some(), " from DUAL "),
+                false => self.when(select.from_dual, " from dual"),
+            }
+        } else {
             self.s(" from ");
             if self.options.canonical && select.from.len() > 1 {
                 self.s("(");

@@ -351,7 +351,7 @@ impl Observer for AuditLog {
     }
 
     fn login_failed(&self, failure: &LoginFailure<'_>) {
-        let LoginFailure { user, host, error, at_micros } = *failure;
+        let LoginFailure { user, host, error, at_micros, .. } = *failure;
         let facts =
             Facts { event: "login_failure", user, host, schema: "", table: "", command: "" };
         /// ER_ACCESS_DENIED_ERROR.

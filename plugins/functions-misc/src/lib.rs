@@ -7,6 +7,7 @@ mod control;
 mod gtid;
 mod locks;
 mod partition;
+mod role_graph;
 mod session;
 mod unbuilt;
 mod vector;
@@ -34,7 +35,7 @@ impl Plugin for MiscFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 8] = [
+    let families: [&[ScalarFunction]; 9] = [
         control::FUNCTIONS,
         session::FUNCTIONS,
         locks::FUNCTIONS,
@@ -42,6 +43,7 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         gtid::FUNCTIONS,
         vector::FUNCTIONS,
         partition::FUNCTIONS,
+        role_graph::FUNCTIONS,
         unbuilt::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())

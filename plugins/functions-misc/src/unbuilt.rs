@@ -15,6 +15,5 @@ macro_rules! unbuilt {
 
 #[rustfmt::skip]
 pub(crate) const FUNCTIONS: &[ScalarFunction] = unbuilt! {
-    "ROLES_GRAPHML"
     "ST_BUFFER" "ST_BUFFER_STRATEGY" "ST_TRANSFORM"
 };

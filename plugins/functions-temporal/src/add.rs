@@ -140,11 +140,7 @@ fn bind(
         Shape::Date => date_type(),
         Shape::Time => time_type(digits),
         Shape::DateTime => datetime_type(digits),
-        Shape::Text => {
-            let mut ty = DataType::varchar(TEXT_LENGTH, ctx.collation_connection);
-            ty.kind = TypeKind::Char;
-            ty
-        }
+        Shape::Text => text_result(ctx),
     };
     // The amount of an ENUM is its number, a date its name.
     let mut coercions = vec![Coercion::AsIs; layout.date.max(layout.amount) + 1];
@@ -232,6 +228,8 @@ pub(crate) fn time_text_value(time: Time) -> Value {
 /// The type of results that are datetimes or durations as text.
 pub(crate) fn text_result(ctx: &BindContext) -> DataType {
     let mut ty = kit::text_type(TEXT_LENGTH.into(), ctx.collation_connection);
-    ty.kind = TypeKind::Char;
+    if ty.is_text() {
+        ty.kind = TypeKind::Char;
+    }
     ty
 }

@@ -31,6 +31,7 @@ fn visit_applicable(
 ) -> Result<()> {
     let accounts = ctx.role_accounts();
     let Some(own) = accounts.first() else { return Ok(()) };
+    let mandatory = ctx.mandatory_roles();
     for (position, holder) in accounts.iter().enumerate() {
         for grant in holder.roles.iter().filter(|grant| is_wanted(grant.admin)) {
             let RoleView { user, host } = &grant.role;
@@ -43,7 +44,7 @@ fn visit_applicable(
                 Value::text(host),
                 yes_no(grant.admin),
                 yes_no(position == 0 && is_default(own, user, host)),
-                yes_no(false),
+                yes_no(position == 0 && mandatory.contains(&grant.role)),
             ])?;
         }
     }
@@ -57,9 +58,12 @@ fn is_default(account: &AccountView, user: &str, host: &str) -> bool {
 /// `ENABLED_ROLES`: those in force.
 pub fn enabled(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     let accounts = ctx.role_accounts();
-    for RoleView { user, host } in ctx.active_roles() {
-        let default = accounts.first().is_some_and(|own| is_default(own, &user, &host));
-        emit(&[Value::text(&user), Value::text(&host), yes_no(default), yes_no(false)])?;
+    let mandatory = ctx.mandatory_roles();
+    for role in ctx.active_roles() {
+        let RoleView { user, host } = &role;
+        let default = accounts.first().is_some_and(|own| is_default(own, user, host));
+        let is_mandatory = yes_no(mandatory.contains(&role));
+        emit(&[Value::text(user), Value::text(host), yes_no(default), is_mandatory])?;
     }
     Ok(())
 }

@@ -136,6 +136,8 @@ pub(crate) enum Phase {
     Login,
     /// Inside the exchange of an authentication method.
     Exchange,
+    /// The answer to the log-in is known and held back.
+    Delayed,
     /// Waiting for commands.
     Ready,
     /// A reply waits for a commit to become durable.
@@ -357,8 +359,13 @@ impl Connection {
         if self.phase == Phase::Lingering {
             return self.discard_input();
         }
+        if self.phase == Phase::Delayed {
+            self.end_delay(scratch);
+        }
         for _ in 0..COMMANDS_PER_TURN {
-            if matches!(self.phase, Phase::Closed | Phase::Parked | Phase::Lingering) {
+            let is_waiting =
+                matches!(self.phase, Phase::Parked | Phase::Lingering | Phase::Delayed);
+            if is_waiting || self.phase == Phase::Closed {
                 return;
             }
             match self.next_packet() {
@@ -410,7 +417,7 @@ impl Connection {
             Phase::Login => self.take_login(payload, scratch),
             Phase::Exchange => self.take_exchange(payload, scratch),
             Phase::Ready => self.take_command(payload, scratch),
-            Phase::Fresh | Phase::Parked | Phase::Lingering | Phase::Closed => {}
+            Phase::Fresh | Phase::Delayed | Phase::Parked | Phase::Lingering | Phase::Closed => {}
         }
         input.consume(packet.frame_bytes);
         if self.input.is_empty() {
@@ -636,7 +643,12 @@ impl Connection {
                 }
                 (silent > self.timeouts.idle).then_some(CloseReason::Idle)
             }
-            Phase::Fresh | Phase::Login | Phase::Parked | Phase::Lingering | Phase::Closed => None,
+            Phase::Fresh
+            | Phase::Login
+            | Phase::Delayed
+            | Phase::Parked
+            | Phase::Lingering
+            | Phase::Closed => None,
         }
     }
 

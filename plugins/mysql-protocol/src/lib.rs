@@ -7,6 +7,7 @@ mod buffer;
 #[cfg(test)]
 #[path = "../tests/canned/mod.rs"]
 mod canned;
+mod certificate;
 mod commands;
 mod connection;
 #[cfg(test)]

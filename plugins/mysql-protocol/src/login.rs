@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use errors::{Error, Result, err};
 use plugin_api::{
@@ -9,6 +10,7 @@ use plugin_api::{
     ConnectionKind, Exchange, OkInfo,
 };
 use sys::blocking::blocking;
+use sys::clock::monotonic;
 use wire::{
     AuthSwitchRequest, Capabilities, ChangeUser, CompressionKind, FirstReply, Greeting,
     HandshakeResponse, StatusFlags, begin_packet, decode_first_reply, finish_packet,
@@ -66,6 +68,8 @@ pub(crate) struct Login {
     exchange: Option<Box<dyn Exchange>>,
     password_given: bool,
     compression: Option<CompressionKind>,
+    /// The answer that is held back: whether the method accepted the client, and until when.
+    held_answer: Option<(bool, Duration)>,
 }
 
 /// The next step of a log-in after a packet.
@@ -173,6 +177,7 @@ impl Connection {
             exchange: None,
             password_given: is_password(response.auth_response),
             compression,
+            held_answer: None,
         }));
         let plugin = client_plugin(in_force, response.auth_plugin);
         self.begin_exchange(plugin, response.auth_response, scratch)
@@ -192,6 +197,7 @@ impl Connection {
             local_files: has(Capabilities::LOCAL_FILES),
             expired_passwords: has(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS),
             tls: self.transport.tls_facts(),
+            certificate: self.transport.certificate(),
         }
     }
 
@@ -213,6 +219,7 @@ impl Connection {
             exchange: None,
             password_given: is_password(change.auth_response),
             compression: None,
+            held_answer: None,
         }));
         let plugin = client_plugin(self.capabilities, change.auth_plugin);
         let result = self.begin_exchange(plugin, change.auth_response, scratch);
@@ -297,16 +304,63 @@ impl Connection {
             }
             AuthStep::SendAndAccept(data) => {
                 self.put_more_data(&data, scratch);
-                let opened = self.open_session();
-                if opened.is_err() {
-                    // The refusal follows this packet; it does not take its place.
-                    self.send_output(scratch);
-                }
-                opened.map(|ok| Progress::Done(Box::new(ok)))
+                self.decide(true, scratch)
             }
-            AuthStep::Accept => self.open_session().map(|ok| Progress::Done(Box::new(ok))),
-            AuthStep::Refuse => Err(self.access_denied()),
+            AuthStep::Accept => self.decide(true, scratch),
+            AuthStep::Refuse => self.decide(false, scratch),
         }
+    }
+
+    /// The method has decided: answers at once, or holds the answer back.
+    fn decide(&mut self, accepted: bool, scratch: &mut Scratch) -> Result<Progress> {
+        let sessions = &self.server.sessions;
+        let delay =
+            self.login.as_ref().map(|login| sessions.login_delay(&login.request, &self.kind));
+        let delay = delay.unwrap_or_default();
+        if delay.is_zero() {
+            return self.answer_login(accepted, scratch);
+        }
+        if let Some(login) = &mut self.login {
+            login.held_answer = Some((accepted, monotonic().saturating_add(delay)));
+        }
+        self.phase = Phase::Delayed;
+        // A thread of its own waits for commands, not for this.
+        self.transport.silent = true;
+        Ok(Progress::Continue)
+    }
+
+    fn answer_login(&mut self, accepted: bool, scratch: &mut Scratch) -> Result<Progress> {
+        if !accepted {
+            return Err(self.access_denied());
+        }
+        let opened = self.open_session();
+        if opened.is_err() {
+            // The refusal follows a packet of the method; it does not take its place.
+            self.send_output(scratch);
+        }
+        opened.map(|ok| Progress::Done(Box::new(ok)))
+    }
+
+    /// Whether it is time for the answer that is held back.
+    pub(crate) fn is_answer_due(&self) -> bool {
+        let held = self.login.as_ref().and_then(|login| login.held_answer);
+        self.phase == Phase::Delayed && held.is_none_or(|(_, until)| monotonic() >= until)
+    }
+
+    /// Sends the answer that was held back, when its time has come. A client that does not wait for it has lost it.
+    pub(crate) fn end_delay(&mut self, scratch: &mut Scratch) {
+        if !self.is_answer_due() {
+            let read = self.transport.discard(self.input.space());
+            let waits = read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+            if !waits {
+                self.phase = Phase::Closed;
+            }
+            return;
+        }
+        self.phase = Phase::Exchange;
+        let held = self.login.as_mut().and_then(|login| login.held_answer.take());
+        let result = self.answer_login(held.is_some_and(|(accepted, _)| accepted), scratch);
+        self.conclude(result, scratch);
     }
 
     fn put_more_data(&mut self, data: &[u8], scratch: &mut Scratch) {

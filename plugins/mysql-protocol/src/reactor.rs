@@ -428,8 +428,11 @@ impl ConnectionReactor {
             } else {
                 connection.overdue(now, connect_timeout)
             };
+            let is_due = connection.is_answer_due();
             if reason.is_some() {
                 connection.close_request = reason;
+            }
+            if reason.is_some() || is_due {
                 self.enqueue(index);
             }
         }

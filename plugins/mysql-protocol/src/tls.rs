@@ -9,9 +9,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use sys::files::{self, Existing, File};
 use sys::io_times::IoTimes;
 
@@ -19,8 +20,11 @@ const CA_CERTIFICATE: &str = "ca.pem";
 const CA_KEY: &str = "ca-key.pem";
 const SERVER_CERTIFICATE: &str = "server-cert.pem";
 const SERVER_KEY: &str = "server-key.pem";
+const CLIENT_CERTIFICATE: &str = "client-cert.pem";
+const CLIENT_KEY: &str = "client-key.pem";
 const NO_CERTIFICATE: &str = "Unable to get certificate";
 const NO_KEY: &str = "Unable to get private key";
+const NO_AUTHORITY: &str = "Unable to get the certificates of authorities";
 const OTHER_KEY: &str = "Private key does not match the certificate public key";
 const PRIVATE_FILE_MODE: u32 = 0o600;
 const PUBLIC_FILE_MODE: u32 = 0o644;
@@ -81,9 +85,30 @@ pub(crate) fn read(
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| no_key(&error))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
-    let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions);
+    let config =
+        ServerConfig::builder_with_provider(provider.clone()).with_protocol_versions(&versions);
     let config = config.map_err(|error| no_certificate(&error))?;
-    let config = config.with_no_client_auth().with_single_cert(chain, key);
+    let authority = match files {
+        Some((_, _, authority)) => authority.clone(),
+        None => Some(data_directory.join(CA_CERTIFICATE)).filter(|name| files::exists(name)),
+    };
+    let config = match authority {
+        None => config.with_no_client_auth(),
+        Some(name) => {
+            let no_authority = |error: &dyn std::fmt::Display| failure(NO_AUTHORITY, &name, error);
+            let text = files::read(&name).map_err(|error| no_authority(&error))?;
+            let mut roots = RootCertStore::empty();
+            for certificate in CertificateDer::pem_slice_iter(&text) {
+                let certificate = certificate.map_err(|error| no_authority(&error))?;
+                roots.add(certificate).map_err(|error| no_authority(&error))?;
+            }
+            // A client may have no certificate; one that it has must be signed. The account says whether it needs one.
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = verifier.allow_unauthenticated().build();
+            config.with_client_cert_verifier(verifier.map_err(|error| no_authority(&error))?)
+        }
+    };
+    let config = config.with_single_cert(chain, key);
     match config {
         Ok(config) => Ok(Arc::new(config)),
         Err(error @ rustls::Error::InconsistentKeys(_)) => {
@@ -112,11 +137,21 @@ fn make_certificates(directory: &Path, io_times: &IoTimes) -> io::Result<()> {
     let issuer = Issuer::new(ca, ca_key);
     let certificate = server.signed_by(&server_key, &issuer).map_err(io::Error::other)?;
 
+    let client_key = KeyPair::generate().map_err(io::Error::other)?;
+    let mut client = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
+    let name = "Squall_Auto_Generated_Client_Certificate";
+    client.distinguished_name.push(DnType::CommonName, name);
+    client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    client.use_authority_key_identifier_extension = true;
+    let of_client = client.signed_by(&client_key, &issuer).map_err(io::Error::other)?;
+
     let write_file = |name: &str, text: String, mode: u32| {
         write_file(&directory.join(name), &text, mode, io_times)
     };
     write_file(CA_KEY, ca_key_pem, PRIVATE_FILE_MODE)?;
     write_file(CA_CERTIFICATE, ca_certificate.pem(), PUBLIC_FILE_MODE)?;
+    write_file(CLIENT_KEY, client_key.serialize_pem(), PRIVATE_FILE_MODE)?;
+    write_file(CLIENT_CERTIFICATE, of_client.pem(), PUBLIC_FILE_MODE)?;
     write_file(SERVER_KEY, server_key.serialize_pem(), PRIVATE_FILE_MODE)?;
     write_file(SERVER_CERTIFICATE, certificate.pem(), PUBLIC_FILE_MODE)
 }

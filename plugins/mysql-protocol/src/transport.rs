@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::CancelToken;
-use plugin_api::Traffic;
+use plugin_api::{PeerCertificate, Traffic};
 use rustls::{ServerConfig, ServerConnection};
 use sys::blocking::blocking;
 use sys::clock::monotonic;
@@ -123,6 +123,12 @@ impl Transport {
         };
         let suite = format!("{:?}", tls.negotiated_cipher_suite()?.suite());
         Some((version.to_owned(), openssl_name(&suite)))
+    }
+
+    /// The peer's certificate. One that no authority signed ends the connection.
+    pub(crate) fn certificate(&self) -> Option<PeerCertificate> {
+        let certificates = self.tls.as_ref()?.peer_certificates()?;
+        crate::certificate::read(certificates.first()?)
     }
 
     /// From the next byte on, both directions are compressed.

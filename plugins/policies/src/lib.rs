@@ -1,7 +1,10 @@
-//! Policies that deny schemas, tables and connections beyond what privileges say: `simple_user_policy` and `regex_policy`.
+//! Policies that deny schemas, tables and connections beyond what privileges say: `simple_user_policy` and `regex_policy`; and
+//! `connection_control`, which slows guesses of passwords down.
 
+mod connection_control;
 mod regex_policy;
 mod simple_user_policy;
 
+pub use connection_control::ConnectionControl;
 pub use regex_policy::RegexPolicy;
 pub use simple_user_policy::SimpleUserPolicy;

@@ -6,17 +6,19 @@ use std::sync::Arc;
 use binlog::envelope::XaPrepare;
 use binlog::event::{Events, HEADER_BYTES, flags};
 use binlog::query::{QueryEvent, flags2};
-use binlog::{Event, EventKind, Header, RowsEvent, TableMap, decode, rows};
+use binlog::{Event, EventKind, Header, Row, RowsEvent, RowsKind, TableMap, decode, rows};
 use engine_api::CancelToken;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::SessionFactory;
 use syntax::ParseOptions;
 use syntax::ast::Statement;
 
+use crate::by_hash;
 use crate::channel::Channel;
 use crate::crew::{Crew, Progress, Start};
 use crate::filter::Filters;
 use crate::local::{Local, Pending, quoted, text_of};
+use crate::mariadb;
 use crate::settings::Settings;
 use crate::store;
 use crate::target::{Change, Target};
@@ -29,6 +31,8 @@ const XA_DUPLICATE: ErrorCode = ErrorCode(1440);
 const XA_UNKNOWN: ErrorCode = ErrorCode(1397);
 /// Most bytes of a compressed transaction once it is not.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 32;
+/// What MariaDB takes for a text of utf8mb4.
+const UTF8MB4_GENERAL_CI: u16 = 45;
 /// Most tables that are known at once.
 const TARGETS_MAX: usize = 1000;
 
@@ -72,6 +76,27 @@ impl Home {
     }
 }
 
+/// Changes of rows of one statement in a table without unique indexes.
+struct ByValues {
+    table_id: u64,
+    kind: RowsKind,
+    flags: u16,
+    place: String,
+    target: Arc<Target>,
+    rows: Vec<Row>,
+    /// Bytes of their events.
+    bytes: usize,
+}
+
+impl ByValues {
+    /// Whether an event has more of them.
+    fn goes_on(&self, event: &Event<'_>) -> bool {
+        let Event::Rows(rows) = event else { return false };
+        let flags = rows.flags & !rows::flags::STATEMENT_ENDS;
+        (rows.table_id, rows.kind, flags) == (self.table_id, self.kind, self.flags)
+    }
+}
+
 /// Applies the events of transactions: those that come, or for a worker those that it is given.
 pub(crate) struct Applier {
     crew: Arc<Crew>,
@@ -87,6 +112,8 @@ pub(crate) struct Applier {
     definitions: u64,
     set_up: SetUp,
     checks_foreign_keys: bool,
+    /// Rows of the present statement that are found by their values.
+    by_values: Option<ByValues>,
     /// Whether this server has a binary log; then transactions keep their identifiers in it.
     has_log: Option<bool>,
     stage: Stage,
@@ -125,6 +152,7 @@ impl Applier {
             definitions: 0,
             set_up: SetUp::Nothing,
             checks_foreign_keys: true,
+            by_values: None,
             has_log: None,
             stage: Stage::Between,
             transaction: None,
@@ -183,6 +211,7 @@ impl Applier {
         self.set_up = SetUp::Nothing;
         self.transaction = None;
         self.next = None;
+        self.by_values = None;
         self.tables.clear();
         self.targets.clear();
         self.note_session()
@@ -221,6 +250,9 @@ impl Applier {
         if let Some(gtid) = &start.event.gtid {
             progress.executed.add(gtid.uuid, &gtid.tag, gtid.number);
         }
+        if let Some(gtid) = start.mariadb {
+            progress.position.gtid_slave_pos.advance(gtid);
+        }
         progress
     }
 
@@ -229,7 +261,11 @@ impl Applier {
     /// # Errors
     /// Those of the statements; the open transaction is to be rolled back.
     pub(crate) fn apply(&mut self, header: &Header, body: &[u8]) -> Result<()> {
-        match decode(header.kind, body).map_err(broken)? {
+        let event = decode(header.kind, body).map_err(broken)?;
+        if self.by_values.as_ref().is_some_and(|kept| !kept.goes_on(&event)) {
+            self.change_by_values()?;
+        }
+        match event {
             Event::Gtid(_) | Event::Rotate(_) => return Err(broken("the start of a transaction")),
             Event::TransactionPayload(payload) if self.stage != Stage::Skipped => {
                 let events = payload.events(PAYLOAD_BYTES_MAX).map_err(broken)?;
@@ -243,6 +279,9 @@ impl Applier {
                 }
             }
             event if self.stage == Stage::Skipped => self.skip(header, &event),
+            Event::Query(query) if self.is_of_mariadb() => {
+                self.query_of_mariadb(header, &query)?;
+            }
             Event::Query(query) => self.query(header, &query)?,
             Event::TableMap(mut map) => {
                 if !self.filters.is_empty() {
@@ -263,7 +302,8 @@ impl Applier {
             Event::Other(EventKind::TRANSACTION_CONTEXT | EventKind::VIEW_CHANGE) => {}
             Event::Other(_) if header.flags & flags::IGNORABLE != 0 => {}
             Event::Other(kind) => {
-                let what = format!("replication of events of kind {}", kind.name());
+                let hint = if is_of_statement(kind) { " (binlog_format must be ROW)" } else { "" };
+                let what = format!("replication of events of kind {}{hint}", kind.name());
                 return Err(Error::not_supported(what));
             }
         }
@@ -279,6 +319,27 @@ impl Applier {
             self.pass_over(&start, u64::from(header.position));
             self.ended = Some(start);
         }
+    }
+
+    fn is_of_mariadb(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|start| start.mariadb.is_some())
+    }
+
+    fn query_of_mariadb(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
+        if self.stage == Stage::Open && mariadb::is_change(query.text) {
+            return Err(mariadb::not_rows(query.text));
+        }
+        let mut own = query.clone();
+        own.context.sql_mode = own.context.sql_mode.map(mariadb::sql_mode);
+        let text = match self.stage {
+            Stage::Open => mariadb::within_transaction(query.text),
+            Stage::Between | Stage::Announced | Stage::Skipped => query.text.into(),
+        };
+        own.text = &text;
+        // What utf8mb4 means there without a collation.
+        own.context.default_collation_for_utf8mb4 = Some(UTF8MB4_GENERAL_CI);
+        let done = self.query(header, &own);
+        done.map_err(|error| mariadb::explained(error, query.text))
     }
 
     fn query(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
@@ -373,8 +434,7 @@ impl Applier {
         if self.stage != Stage::Open {
             return Err(broken("XA PREPARE without XA START"));
         }
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let name = format!("X'{}',X'{}',{}", hex(xid.global), hex(xid.branch), xid.format);
+        let name = mariadb::xa_name(xid);
         if xid.one_phase {
             self.advance(header)?;
             self.local.run(format!("XA END {name}").as_bytes())?;
@@ -552,6 +612,26 @@ impl Applier {
             self.checks_foreign_keys = checks;
         }
         let target = self.target(&map)?;
+        let map = if map.is_complete() { map } else { self.completed(&map, &target) };
+        if target.takes_hash(rows.kind) {
+            let kept = self.by_values.get_or_insert_with(|| ByValues {
+                table_id: rows.table_id,
+                kind: rows.kind,
+                flags: rows.flags & !rows::flags::STATEMENT_ENDS,
+                place: format!("{}.{}", map.schema, map.table),
+                target,
+                rows: Vec::new(),
+                bytes: 0,
+            });
+            kept.bytes += rows.bytes();
+            for row in rows.rows(&map) {
+                kept.rows.push(row.map_err(broken)?);
+            }
+            if rows.ends_statement() || kept.bytes > by_hash::BYTES_MAX {
+                self.change_by_values()?;
+            }
+            return self.channel.check_stop_within_transaction();
+        }
         let mut change: Option<Change> = None;
         for row in rows.rows(&map) {
             let row = row.map_err(broken)?;
@@ -568,6 +648,35 @@ impl Applier {
             }
         }
         self.channel.check_stop_within_transaction()
+    }
+
+    /// Makes the changes of rows that are found by their values: of several by one statement.
+    fn change_by_values(&mut self) -> Result<()> {
+        let Some(ByValues { kind, target, mut rows, place, .. }) = self.by_values.take() else {
+            return Ok(());
+        };
+        let named =
+            |error: Error| Error::new(error.code(), format!("Table {place}: {}", error.message()));
+        let Some(first) = rows.first() else { return Ok(()) };
+        let change = target.change(kind, &first.before, &first.after)?;
+        if rows.len() > 1
+            && let Some(statement) = target.hash_statement(kind, first)
+        {
+            let hashed = self.channel.rows.clone();
+            let (local, session) = (&mut self.local, self.session);
+            rows = hashed.change(local, session, &statement, rows).map_err(named)?;
+        }
+        by_hash::one_by_one(&mut self.local, &change, &rows).map_err(named)
+    }
+
+    /// What the event does not say, the table of this server does.
+    fn completed(&mut self, map: &TableMap, target: &Target) -> Arc<TableMap> {
+        let mut whole = map.clone();
+        whole.complete(&target.known());
+        debug_assert!(whole.is_complete(), "it is asked for once");
+        let whole = Arc::new(whole);
+        self.tables.insert(map.table_id, whole.clone());
+        whole
     }
 
     fn target(&mut self, map: &TableMap) -> Result<Arc<Target>> {
@@ -649,6 +758,18 @@ impl Applier {
     }
 }
 
+/// Whether an event belongs to a statement that changes rows.
+fn is_of_statement(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::INTVAR
+            | EventKind::RAND
+            | EventKind::USER_VAR
+            | EventKind::BEGIN_LOAD_QUERY
+            | EventKind::EXECUTE_LOAD_QUERY
+    )
+}
+
 /// How the creation of a table ends in the log whose rows are part of the transaction.
 const START_TRANSACTION: &[u8] = b" START TRANSACTION";
 
@@ -694,11 +815,14 @@ fn is_of_account(statement: &Statement) -> bool {
 }
 
 fn collation_of(id: u16) -> Result<&'static str> {
-    let known = charset::collation(charset::CollationId(id));
-    known.map(|collation| collation.name).ok_or_else(|| broken(format!("collation {id}")))
+    known_collation(id).map(|collation| collation.name)
 }
 
 fn charset_of(id: u16) -> Result<&'static str> {
-    let known = charset::collation(charset::CollationId(id));
-    known.map(|collation| collation.charset.name).ok_or_else(|| broken(format!("collation {id}")))
+    known_collation(id).map(|collation| collation.charset.name)
+}
+
+fn known_collation(id: u16) -> Result<&'static charset::Collation> {
+    let near = binlog::mariadb::collation(id);
+    near.and_then(charset::collation).ok_or_else(|| broken(format!("collation {id}")))
 }

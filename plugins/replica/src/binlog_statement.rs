@@ -132,7 +132,7 @@ fn repeat(events: &[(Header, &[u8])], here: &mut Present<'_>) -> Result<()> {
         if let Event::TableMap(map) = decoded {
             tables.insert(map.table_id, *map);
         } else if let Event::Rows(rows) = decoded {
-            let map = tables.get(&rows.table_id);
+            let map = tables.get_mut(&rows.table_id);
             change(
                 map.ok_or_else(|| broken("rows of a table that was not described"))?,
                 &rows,
@@ -145,12 +145,16 @@ fn repeat(events: &[(Header, &[u8])], here: &mut Present<'_>) -> Result<()> {
     Ok(())
 }
 
-fn change(map: &TableMap, rows: &RowsEvent<'_>, here: &mut Present<'_>) -> Result<()> {
+fn change(map: &mut TableMap, rows: &RowsEvent<'_>, here: &mut Present<'_>) -> Result<()> {
     // Since 9.6 the rows that cascades changed are in the log themselves.
     let off = flags::SQL_FOREIGN_KEYS | flags::NO_FOREIGN_KEY_CHECKS;
     let checks = u8::from(rows.flags & off == 0);
     here.execute(&format!("SET SESSION foreign_key_checks = {checks}"), &[])?;
     let target = Target::load(here, &map.schema, &map.table)?;
+    if !map.is_complete() {
+        map.complete(&target.known());
+    }
+    let map = &*map;
     let mut change: Option<Change> = None;
     for row in rows.rows(map) {
         let row = row.map_err(broken)?;

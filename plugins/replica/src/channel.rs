@@ -14,6 +14,7 @@ use sys::sync::atomic::{AtomicBool, Ordering};
 use sys::threads::Thread;
 
 use crate::apply::{Applier, Home};
+use crate::by_hash::HashedRows;
 use crate::coordinator::{Coordinator, Limits, Next};
 use crate::crew::{Crew, Workers};
 use crate::local::{Local, Pending};
@@ -105,19 +106,26 @@ pub(crate) struct Channel {
     pub(crate) until: Mutex<Until>,
     /// What it committed and others do not see yet.
     pub(crate) pending: Arc<Pending>,
+    pub(crate) rows: Arc<HashedRows>,
     status: Mutex<Status>,
     running: Mutex<Option<Running>>,
     stop: Mutex<Arc<Stop>>,
 }
 
 impl Channel {
-    pub(crate) fn new(name: String, settings: Settings, position: Position) -> Channel {
+    pub(crate) fn new(
+        name: String,
+        settings: Settings,
+        position: Position,
+        rows: &Arc<HashedRows>,
+    ) -> Channel {
         let channel = Channel {
             name,
             settings: Mutex::new(settings),
             position: Mutex::new(Position::default()),
             until: Mutex::default(),
             pending: Arc::default(),
+            rows: rows.clone(),
             status: Mutex::default(),
             running: Mutex::default(),
             stop: Mutex::default(),
@@ -134,6 +142,7 @@ impl Channel {
             status.read_file.clone_from(&position.file);
             status.read_offset = position.offset;
             status.executed = GtidSet::parse(&position.gtids).unwrap_or_default();
+            status.gtid_slave_pos.clone_from(&position.gtid_slave_pos);
         });
         *self.position.lock() = position;
     }
@@ -143,6 +152,7 @@ impl Channel {
         let (mut position, status) = (self.position.lock().clone(), self.status());
         (position.file, position.offset) = (status.applied_file, status.applied_offset);
         position.gtids = status.executed.to_string();
+        position.gtid_slave_pos = status.gtid_slave_pos;
         position
     }
 
@@ -295,9 +305,9 @@ impl Follower {
     fn run(&self) {
         let (mut attempts, mut retries) = (0, 0);
         loop {
-            let before = self.channel.status().executed;
+            let before = self.channel.status().ended;
             let end = self.follow();
-            let has_moved = self.channel.status().executed != before;
+            let has_moved = self.channel.status().ended != before;
             if has_moved {
                 (attempts, retries) = (0, 0);
             }

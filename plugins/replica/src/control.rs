@@ -14,6 +14,7 @@ use types::SqlMode;
 
 use crate::SKIP_COUNTER;
 use crate::binlog_statement;
+use crate::by_hash::HashedRows;
 use crate::channel::{Channel, Until};
 use crate::clone::Clones;
 use crate::filter::Filters;
@@ -34,6 +35,8 @@ pub(crate) struct Channels {
     sessions: Mutex<Option<Arc<dyn SessionFactory>>>,
     /// Held by the SWITCH OVER that runs.
     pub(crate) switching: Mutex<()>,
+    /// Rows without a key that are changed.
+    pub(crate) rows: Arc<HashedRows>,
     /// The filters of channels that come.
     pub(crate) filters: Mutex<Filters>,
 }
@@ -60,9 +63,10 @@ impl Channels {
     /// Reads the channels of the table, and starts them.
     pub(crate) fn load(&self, starts: bool) -> Result<()> {
         for stored in store::load(&mut self.local()?)? {
-            let channel =
-                Arc::new(Channel::new(stored.channel.clone(), stored.settings, stored.position));
-            self.all.lock().insert(stored.channel, channel.clone());
+            let Stored { channel: name, settings, position } = stored;
+            let channel = Channel::new(name.clone(), settings, position, &self.rows);
+            let channel = Arc::new(channel);
+            self.all.lock().insert(name, channel.clone());
             if starts {
                 channel.start(&self.sessions()?, Until::None, 0)?;
             }
@@ -110,7 +114,7 @@ impl Channels {
                 (settings, Position { offset: 4, ..Position::default() })
             }
         };
-        settings.change(options, &mut position)?;
+        settings.change(options, &mut position, name)?;
         let channel = name.to_ascii_lowercase();
         if known.is_none() && self.all.lock().len() >= CHANNELS_MAX {
             let text = "The maximum number of replication channels is reached";
@@ -133,7 +137,8 @@ impl Channels {
             known.place(stored.position);
             return Ok(known);
         }
-        let made = Arc::new(Channel::new(channel.clone(), stored.settings, stored.position));
+        let made = Channel::new(channel.clone(), stored.settings, stored.position, &self.rows);
+        let made = Arc::new(made);
         self.all.lock().insert(channel, made.clone());
         Ok(made)
     }
@@ -203,8 +208,9 @@ impl Channels {
             }
             let settings = channel.settings.lock().clone();
             // The transactions that are here stay here.
-            let gtids = channel.status().executed.to_string();
-            let position = Position { offset: 4, gtids, ..Position::default() };
+            let kept = channel.stored_position();
+            let (gtids, gtid_slave_pos) = (kept.gtids, kept.gtid_slave_pos);
+            let position = Position { offset: 4, gtids, gtid_slave_pos, ..Position::default() };
             let stored = Stored { channel: channel.name.clone(), settings, position };
             store::put(&mut local, &stored)?;
             channel.place(stored.position);

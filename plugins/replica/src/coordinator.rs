@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use binlog::gtid::GtidEvent;
+use binlog::mariadb::{MariadbGtid, MariadbStart};
 use binlog::query::QueryEvent;
 use binlog::{Event, EventKind, GtidSet, Header, decode};
 use errors::Result;
@@ -10,6 +12,7 @@ use errors::Result;
 use crate::apply::{Applier, broken, is_last};
 use crate::channel::Channel;
 use crate::crew::{Crew, Job, Start};
+use crate::mariadb;
 use crate::settings::Settings;
 use crate::store::Position;
 
@@ -52,6 +55,9 @@ pub(crate) struct Coordinator {
     alone: Applier,
     limits: Limits,
     ignored_servers: Vec<u64>,
+    /// Positions are those of MariaDB's identifiers.
+    by_gtid_slave_pos: bool,
+    clock: mariadb::Clock,
     stage: Stage,
     /// Where the last transaction ends that was given out, and all that were or are here.
     position: Position,
@@ -75,6 +81,8 @@ impl Coordinator {
             alone,
             limits,
             ignored_servers: settings.ignored_servers.clone(),
+            by_gtid_slave_pos: settings.auto_position,
+            clock: mariadb::Clock::default(),
             stage: Stage::Between,
             file: progress.position.file.as_str().into(),
             position: progress.position,
@@ -90,8 +98,13 @@ impl Coordinator {
     pub(crate) fn take(&mut self, header: &Header, body: Vec<u8>) -> Result<Next> {
         match header.kind {
             EventKind::GTID | EventKind::GTID_TAGGED | EventKind::ANONYMOUS_GTID => {
-                return self.announce(header, &body);
+                let Event::Gtid(event) = decode(header.kind, &body).map_err(broken)? else {
+                    return Err(broken("the start of a transaction"));
+                };
+                return self.announce(header, event, None);
             }
+            EventKind::MARIADB_GTID => return self.announce_mariadb(header, &body),
+            kind if mariadb::is_aside(kind) => return Ok(self.after_event()),
             EventKind::ROTATE => {
                 if let Event::Rotate(rotate) = decode(header.kind, &body).map_err(broken)? {
                     self.rotate(&String::from_utf8_lossy(rotate.name), rotate.position)?;
@@ -138,21 +151,39 @@ impl Coordinator {
         Ok(())
     }
 
+    /// A transaction of MariaDB begins.
+    fn announce_mariadb(&mut self, header: &Header, body: &[u8]) -> Result<Next> {
+        let start = MariadbStart::read(body, header.server_id).map_err(broken)?;
+        if self.by_gtid_slave_pos {
+            mariadb::check_order(&start, &self.position.gtid_slave_pos)?;
+        }
+        let event = self.clock.start(&start, header);
+        let next = self.announce(header, event, Some(start.gtid))?;
+        match mariadb::beginning(&start) {
+            Some(body) if next == Next::Event => {
+                self.take(&Header { kind: EventKind::QUERY, ..*header }, body)
+            }
+            Some(_) | None => Ok(next),
+        }
+    }
+
     /// A transaction begins.
-    fn announce(&mut self, header: &Header, body: &[u8]) -> Result<Next> {
+    fn announce(
+        &mut self,
+        header: &Header,
+        event: GtidEvent,
+        mariadb: Option<MariadbGtid>,
+    ) -> Result<Next> {
         if !matches!(self.stage, Stage::Between) {
             return Err(broken("a transaction within another"));
         }
-        let Event::Gtid(event) = decode(header.kind, body).map_err(broken)? else {
-            return Err(broken("the start of a transaction"));
-        };
         if let Some(gtid) = &event.gtid
             && self.channel.stops_before(gtid)
         {
             return Ok(Next::Stop);
         }
         let (server_id, timestamp) = (header.server_id, header.timestamp);
-        let start = Start { event, server_id, timestamp, file: self.file.clone() };
+        let start = Start { event, mariadb, server_id, timestamp, file: self.file.clone() };
         let gtid = start.event.gtid.as_ref();
         let is_done =
             gtid.is_some_and(|gtid| self.scheduled.contains(gtid.uuid, &gtid.tag, gtid.number));
@@ -194,6 +225,9 @@ impl Coordinator {
         self.position.offset = u64::from(offset);
         if let Some(gtid) = &start.event.gtid {
             self.scheduled.add(gtid.uuid, &gtid.tag, gtid.number);
+        }
+        if let Some(gtid) = start.mariadb {
+            self.position.gtid_slave_pos.advance(gtid);
         }
         self.channel.update(|status| {
             status.read = std::mem::take(&mut status.reading);

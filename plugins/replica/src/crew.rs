@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use binlog::gtid::GtidEvent;
+use binlog::mariadb::MariadbGtid;
 use binlog::{GtidSet, Header};
 use errors::{Error, ErrorCode, Result};
 use plugin_api::SessionFactory;
@@ -30,6 +31,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub(crate) event: GtidEvent,
+    /// Its identifier when the source is MariaDB.
+    pub(crate) mariadb: Option<MariadbGtid>,
     /// The server where it began.
     pub(crate) server_id: u32,
     /// Seconds since 1970 by the clock of that server.
@@ -41,7 +44,9 @@ pub(crate) struct Start {
 impl Start {
     /// Its identifier, or `ANONYMOUS`.
     pub(crate) fn name(&self) -> String {
-        self.event.gtid.as_ref().map_or("ANONYMOUS".to_owned(), ToString::to_string)
+        let of_mariadb = self.mariadb.as_ref().map(ToString::to_string);
+        let name = self.event.gtid.as_ref().map(ToString::to_string).or(of_mariadb);
+        name.unwrap_or_else(|| "ANONYMOUS".to_owned())
     }
 
     /// As tables show it.
@@ -360,6 +365,7 @@ impl Crew {
             status.applied_file.clone_from(&progress.position.file);
             status.applied_offset = progress.position.offset;
             status.executed.clone_from(&progress.executed);
+            status.gtid_slave_pos.clone_from(&progress.position.gtid_slave_pos);
             status.applying_since = next;
             status.ended += 1;
             if let Some(worker) = status.workers.get_mut(slot) {

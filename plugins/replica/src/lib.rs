@@ -4,6 +4,7 @@
 
 mod apply;
 mod binlog_statement;
+mod by_hash;
 mod channel;
 mod clone;
 mod control;
@@ -11,6 +12,7 @@ mod coordinator;
 mod crew;
 mod filter;
 mod local;
+mod mariadb;
 mod remote;
 mod settings;
 mod source;
@@ -139,6 +141,14 @@ impl Plugin for Replica {
             if is_on { "ON".to_owned() } else { "OFF".to_owned() }
         });
         let channels = self.channels.clone();
+        registrar.status("Gtid_slave_pos", move || {
+            let positions = channels
+                .list()
+                .into_iter()
+                .map(|channel| channel.status().gtid_slave_pos.to_string());
+            positions.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(",")
+        });
+        let channels = self.channels.clone();
         registrar.checked_variable(&SKIP_COUNTER, &self.skip, move |value| {
             channels.check_skip(as_u64(value))
         });
@@ -148,6 +158,8 @@ impl Plugin for Replica {
         registrar.replication(Arc::new(Control { channels, clones }));
         tables::register(&self.channels, registrar);
         registrar.shared_state(wait::STATE, self.channels.clone());
+        registrar.shared_state(by_hash::STATE, self.channels.rows.clone());
+        by_hash::functions().into_iter().for_each(|function| registrar.function(function));
         wait::functions().into_iter().for_each(|function| registrar.function(function));
         let (channels, clones) = (self.channels.clone(), self.clones.clone());
         let skip_start = self.skip_start.clone();

@@ -1,11 +1,19 @@
 //! What CHANGE REPLICATION SOURCE TO sets.
 
+use binlog::mariadb::MariadbPosition;
+use client::Framing;
 use errors::{Error, ErrorCode, Result};
 use serde_json::{Map, Value as Json, json};
 use syntax::ast::{Ident, ReplicationValue};
 
 use crate::filter::Filters;
 use crate::store::Position;
+
+/// Names of `SOURCE_COMPRESSION_ALGORITHMS`.
+const ALGORITHMS: [&str; 3] = ["zlib", "zstd", UNCOMPRESSED];
+const UNCOMPRESSED: &str = "uncompressed";
+/// The level of zstd that the reference takes.
+const ZSTD_LEVEL: u8 = 3;
 
 /// Settings of a channel.
 #[derive(Clone, PartialEq)]
@@ -26,6 +34,16 @@ pub(crate) struct Settings {
     pub(crate) ssl: bool,
     /// The file of the authorities that sign certificates of sources; empty: they are not looked at.
     pub(crate) ssl_ca: String,
+    /// Files of the replica's own certificate and key.
+    pub(crate) ssl_cert: String,
+    pub(crate) ssl_key: String,
+    /// Ciphers and versions that may be used, as the statement names them; empty for all.
+    pub(crate) ssl_cipher: String,
+    pub(crate) tls_ciphersuites: String,
+    pub(crate) tls_version: String,
+    /// How the stream may be compressed, the first that the source can, and the level of zstd.
+    pub(crate) compression: String,
+    pub(crate) zstd_level: u8,
     /// Whether the certificate must be for the host.
     pub(crate) ssl_verify: bool,
     /// Servers whose transactions are left out.
@@ -48,6 +66,13 @@ impl Default for Settings {
             heartbeat: 30.0,
             ssl: false,
             ssl_ca: String::new(),
+            ssl_cert: String::new(),
+            ssl_key: String::new(),
+            ssl_cipher: String::new(),
+            tls_ciphersuites: String::new(),
+            tls_version: String::new(),
+            compression: UNCOMPRESSED.to_owned(),
+            zstd_level: ZSTD_LEVEL,
             ssl_verify: false,
             ignored_servers: Vec::new(),
             filters: Filters::default(),
@@ -81,6 +106,13 @@ impl Settings {
             heartbeat: json["heartbeat"].as_f64().unwrap_or(defaults.heartbeat),
             ssl: json["ssl"].as_bool().unwrap_or(false),
             ssl_ca: text("ssl_ca"),
+            ssl_cert: text("ssl_cert"),
+            ssl_key: text("ssl_key"),
+            ssl_cipher: text("ssl_cipher"),
+            tls_ciphersuites: text("tls_ciphersuites"),
+            tls_version: text("tls_version"),
+            compression: json["compression"].as_str().unwrap_or(UNCOMPRESSED).to_owned(),
+            zstd_level: json["zstd_level"].as_u64().map_or(ZSTD_LEVEL, |level| level as u8),
             ssl_verify: json["ssl_verify"].as_bool().unwrap_or(false),
             ignored_servers: json["ignored_servers"]
                 .as_array()
@@ -88,6 +120,19 @@ impl Settings {
                 .unwrap_or_default(),
             filters: Filters::read(&json["filters"]),
         })
+    }
+
+    /// How the stream may be compressed, best first.
+    pub(crate) fn framings(&self) -> Vec<Framing> {
+        if self.compression == UNCOMPRESSED {
+            return Vec::new();
+        }
+        let framing = |name: &str| match name {
+            "zlib" => Framing::Zlib,
+            "zstd" => Framing::Zstd(self.zstd_level),
+            _ => Framing::Plain,
+        };
+        self.compression.split(',').map(|name| framing(name.trim())).collect()
     }
 
     /// As it is stored.
@@ -105,6 +150,13 @@ impl Settings {
         put("heartbeat", json!(self.heartbeat));
         put("ssl", json!(self.ssl));
         put("ssl_ca", json!(self.ssl_ca));
+        put("ssl_cert", json!(self.ssl_cert));
+        put("ssl_key", json!(self.ssl_key));
+        put("ssl_cipher", json!(self.ssl_cipher));
+        put("tls_ciphersuites", json!(self.tls_ciphersuites));
+        put("tls_version", json!(self.tls_version));
+        put("compression", json!(self.compression));
+        put("zstd_level", json!(self.zstd_level));
         put("ssl_verify", json!(self.ssl_verify));
         put("ignored_servers", json!(self.ignored_servers));
         put("filters", self.filters.written());
@@ -119,6 +171,7 @@ impl Settings {
         &mut self,
         options: &[(Ident, ReplicationValue)],
         position: &mut Position,
+        channel: &str,
     ) -> Result<()> {
         let is_given = |name: &str| options.iter().any(|(option, _)| option.is(name));
         let names_position = is_given("SOURCE_LOG_FILE") || is_given("SOURCE_LOG_POS");
@@ -128,7 +181,7 @@ impl Settings {
             position.offset = 4;
         }
         for (option, value) in options {
-            self.change_one(option, value, position)?;
+            self.change_one(option, value, position, channel)?;
         }
         if self.auto_position && names_position {
             let text = "Parameters SOURCE_LOG_FILE and SOURCE_LOG_POS cannot be set when \
@@ -143,6 +196,7 @@ impl Settings {
         option: &Ident,
         value: &ReplicationValue,
         position: &mut Position,
+        channel: &str,
     ) -> Result<()> {
         let name = option.text.to_ascii_uppercase();
         match name.as_str() {
@@ -156,6 +210,11 @@ impl Settings {
             "SOURCE_AUTO_POSITION" => self.auto_position = number(&name, value)? != 0,
             "SOURCE_LOG_FILE" => position.file = text(&name, value)?,
             "SOURCE_LOG_POS" => position.offset = number(&name, value)?.max(4),
+            "GTID_SLAVE_POS" => {
+                let text = text(&name, value)?;
+                position.gtid_slave_pos = MariadbPosition::parse(&text)
+                    .ok_or_else(|| Error::with(ErrorCode(1772), &[&text]))?;
+            }
             "SOURCE_CONNECT_RETRY" => self.connect_retry = number(&name, value)?,
             "SOURCE_RETRY_COUNT" => self.retry_count = number(&name, value)?,
             "SOURCE_DELAY" => self.delay = number(&name, value)?,
@@ -168,6 +227,39 @@ impl Settings {
                 self.heartbeat = seconds;
             }
             "SOURCE_SSL_CA" => self.ssl_ca = text(&name, value)?,
+            "SOURCE_SSL_CERT" => self.ssl_cert = text(&name, value)?,
+            "SOURCE_SSL_KEY" => self.ssl_key = text(&name, value)?,
+            "SOURCE_SSL_CIPHER" => self.ssl_cipher = text(&name, value)?,
+            "SOURCE_TLS_CIPHERSUITES" => {
+                let is_null = matches!(value, ReplicationValue::Null);
+                self.tls_ciphersuites = if is_null { String::new() } else { text(&name, value)? };
+            }
+            "SOURCE_TLS_VERSION" => {
+                let versions = text(&name, value)?;
+                let is_known = |version: &str| {
+                    ["", "tlsv1.2", "tlsv1.3"]
+                        .contains(&version.trim().to_ascii_lowercase().as_str())
+                };
+                if !versions.split(',').all(is_known) {
+                    return Err(wrong(&name));
+                }
+                self.tls_version = versions;
+            }
+            "SOURCE_COMPRESSION_ALGORITHMS" => {
+                let names = text(&name, value)?;
+                let is_known = |name: &str| ALGORITHMS.contains(&name.trim());
+                if !names.split(',').all(is_known) {
+                    let text = format!("Invalid {name} '{names}' for channel '{channel}'.");
+                    return Err(Error::new(ErrorCode(3920), text));
+                }
+                self.compression = names;
+            }
+            "SOURCE_ZSTD_COMPRESSION_LEVEL" => {
+                let level = number(&name, value)?;
+                let known = u8::try_from(level).ok().filter(|level| (1..=22).contains(level));
+                let text = format!("Invalid {name} {level} for channel '{channel}'.");
+                self.zstd_level = known.ok_or_else(|| Error::new(ErrorCode(3921), text))?;
+            }
             "SOURCE_SSL_VERIFY_SERVER_CERT" => self.ssl_verify = number(&name, value)? != 0,
             "SOURCE_SSL" => self.ssl = number(&name, value)? != 0,
             // The key comes with the log-in, whether it was asked for or not.
@@ -206,7 +298,7 @@ mod tests {
         let parsed = syntax::parse_one(&sql, &syntax::ParseOptions::default()).expect(&sql);
         let Statement::Replication(replication) = parsed.0 else { panic!("{sql}") };
         let Replication::ChangeSource { options, .. } = *replication else { panic!("{sql}") };
-        settings.change(&options, position)
+        settings.change(&options, position, "")
     }
 
     #[test]
@@ -229,7 +321,13 @@ mod tests {
         assert_eq!((position.file.as_str(), position.offset), ("f", 99));
         changed(&mut settings, &mut position, "SOURCE_HOST = 'other'").expect("");
         assert_eq!((position.file.as_str(), position.offset), ("", 4));
-        for refused in ["SOURCE_PORT = 70000", "SOURCE_SSL_CERT = 'f'", "SOURCE_HOST = 1"] {
+        for refused in [
+            "SOURCE_PORT = 70000",
+            "SOURCE_BIND = 'f'",
+            "SOURCE_HOST = 1",
+            "SOURCE_TLS_VERSION = 'TLSv1.1'",
+            "SOURCE_COMPRESSION_ALGORITHMS = 'lz4'",
+        ] {
             changed(&mut settings, &mut position, refused).expect_err(refused);
         }
     }

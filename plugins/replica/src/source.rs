@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use binlog::{EventKind, GtidSet, Header, event};
-use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target, Trust};
+use client::{Answer, Carrier, Connection, Encryption, Failure, Options, Reach, Target, Tls};
 use errors::{Error, ErrorCode};
 use sys::net::Stream;
 use wire::CommandCode;
 
 use crate::crew::Crew;
+use crate::mariadb;
 use crate::remote;
 use crate::settings::Settings;
 use crate::status::now_micros;
@@ -22,7 +23,7 @@ const CONNECT_FAILED: ErrorCode = ErrorCode(2003);
 /// The connection cannot be encrypted as it must be.
 const SSL_FAILED: ErrorCode = ErrorCode(2026);
 /// What comes is no binary log.
-const STREAM_BROKEN: ErrorCode = ErrorCode(1595);
+pub(crate) const STREAM_BROKEN: ErrorCode = ErrorCode(1595);
 /// The source is not one that can be followed.
 const CANNOT_FOLLOW: ErrorCode = ErrorCode(13117);
 /// How often a wait looks whether the channel stops.
@@ -125,7 +126,9 @@ pub(crate) struct Itself {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) server_id: u32,
+    /// Empty for MariaDB.
     pub(crate) uuid: String,
+    pub(crate) is_mariadb: bool,
     pub(crate) clock_ahead_micros: i64,
 }
 
@@ -183,7 +186,7 @@ impl Source {
             password: settings.password.clone(),
             database: None,
             tls: encryption(settings)?,
-            framings: Vec::new(),
+            framings: settings.framings(),
             expired_passwords: false,
         };
         let opened = Connection::over(Box::new(wire), Reach::Network, &options);
@@ -198,6 +201,12 @@ impl Source {
         };
         source.introduce(settings, itself)?;
         let progress = crew.progress();
+        if source.about.is_mariadb {
+            let position = settings.auto_position.then_some(&progress.position.gtid_slave_pos);
+            for statement in mariadb::introduction(position) {
+                source.cells(&statement)?;
+            }
+        }
         source.ask(settings, &progress.position, &progress.executed, itself)?;
         Ok(source)
     }
@@ -210,18 +219,17 @@ impl Source {
     }
 
     fn introduce(&mut self, settings: &Settings, itself: &Itself) -> Result<(), Loss> {
-        if self.connection.server_version.contains("MariaDB") {
-            return Err(Loss::Fatal(Error::not_supported("replication from MariaDB")));
-        }
-        let facts = self.cells(
-            "SELECT UNIX_TIMESTAMP(NOW(6)), @@GLOBAL.server_id, @@GLOBAL.server_uuid, \
-             @@GLOBAL.binlog_checksum",
-        )?;
+        let is_mariadb = self.connection.server_version.contains("MariaDB");
+        let uuid = if is_mariadb { "''" } else { "@@GLOBAL.server_uuid" };
+        let facts = self.cells(&format!(
+            "SELECT UNIX_TIMESTAMP(NOW(6)), @@GLOBAL.server_id, {uuid}, @@GLOBAL.binlog_checksum"
+        ))?;
         let fact = |index: usize| facts.get(index).map_or("", String::as_str);
         let seconds: f64 = fact(0).parse().unwrap_or(0.0);
         self.about = About {
             server_id: fact(1).parse().unwrap_or(0),
             uuid: fact(2).to_owned(),
+            is_mariadb,
             clock_ahead_micros: (seconds * 1e6) as i64 - now_micros(),
         };
         self.has_checksums = !fact(3).eq_ignore_ascii_case("NONE");
@@ -238,7 +246,8 @@ impl Source {
              @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'",
             uuid = itself.uuid,
         ))?;
-        if itself.is_semi_sync {
+        // MariaDB's names are others.
+        if itself.is_semi_sync && !is_mariadb {
             // A source that does not know them is followed without acknowledgements.
             match self.cells("SELECT @@GLOBAL.rpl_semi_sync_source_enabled") {
                 Ok(_) => {
@@ -293,17 +302,22 @@ impl Source {
         sent.map_err(|failure| loss(failure, &crew))?;
         self.connection.next_packet().map_err(|failure| loss(failure, &crew))?;
         payload.clear();
-        let code = if settings.auto_position {
+        let is_mariadb = self.about.is_mariadb;
+        let code = if settings.auto_position && !is_mariadb {
             let is_tagged = executed.iter().any(|(_, tag, _)| !tag.is_empty());
             binlog::envelope::write_dump_gtid(itself.server_id, executed, is_tagged, &mut payload);
             CommandCode::BinlogDumpGtid
         } else {
-            let offset = position.offset.max(FIRST_POSITION);
+            let offset = if settings.auto_position { 0 } else { position.offset };
+            let offset = offset.max(FIRST_POSITION);
             let offset = u32::try_from(offset).unwrap_or(u32::MAX);
             payload.extend_from_slice(&offset.to_le_bytes());
             payload.extend_from_slice(&0u16.to_le_bytes());
             payload.extend_from_slice(&itself.server_id.to_le_bytes());
-            payload.extend_from_slice(position.file.as_bytes());
+            // MariaDB was told before from which identifiers on.
+            if !settings.auto_position {
+                payload.extend_from_slice(position.file.as_bytes());
+            }
             CommandCode::BinlogDump
         };
         let sent = self.connection.send_command(code, &payload);
@@ -312,7 +326,10 @@ impl Source {
 
     /// The next event.
     pub(crate) fn next(&mut self) -> Result<Received, Loss> {
-        let received = self.read()?;
+        let mut received = self.read()?;
+        if self.about.is_mariadb {
+            received = mariadb::plain(received)?;
+        }
         if received.asks {
             self.connection.number_anew();
         }
@@ -361,19 +378,37 @@ fn encryption(settings: &Settings) -> Result<Encryption, Loss> {
     if !settings.ssl {
         return Ok(Encryption::Preferred);
     }
-    if settings.ssl_ca.is_empty() {
-        if settings.ssl_verify {
-            let text = "SOURCE_SSL_VERIFY_SERVER_CERT needs the authorities of SOURCE_SSL_CA";
-            return Err(Loss::Fatal(Error::new(SSL_FAILED, text)));
-        }
-        return Ok(Encryption::Required);
+    let authorities = read_file(&settings.ssl_ca)?;
+    if settings.ssl_verify && authorities.is_empty() {
+        let text = "SOURCE_SSL_VERIFY_SERVER_CERT needs the authorities of SOURCE_SSL_CA";
+        return Err(Loss::Fatal(Error::new(SSL_FAILED, text)));
     }
-    let authorities = sys::files::read(Path::new(&settings.ssl_ca)).map_err(|error| {
-        let text = format!("SSL connection error: {}: {error}", settings.ssl_ca);
-        Loss::Connection(Error::new(SSL_FAILED, text))
-    })?;
+    let has_identity = !(settings.ssl_cert.is_empty() && settings.ssl_key.is_empty());
+    let identity = match has_identity {
+        true => Some((read_file(&settings.ssl_cert)?, read_file(&settings.ssl_key)?)),
+        false => None,
+    };
+    let parts = |text: &str, by: char| -> Vec<String> {
+        text.split(by).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let mut ciphers = parts(&settings.ssl_cipher, ':');
+    ciphers.extend(parts(&settings.tls_ciphersuites, ':'));
     let name = settings.ssl_verify.then(|| settings.host.clone());
-    Ok(Encryption::Verified(Trust { authorities, name }))
+    let versions = parts(&settings.tls_version, ',');
+    Ok(Encryption::As(Box::new(Tls { authorities, name, identity, versions, ciphers })))
+}
+
+/// The content of a file; nothing for no name.
+fn read_file(name: &str) -> Result<Vec<u8>, Loss> {
+    if name.is_empty() {
+        return Ok(Vec::new());
+    }
+    sys::files::read(Path::new(name)).map_err(|error| unreadable(Path::new(name), &error))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Loss {
+    let text = format!("SSL connection error: {}: {error}", path.display());
+    Loss::Connection(Error::new(SSL_FAILED, text))
 }
 
 /// Appends a text after its length, a byte; what is longer is cut off.

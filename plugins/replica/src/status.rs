@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use binlog::mariadb::MariadbPosition;
 use errors::Error;
 use types::GtidSet;
 
@@ -102,6 +103,8 @@ pub(crate) struct Status {
     pub(crate) applied_offset: u64,
     pub(crate) retrieved: GtidSet,
     pub(crate) executed: GtidSet,
+    /// The last transactions of MariaDB.
+    pub(crate) gtid_slave_pos: MariadbPosition,
     pub(crate) connection_error: LastError,
     pub(crate) apply_error: LastError,
     pub(crate) heartbeats: u64,

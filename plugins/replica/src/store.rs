@@ -1,6 +1,7 @@
 //! The channels in a table of this server, each with its settings and how far it is. Who applies a transaction changes the row in the same
 //! transaction.
 
+use binlog::mariadb::MariadbPosition;
 use errors::Result;
 use types::Value;
 
@@ -11,17 +12,20 @@ const CREATE: [&str; 2] = [
     "CREATE DATABASE IF NOT EXISTS squall_replication",
     "CREATE TABLE IF NOT EXISTS squall_replication.channels (channel VARCHAR(64) NOT NULL PRIMARY KEY, \
      settings LONGTEXT NOT NULL, log_file VARCHAR(512) NOT NULL, log_position BIGINT UNSIGNED NOT NULL, \
-     gtids LONGTEXT NOT NULL, started VARCHAR(128) NOT NULL DEFAULT '') DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
+     gtids LONGTEXT NOT NULL, started VARCHAR(128) NOT NULL DEFAULT '', \
+     gtid_slave_pos VARCHAR(8192) NOT NULL DEFAULT '') DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
 ];
-const EXISTS: &str = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = \
+const EXISTS: &str = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = \
      'squall_replication' AND TABLE_NAME = 'channels'";
-const LOAD: &str = "SELECT channel, settings, log_file, CAST(log_position AS CHAR), gtids, started FROM \
+/// Tables of Squall 0.1 have no position of MariaDB.
+const UPGRADE: &str = "ALTER TABLE squall_replication.channels ADD COLUMN gtid_slave_pos VARCHAR(8192) NOT NULL DEFAULT ''";
+const LOAD: &str = "SELECT channel, settings, log_file, CAST(log_position AS CHAR), gtids, started, gtid_slave_pos FROM \
      squall_replication.channels ORDER BY channel";
 const PUT: &str = "REPLACE INTO squall_replication.channels (channel, settings, log_file, log_position, \
-     gtids) VALUES (?, ?, ?, ?, ?)";
+     gtids, gtid_slave_pos) VALUES (?, ?, ?, ?, ?, ?)";
 const START: &str = "UPDATE squall_replication.channels SET started = ? WHERE channel = ?";
 const ADVANCE: &str = "UPDATE squall_replication.channels SET log_file = ?, log_position = ?, \
-     gtids = ? WHERE channel = ?";
+     gtids = ?, gtid_slave_pos = ? WHERE channel = ?";
 const REMOVE: &str = "DELETE FROM squall_replication.channels WHERE channel = ?";
 
 /// How far a channel is.
@@ -36,6 +40,8 @@ pub(crate) struct Position {
     /// The transaction that was begun last whose statement commits by itself: if the server ended then, it may have been done. Empty
     /// for none.
     pub(crate) started: String,
+    /// The last transactions of MariaDB.
+    pub(crate) gtid_slave_pos: MariadbPosition,
 }
 
 /// A channel as it is stored.
@@ -47,8 +53,7 @@ pub(crate) struct Stored {
 
 /// All channels; none when the table was never made.
 pub(crate) fn load(local: &mut Local) -> Result<Vec<Stored>> {
-    let known = local.run(EXISTS.as_bytes())?;
-    if text_of(known.rows.first().and_then(|row| row.first())) != "1" {
+    if !upgrade(local)? {
         return Ok(Vec::new());
     }
     let rows = local.run(LOAD.as_bytes())?.rows;
@@ -62,10 +67,25 @@ pub(crate) fn load(local: &mut Local) -> Result<Vec<Stored>> {
                     offset: text_of(row.get(3)).parse().unwrap_or(0),
                     gtids: text_of(row.get(4)),
                     started: text_of(row.get(5)),
+                    gtid_slave_pos: MariadbPosition::parse(&text_of(row.get(6)))
+                        .unwrap_or_default(),
                 },
             })
         })
         .collect()
+}
+
+/// Adds what the table of an older version does not have; whether there is a table.
+fn upgrade(local: &mut Local) -> Result<bool> {
+    let columns = local.run(EXISTS.as_bytes())?.rows;
+    let is_new = columns.iter().any(|row| text_of(row.first()) == "gtid_slave_pos");
+    if !columns.is_empty() && !is_new {
+        // It is nothing to other servers.
+        local.run(b"SET SESSION sql_log_bin = 0")?;
+        local.run(UPGRADE.as_bytes())?.durable()?;
+        local.run(b"SET SESSION sql_log_bin = 1")?;
+    }
+    Ok(!columns.is_empty())
 }
 
 /// Stores a channel, in place of what was there.
@@ -75,6 +95,8 @@ pub(crate) fn put(local: &mut Local, stored: &Stored) -> Result<()> {
     for statement in CREATE {
         local.run(statement.as_bytes())?.durable()?;
     }
+    upgrade(local)?;
+    local.run(b"SET SESSION sql_log_bin = 0")?;
     let position = &stored.position;
     let values = [
         Value::text(&stored.channel),
@@ -82,6 +104,7 @@ pub(crate) fn put(local: &mut Local, stored: &Stored) -> Result<()> {
         Value::text(&position.file),
         Value::UInt(position.offset),
         Value::text(&position.gtids),
+        Value::text(&position.gtid_slave_pos.to_string()),
     ];
     local.execute(PUT, &values)?.durable()
 }
@@ -92,6 +115,7 @@ pub(crate) fn advance(local: &mut Local, channel: &str, position: &Position) -> 
         Value::text(&position.file),
         Value::UInt(position.offset),
         Value::text(&position.gtids),
+        Value::text(&position.gtid_slave_pos.to_string()),
         Value::text(channel),
     ];
     local.execute(ADVANCE, &values).map(drop)

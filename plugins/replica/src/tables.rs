@@ -242,9 +242,10 @@ fn replica_status(moment: &Moment) -> Vec<Value> {
         number(until_offset),
         yes(settings.ssl),
         text(&settings.ssl_ca),
-    ]);
-    row.extend((0..4).map(|_| nothing()));
-    row.extend([
+        nothing(),
+        text(&settings.ssl_cert),
+        text(&settings.ssl_cipher),
+        text(&settings.ssl_key),
         status.seconds_behind().map_or(Value::Null, number),
         yes(settings.ssl_verify),
         number(connecting.number),
@@ -269,7 +270,7 @@ fn replica_status(moment: &Moment) -> Vec<Value> {
         number(u64::from(settings.auto_position)),
         text(settings.filters.shown(KINDS[6])),
         text(name),
-        nothing(),
+        text(&settings.tls_version),
         nothing(),
         number(1u64),
         nothing(),
@@ -362,8 +363,11 @@ fn connection_configuration(moment: &Moment) -> Vec<Value> {
         flag(settings.auto_position),
         text(if settings.ssl { "YES" } else { "NO" }),
         text(&settings.ssl_ca),
+        nothing(),
+        text(&settings.ssl_cert),
+        text(&settings.ssl_cipher),
+        text(&settings.ssl_key),
     ];
-    row.extend((0..4).map(|_| nothing()));
     row.extend([
         text(if settings.ssl_verify { "YES" } else { "NO" }),
         nothing(),
@@ -371,13 +375,17 @@ fn connection_configuration(moment: &Moment) -> Vec<Value> {
         Value::Int(settings.connect_retry as i64),
         number(settings.retry_count),
         Value::Double(settings.heartbeat),
-        nothing(),
+        text(&settings.tls_version),
         nothing(),
         text("YES"),
         nothing(),
-        text("uncompressed"),
-        Value::Int(3),
-        Value::Null,
+        text(&settings.compression),
+        Value::Int(i64::from(settings.zstd_level)),
+        if settings.tls_ciphersuites.is_empty() {
+            Value::Null
+        } else {
+            text(&settings.tls_ciphersuites)
+        },
         flag(false),
         flag(false),
     ]);

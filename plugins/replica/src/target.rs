@@ -1,13 +1,15 @@
 //! Tables of this server that rows go to, and the statements that change their rows.
 
-use binlog::RowsKind;
 use binlog::rows::RowImage;
+use binlog::{KnownColumn, Row, RowsKind};
 use errors::{Error, ErrorCode, Result};
 use types::Value;
 
+use crate::by_hash;
 use crate::local::{Run, quoted, text_of};
 
-const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, GENERATION_EXPRESSION FROM \
+const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, GENERATION_EXPRESSION, COLUMN_TYPE, COLLATION_NAME, \
+     CAST(DATETIME_PRECISION AS CHAR) FROM \
      information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
 const KEYS: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE FROM \
      information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 \
@@ -17,7 +19,11 @@ const KEYS: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE FROM \
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
+    /// Of ENUM, SET and BIT.
+    Number,
     Text,
+    /// MariaDB sends its texts.
+    Json,
     Binary,
 }
 
@@ -26,6 +32,7 @@ struct Column {
     name: String,
     kind: Kind,
     is_generated: bool,
+    known: KnownColumn,
 }
 
 /// A table.
@@ -35,6 +42,16 @@ pub(crate) struct Target {
     columns: Vec<Column>,
     /// Positions of the columns that identify a row; empty when only the whole row does.
     key: Vec<usize>,
+    /// Whether rows can be changed in any order: no unique index is in the way.
+    is_without_unique: bool,
+}
+
+/// A statement that changes many rows, of which `by_hash` says which and how.
+pub(crate) struct HashStatement {
+    pub(crate) sql: String,
+    pub(crate) kind: RowsKind,
+    /// Positions of the columns that say which row it is.
+    pub(crate) read: Vec<usize>,
 }
 
 impl Target {
@@ -53,11 +70,74 @@ impl Target {
             name: quoted(&text_of(row.first())),
             kind: kind_of(&text_of(row.get(1))),
             is_generated: !text_of(row.get(2)).is_empty(),
+            known: known_of(row),
         });
         let columns = columns.collect();
-        let key = key_of(&local.execute(KEYS, &names)?.rows, &bare);
+        let keys = local.execute(KEYS, &names)?.rows;
+        let (key, is_without_unique) = (key_of(&keys, &bare), keys.is_empty());
         let name = format!("{}.{}", quoted(schema), quoted(table));
-        Ok(Target { name, columns, key })
+        Ok(Target { name, columns, key, is_without_unique })
+    }
+
+    /// Whether changes of rows of this kind may be made by one statement.
+    pub(crate) fn takes_hash(&self, kind: RowsKind) -> bool {
+        self.is_without_unique && kind != RowsKind::Insert
+    }
+
+    /// The statement that changes rows like this one, each of which it finds by all its values. `None` when values have to be converted, or nothing is written.
+    pub(crate) fn hash_statement(&self, kind: RowsKind, row: &Row) -> Option<HashStatement> {
+        let has = |image: &RowImage, at: usize| image.get(at).is_some_and(Option::is_some);
+        let positions = |image: &RowImage| -> Vec<usize> {
+            (0..self.columns.len()).filter(|at| has(image, *at)).collect()
+        };
+        let (read, mut written) = (positions(&row.before), positions(&row.after));
+        written.retain(|at| !self.columns[*at].is_generated);
+        let is_text_of_document = |image: &RowImage, at: &usize| {
+            self.columns[*at].kind == Kind::Json
+                && matches!(image.get(*at), Some(Some(Value::Bytes(_))))
+        };
+        let needs_conversion = read.iter().any(|at| is_text_of_document(&row.before, at))
+            || written.iter().any(|at| is_text_of_document(&row.after, at));
+        if read.is_empty() || needs_conversion {
+            return None;
+        }
+        let names: Vec<_> = read.iter().map(|at| self.as_value(*at)).collect();
+        let (names, find, take) = (names.join(", "), by_hash::FIND, by_hash::TAKE);
+        let condition = format!("WHERE {find}({names}) LIMIT ?");
+        let sql = match kind {
+            RowsKind::Insert => return None,
+            RowsKind::Delete => format!("DELETE FROM {} {condition}", self.name),
+            RowsKind::Update if written.is_empty() => return None,
+            RowsKind::Update => {
+                let sets: Vec<_> = written
+                    .iter()
+                    .enumerate()
+                    .map(|(number, at)| {
+                        let (name, value) = (&self.columns[*at].name, self.as_value(*at));
+                        // The first one says which row it is.
+                        let which = if number == 0 { format!(", {names}") } else { String::new() };
+                        format!("{name} = {take}({at}, {value}{which})")
+                    })
+                    .collect();
+                format!("UPDATE {} SET {} {condition}", self.name, sets.join(", "))
+            }
+        };
+        Some(HashStatement { sql, kind, read })
+    }
+
+    /// A column with the values that events have.
+    fn as_value(&self, at: usize) -> String {
+        let Column { name, kind, .. } = &self.columns[at];
+        match kind {
+            Kind::Number => format!("CAST({name} AS UNSIGNED)"),
+            Kind::Binary => format!("CAST({name} AS BINARY)"),
+            Kind::Plain | Kind::Text | Kind::Json => name.clone(),
+        }
+    }
+
+    /// What it knows of its columns.
+    pub(crate) fn known(&self) -> Vec<KnownColumn> {
+        self.columns.iter().map(|column| column.known).collect()
     }
 
     /// The statement that makes a change of rows with these images, all of which have the same columns.
@@ -111,7 +191,8 @@ impl Target {
     fn mark(&self, at: usize) -> &'static str {
         match self.columns[at].kind {
             Kind::Binary => "CAST(? AS BINARY)",
-            Kind::Plain | Kind::Text => "?",
+            Kind::Json => "CAST(? AS JSON)",
+            Kind::Plain | Kind::Number | Kind::Text => "?",
         }
     }
 
@@ -123,7 +204,7 @@ impl Target {
                 let (name, mark) = (&self.columns[*at].name, self.mark(*at));
                 match self.columns[*at].kind {
                     _ if by_key => format!("{name} = {mark}"),
-                    Kind::Plain => format!("{name} <=> {mark}"),
+                    Kind::Plain | Kind::Number | Kind::Json => format!("{name} <=> {mark}"),
                     Kind::Binary => format!("CAST({name} AS BINARY) <=> {mark}"),
                     Kind::Text => {
                         format!("CONVERT({name} USING utf8mb4) COLLATE utf8mb4_0900_bin <=> {mark}")
@@ -140,10 +221,23 @@ fn kind_of(data_type: &str) -> Kind {
     match data_type.to_ascii_lowercase().as_str() {
         "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => Kind::Text,
         "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float"
-        | "double" | "bit" | "year" | "date" | "time" | "datetime" | "timestamp" | "enum"
-        | "set" | "json" => Kind::Plain,
+        | "double" | "year" | "date" | "time" | "datetime" | "timestamp" => Kind::Plain,
+        "bit" | "enum" | "set" => Kind::Number,
+        "json" => Kind::Json,
         // Strings of bytes, geometries and vectors.
         _ => Kind::Binary,
+    }
+}
+
+/// What a row of `COLUMNS` says of the values of events.
+fn known_of(row: &[Value]) -> KnownColumn {
+    let is_json = text_of(row.get(1)) == "json";
+    let name = if is_json { "utf8mb4_bin".to_owned() } else { text_of(row.get(4)) };
+    let collation = charset::collation_by_name(&name);
+    KnownColumn {
+        unsigned: text_of(row.get(3)).contains("unsigned"),
+        collation: collation.map(|collation| collation.id),
+        fsp: text_of(row.get(5)).parse().unwrap_or(0),
     }
 }
 

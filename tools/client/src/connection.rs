@@ -79,17 +79,30 @@ pub enum Encryption {
     Preferred,
     /// Or else fail.
     Required,
-    /// Or else fail, and only with a server that proves who it is.
-    Verified(Trust),
+    /// Or else fail, and in this way.
+    As(Box<Tls>),
 }
 
-/// Which servers to trust.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trust {
-    /// Certificates of authorities, in PEM.
+/// How to encrypt.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Certificates of authorities that must have signed the server's, in PEM; empty: it is not verified.
     pub authorities: Vec<u8>,
     /// The name or address that the server's certificate must be for; `None`: any.
     pub name: Option<String>,
+    /// The client's own certificates and its private key, in PEM.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// `TLSv1.2`, `TLSv1.3`; empty for both.
+    pub versions: Vec<String>,
+    /// Ciphers that may be used, by their names in OpenSSL; empty for all.
+    pub ciphers: Vec<String>,
+}
+
+// Without the key.
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// The best framing that the server supports.
@@ -243,7 +256,7 @@ impl Connection {
         self.capabilities = Capabilities(wanted.0 & greeting.capabilities.0);
         let can_encrypt = greeting.capabilities.contains(Capabilities::SSL);
         let is_network = matches!(self.stream, Stream::Tcp(_) | Stream::Carried(_, Reach::Network));
-        let is_required = matches!(options.tls, Encryption::Required | Encryption::Verified(_));
+        let is_required = matches!(options.tls, Encryption::Required | Encryption::As(_));
         if is_required && !(can_encrypt && is_network) {
             return Err(Failure::Lost("SSL connection error: the server cannot encrypt".into()));
         }
@@ -257,11 +270,11 @@ impl Connection {
             let mut payload = Vec::new();
             request.encode(&mut payload);
             self.send(&payload)?;
-            let trust = match &options.tls {
-                Encryption::Verified(trust) => Some(trust),
-                Encryption::Off | Encryption::Preferred | Encryption::Required => None,
+            let tls = match &options.tls {
+                Encryption::As(tls) => Tls::clone(tls),
+                Encryption::Off | Encryption::Preferred | Encryption::Required => Tls::default(),
             };
-            self.stream = self.replace_stream()?.encrypt(trust)?;
+            self.stream = self.replace_stream()?.encrypt(&tls)?;
         }
         let plugin = greeting.auth_plugin.clone();
         let may_answer = self.stream.is_safe() || !auth::sends_password(&plugin);
@@ -348,7 +361,12 @@ impl Connection {
         self.input.drain(..self.used);
         self.used = 0;
         loop {
-            match wire::scan_packet(&self.input, self.sequence, PACKET_BYTES_MAX) {
+            // MySQL numbers a packet that begins a compressed frame like the frame.
+            let sequence = match self.input.get(3) {
+                Some(number) if self.stream.is_compressed() => *number,
+                Some(_) | None => self.sequence,
+            };
+            match wire::scan_packet(&self.input, sequence, PACKET_BYTES_MAX) {
                 Ok(packet) => {
                     self.sequence = packet.last_sequence.wrapping_add(1);
                     self.used = packet.frame_bytes;

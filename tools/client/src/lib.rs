@@ -7,7 +7,7 @@ mod connection;
 mod stream;
 
 pub use connection::{
-    Answer, Column, Connection, Encryption, Framing, Options, Outcome, Prepared, Target, Trust,
+    Answer, Column, Connection, Encryption, Framing, Options, Outcome, Prepared, Target, Tls,
 };
 
 pub use stream::{Carrier, Reach};

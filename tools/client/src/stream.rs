@@ -9,13 +9,13 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    StreamOwned,
+    CipherSuite, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    SignatureScheme, StreamOwned, SupportedProtocolVersion, version,
 };
 
-use crate::connection::Trust;
+use crate::connection::Tls;
 use wire::{Compression, CompressionKind, compressed_frame_len};
 
 /// Most plain bytes of a compressed frame.
@@ -106,24 +106,12 @@ impl Compressed {
 }
 
 impl Stream {
-    /// Switches to encryption. Without `trust` the certificate is not verified: like `--ssl-mode=PREFERRED`, this protects against
+    /// Switches to encryption. Without authorities the certificate is not verified: like `--ssl-mode=PREFERRED`, this protects against
     /// eavesdroppers only.
-    pub fn encrypt(self, trust: Option<&Trust>) -> Result<Stream> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier: Arc<dyn ServerCertVerifier> = match trust {
-            Some(trust) => Arc::new(KnownCertificate::new(trust, &provider)?),
-            None => Arc::new(AnyCertificate(provider.clone())),
-        };
-        let wanted = trust.and_then(|trust| trust.name.as_deref());
-        let name = wanted.map(|name| ServerName::try_from(name.to_owned())).transpose();
+    pub fn encrypt(self, tls: &Tls) -> Result<Stream> {
+        let name = tls.name.as_ref().map(|name| ServerName::try_from(name.clone())).transpose();
         let name = name.map_err(std::io::Error::other)?;
-        let config = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(std::io::Error::other)?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
-        let config = Arc::new(config);
+        let config = Arc::new(client_config(tls)?);
         let begin = |name| ClientConnection::new(config, name).map_err(std::io::Error::other);
         Ok(match self {
             Stream::Tcp(tcp) => {
@@ -160,6 +148,11 @@ impl Stream {
         if let Stream::Compressed(stream) = self {
             stream.framing.reset_sequence();
         }
+    }
+
+    /// Whether packets travel in compressed frames.
+    pub fn is_compressed(&self) -> bool {
+        matches!(self, Stream::Compressed(_))
     }
 
     /// Whether a secret may be sent in clear.
@@ -210,6 +203,51 @@ impl Write for Stream {
     }
 }
 
+fn client_config(tls: &Tls) -> Result<ClientConfig> {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    if !tls.ciphers.is_empty() {
+        let is_wanted = |suite: CipherSuite| tls.ciphers.contains(&openssl_name(suite));
+        provider.cipher_suites.retain(|suite| is_wanted(suite.suite()));
+    }
+    let provider = Arc::new(provider);
+    let verifier: Arc<dyn ServerCertVerifier> = if tls.authorities.is_empty() {
+        Arc::new(AnyCertificate(provider.clone()))
+    } else {
+        Arc::new(KnownCertificate::new(tls, &provider)?)
+    };
+    let known: [(&str, &SupportedProtocolVersion); 2] =
+        [("TLSv1.2", &version::TLS12), ("TLSv1.3", &version::TLS13)];
+    let is_wanted = |name: &str| {
+        tls.versions.is_empty()
+            || tls.versions.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
+    };
+    let versions: Vec<_> =
+        known.iter().filter(|(name, _)| is_wanted(name)).map(|(_, version)| *version).collect();
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&versions)
+        .map_err(std::io::Error::other)?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let Some((certificates, key)) = &tls.identity else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let chain = CertificateDer::pem_slice_iter(certificates)
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .map_err(std::io::Error::other)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(std::io::Error::other)?;
+    builder.with_client_auth_cert(chain, key).map_err(std::io::Error::other)
+}
+
+/// The name that OpenSSL has for a cipher: `ECDHE-RSA-AES128-GCM-SHA256`, `TLS_AES_128_GCM_SHA256`.
+fn openssl_name(suite: CipherSuite) -> String {
+    let name = format!("{suite:?}");
+    if let Some(rest) = name.strip_prefix("TLS13_") {
+        return format!("TLS_{rest}");
+    }
+    let name = name.trim_start_matches("TLS_").replace("_WITH_", "-").replace("AES_", "AES");
+    name.replace("POLY1305_SHA256", "POLY1305").replace('_', "-")
+}
+
 /// Accepts what an authority signed, for one name or for any.
 #[derive(Debug)]
 struct KnownCertificate {
@@ -218,16 +256,16 @@ struct KnownCertificate {
 }
 
 impl KnownCertificate {
-    fn new(trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<KnownCertificate> {
+    fn new(tls: &Tls, provider: &Arc<CryptoProvider>) -> Result<KnownCertificate> {
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&trust.authorities) {
+        for certificate in CertificateDer::pem_slice_iter(&tls.authorities) {
             roots
                 .add(certificate.map_err(std::io::Error::other)?)
                 .map_err(std::io::Error::other)?;
         }
         let made = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
         let inner = made.build().map_err(std::io::Error::other)?;
-        Ok(KnownCertificate { inner, any_name: trust.name.is_none() })
+        Ok(KnownCertificate { inner, any_name: tls.name.is_none() })
     }
 }
 
@@ -311,5 +349,25 @@ impl ServerCertVerifier for AnyCertificate {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ciphers_have_the_names_of_openssl() {
+        for (suite, name) in [
+            (CipherSuite::TLS13_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
+            (CipherSuite::TLS13_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
+            (CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "ECDHE-RSA-AES128-GCM-SHA256"),
+            (
+                CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+                "ECDHE-ECDSA-CHACHA20-POLY1305",
+            ),
+        ] {
+            assert_eq!(openssl_name(suite), name);
+        }
     }
 }

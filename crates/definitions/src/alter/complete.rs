@@ -51,6 +51,7 @@ pub fn complete(
         .filter_map(|key| key.name.clone())
         .collect();
     let origins: Vec<Option<usize>> = draft.columns.iter().map(|column| column.origin).collect();
+    draft.fit_comments(ctx)?;
     let mut table = draft.finish(old.id, Some(old))?;
     note_repeated_indexes(ctx.conditions(), &table, Some(old));
     crate::engines::check_abilities(ctx, &table)?;

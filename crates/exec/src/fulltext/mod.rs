@@ -6,7 +6,6 @@
 mod check;
 mod hits;
 mod keep;
-mod query;
 mod search;
 
 pub use check::{FulltextTable, check_fulltext};

@@ -21,9 +21,9 @@ use types::key::encode_part;
 use types::{DataType, SqlBytes, Value};
 
 use super::hits::{Hit, Hits, Keep};
-use super::query::{self, Part, Role};
 use crate::expr::Code;
 use crate::run::Run;
+use rows::match_query::{self, Part, Role};
 
 /// Weight of a word that is in every row: all words have some weight.
 const COMMON_WEIGHT_BASE: f64 = 1.0001;
@@ -141,8 +141,8 @@ impl SearchCode {
 
     fn search(&self, text: &str, lock: (RowLock, WaitPolicy), run: &mut Run<'_>) -> Result<Found> {
         let query = match self.plan.mode {
-            FulltextMode::Boolean => query::boolean(text)?,
-            FulltextMode::Natural | FulltextMode::Expanded => query::natural(text),
+            FulltextMode::Boolean => match_query::boolean(text)?,
+            FulltextMode::Natural | FulltextMode::Expanded => match_query::natural(text),
         };
         let mut search = Search { code: self, lock, words: Vec::new(), batch: RowBatch::new() };
         let mut hits = search.part(&query, run)?;

@@ -108,6 +108,7 @@ impl NodeCompiler<'_> {
             Access::Fulltext { search, against } => {
                 AccessNode::Fulltext { search: self.exprs.search(search, against)? }
             }
+            Access::Walk(walk) => AccessNode::Walk(walk.clone()),
             Access::Full { index, backward } => {
                 AccessNode::Full { index: IndexId(*index), backward: *backward }
             }

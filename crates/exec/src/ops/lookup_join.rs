@@ -102,6 +102,7 @@ impl<'r> LookupJoin<'r> {
             | AccessNode::Keys { .. }
             | AccessNode::Merge { .. }
             | AccessNode::Fulltext { .. }
+            | AccessNode::Walk(_)
             | AccessNode::Full { .. } => IndexId::CLUSTERED,
         }
     }

@@ -4,11 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine_api::{
-    CursorId, Direction, EngineIndex, GetOutcome, IndexId, KeyRange, LOOKUPS_MAX, RowBuf, RowLock,
-    RowRef, ScanSpec, TableId, WaitPolicy,
+    CursorId, Direction, EngineIndex, GetOutcome, IndexId, KeyBound, KeyRange, LOOKUPS_MAX, RowBuf,
+    RowLock, RowRef, ScanSpec, TableId, WaitPolicy,
 };
 use errors::Result;
 use hashbrown::HashSet;
+use plan::KeyWalk;
 use rows::layout::Layout;
 use types::{SqlBytes, Value};
 
@@ -66,6 +67,7 @@ pub(crate) enum AccessNode {
         index: IndexId,
         backward: bool,
     },
+    Walk(Arc<KeyWalk>),
 }
 
 /// One of the indexes of a merge.
@@ -96,10 +98,17 @@ impl ScanNode {
         match &self.access {
             AccessNode::Full { backward: false, .. } => counts.read_first += 1,
             AccessNode::Full { backward: true, .. } => counts.read_last += 1,
+            AccessNode::Walk(walk) if walk.lower.is_none() && walk.upper.is_none() => {
+                match walk.backward {
+                    false => counts.read_first += 1,
+                    true => counts.read_last += 1,
+                }
+            }
             AccessNode::Unique { .. }
             | AccessNode::Ranges { .. }
             | AccessNode::Keys { .. }
             | AccessNode::Merge { .. }
+            | AccessNode::Walk(_)
             | AccessNode::Fulltext { .. } => {}
         }
     }
@@ -122,7 +131,9 @@ impl ScanNode {
             | AccessNode::Merge { .. }
             | AccessNode::Fulltext { .. }
             | AccessNode::Unique { .. } => counts.read_next += rows,
-            AccessNode::Full { backward: true, .. }
+            AccessNode::Walk(walk) if !walk.backward => counts.read_next += rows,
+            AccessNode::Walk(_)
+            | AccessNode::Full { backward: true, .. }
             | AccessNode::Keys { backward: true, .. }
             | AccessNode::Ranges { backward: true, .. } => {
                 counts.read_prev += rows;
@@ -139,6 +150,7 @@ impl ScanNode {
             | AccessNode::Ranges { index, .. } => Some(*index),
             AccessNode::Full { index, .. } => Some(*index).filter(|at| *at != IndexId::CLUSTERED),
             AccessNode::Merge { arms, .. } => arms.first().map(|arm| arm.index),
+            AccessNode::Walk(walk) => Some(IndexId(walk.index)),
             AccessNode::Fulltext { .. } => None,
         }
     }
@@ -399,6 +411,7 @@ impl<'r> Scan<'r> {
             | AccessNode::Full { index, backward } => (*index, *backward),
             AccessNode::Unique { index, .. } => (*index, false),
             AccessNode::Merge { arms, .. } => (arms[self.arm].index, false),
+            AccessNode::Walk(walk) => (IndexId(walk.index), walk.backward),
             AccessNode::Fulltext { .. } => (IndexId::CLUSTERED, false),
         };
         ScanSpec {
@@ -620,6 +633,15 @@ impl<'r> Scan<'r> {
     }
 }
 
+/// An end of a walk as the engine takes it.
+fn end(bytes: &Option<(Vec<u8>, bool)>) -> KeyBound {
+    match bytes {
+        None => KeyBound::Unbounded,
+        Some((bytes, true)) => KeyBound::Included(bytes.clone()),
+        Some((bytes, false)) => KeyBound::Excluded(bytes.clone()),
+    }
+}
+
 impl<'r> Operator<'r> for Scan<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.close_cursor(run);
@@ -676,6 +698,10 @@ impl<'r> Operator<'r> for Scan<'r> {
                 };
                 self.found = Some(search.found((lock, wait), run)?);
             }
+            AccessNode::Walk(walk) => {
+                self.ranges.clear();
+                self.ranges.push(KeyRange { lower: end(&walk.lower), upper: end(&walk.upper) });
+            }
             AccessNode::Full { .. } => {
                 self.ranges.clear();
                 self.ranges.push(KeyRange::ALL);
@@ -691,6 +717,7 @@ impl<'r> Operator<'r> for Scan<'r> {
             AccessNode::Ranges { .. }
             | AccessNode::Keys { .. }
             | AccessNode::Merge { .. }
+            | AccessNode::Walk(_)
             | AccessNode::Full { .. } => {}
         }
         let node = self.node;
@@ -721,6 +748,15 @@ impl<'r> Operator<'r> for Scan<'r> {
 
     fn close(&mut self, run: &mut Run<'r>) {
         self.close_cursor(run);
+        if let AccessNode::Walk(_) = self.node.access
+            && self.buffers.is_used
+        {
+            let last = self.at.checked_sub(1).filter(|at| *at < self.buffers.batch.len());
+            run.buffers.walked = Some(last.map(|at| {
+                let row = self.buffers.batch.row(at);
+                RowBuf { record: row.record.to_vec(), locator: row.locator.to_vec() }
+            }));
+        }
         self.ranges.clear();
         self.given = HashSet::default();
         self.found = None;

@@ -51,6 +51,7 @@ impl Context<'_> {
                 let starts = PAGE * arms.len() as f64;
                 Estimate::of(expected, starts + (ROW + PAGE) * expected)
             }
+            Access::Walk(_) => Estimate::of(1.0, PAGE + ROW),
             Access::Full { .. } => {
                 Estimate::of(total, (total / PAGE_ROWS).ceil() * PAGE + total * ROW)
             }

@@ -131,6 +131,7 @@ impl Context<'_> {
             | Access::Merge { .. }
             | Access::Fulltext { .. } => None,
             Access::Full { index, .. } => Some(*index),
+            Access::Walk(walk) => Some(walk.index),
         }
     }
 
@@ -159,7 +160,10 @@ impl Context<'_> {
                 let bounded = range.lower.is_some() || range.upper.is_some();
                 range.equal.len() + usize::from(bounded)
             }),
-            Access::Merge { .. } | Access::Fulltext { .. } | Access::Full { .. } => usize::MAX,
+            Access::Merge { .. }
+            | Access::Fulltext { .. }
+            | Access::Full { .. }
+            | Access::Walk(_) => usize::MAX,
         };
         let index = self.index_used(path);
         let Some(known) = table.indexes.iter().find(|known| Some(known.id.0) == index) else {

@@ -416,10 +416,10 @@ impl<'a> Lines<'a, '_> {
                 line.access = Some("fulltext");
                 line.key = Some(search.name.to_string());
                 line.possible_keys = Some(search.name.to_string());
-                line.key_length = Some("0".into());
-                line.reference = Some("const".into());
+                (line.key_length, line.reference) = (Some("0".into()), Some("const".into()));
                 line.extra.push("Ft_hints: sorted".into());
             }
+            Access::Walk(_) => {}
             Access::Full { index, backward } => {
                 fetched = total;
                 line.access = Some(if *index == 0 && !*backward { "ALL" } else { "index" });

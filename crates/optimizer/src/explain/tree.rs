@@ -530,6 +530,8 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
             let text = format!("Full-text index search on {alias} using {name} ({columns})");
             Node::new(text, "index")
         }
+        // HANDLER is not explained.
+        Access::Walk(_) => Node::new(format!("Index scan on {alias}"), "index"),
         Access::Full { index: 0, backward: false } => {
             Node::new(format!("Table scan on {alias}"), "table")
         }

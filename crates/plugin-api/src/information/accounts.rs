@@ -12,7 +12,11 @@ pub trait AccountInformation {
     fn role_accounts(&self) -> Vec<AccountView> {
         Vec::new()
     }
-    /// The roles in force.
+    /// The roles that every account has, as far as they exist.
+    fn mandatory_roles(&self) -> Vec<RoleView> {
+        Vec::new()
+    }
+    /// The roles that are active.
     fn active_roles(&self) -> Vec<RoleView> {
         Vec::new()
     }

@@ -36,7 +36,7 @@ pub(crate) fn create_table(
     if !create.periods.is_empty() {
         return Err(Error::not_supported("PERIOD FOR SYSTEM_TIME"));
     }
-    if already_there(session, create, &schema, &name)? {
+    if already_there(session, create, (&schema, &name), running)? {
         return session.send_ok(sink, OkInfo::default());
     }
     let mut draft = match &create.like {
@@ -99,9 +99,16 @@ fn check_create(session: &Session, create: &CreateTable, schema: &str, name: &st
 fn already_there(
     session: &mut Session,
     create: &CreateTable,
-    schema: &Arc<str>,
-    name: &Arc<str>,
+    (schema, name): (&Arc<str>, &Arc<str>),
+    running: &Running<'_>,
 ) -> Result<bool> {
+    if let Some(like) = &create.like {
+        let (from_schema, from) = session.qualify(like)?;
+        session.find_table(&from_schema, &from)?;
+        if catalog::same_name(&from_schema, schema) && catalog::same_name(&from, name) {
+            bail!(NONUNIQ_TABLE, name);
+        }
+    }
     let view = session.view();
     let exists = if create.temporary {
         view.temporary_table(schema, name).is_some()
@@ -127,11 +134,23 @@ fn already_there(
         }
         return Ok(false);
     }
+    check_sources(session, create, running)?;
     if create.flags.if_not_exists {
         session.working.note(ErrorCode::TABLE_EXISTS_ERROR, &[name]);
         return Ok(true);
     }
     Err(err!(TABLE_EXISTS_ERROR, name))
+}
+
+/// A table that the query reads and that is not there is told before the name is compared.
+fn check_sources(session: &Session, create: &CreateTable, running: &Running<'_>) -> Result<()> {
+    let Some(query) = &create.query else { return Ok(()) };
+    let types = session.parameter_types(running);
+    let statement = Statement::Query(query.clone());
+    match session.planner().plan_statement(&statement, running.source, types.as_deref()) {
+        Err(error) if error.code() == ErrorCode::NO_SUCH_TABLE => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// CREATE TABLE ... LIKE: everything but foreign keys and rows.

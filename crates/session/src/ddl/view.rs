@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation, RelationKind, View};
 use definitions::check_table_name;
-use errors::{ErrorCode, Result, bail, err};
+use errors::{ErrorCode, Result, bail};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::Statement;
 use syntax::ast::{self, CheckOption, CreateView, DropObjects, SqlSecurity, ViewAlgorithm};
@@ -33,31 +33,21 @@ pub(crate) fn create_view(
     session.require_on_table(&schema, &name, PrivilegeSet::CREATE_VIEW)?;
     session.check_writable()?;
     let present = session.view().relation(&schema, &name);
-    let exists = match present {
-        Some(Relation::View(_)) => true,
-        Some(Relation::Table(_)) => {
-            if alter || create.flags.or_replace {
-                bail!(WRONG_OBJECT, schema, name, "VIEW");
-            }
-            bail!(TABLE_EXISTS_ERROR, name);
-        }
-        None => false,
-    };
-    if exists && create.flags.if_not_exists {
-        session.working.note(ErrorCode::TABLE_EXISTS_ERROR, &[&name]);
-        return session.send_ok(sink, OkInfo::default());
-    }
-    if exists && !alter && !create.flags.or_replace {
-        bail!(TABLE_EXISTS_ERROR, name);
-    }
-    if alter && !exists {
-        bail!(NO_SUCH_TABLE, schema, name);
-    }
+    // What is wrong with the query is told before what has the name.
     let view = build_view(session, create, &schema, &name, running)?;
-    let edit = if exists {
-        Edit::ReplaceView { schema, name, new: Arc::new(view) }
-    } else {
-        Edit::CreateView(Arc::new(view))
+    let replaces = alter || create.flags.or_replace;
+    let edit = match present {
+        None if alter => bail!(NO_SUCH_TABLE, schema, name),
+        None => Edit::CreateView(Arc::new(view)),
+        Some(Relation::View(_)) if replaces => {
+            Edit::ReplaceView { schema, name, new: Arc::new(view) }
+        }
+        Some(Relation::Table(_)) if replaces => bail!(WRONG_OBJECT, schema, name, "VIEW"),
+        Some(_) if create.flags.if_not_exists => {
+            session.working.note(ErrorCode::TABLE_EXISTS_ERROR, &[&name]);
+            return session.send_ok(sink, OkInfo::default());
+        }
+        Some(_) => bail!(TABLE_EXISTS_ERROR, name),
     };
     let commit = session.commit_definitions(&[edit])?;
     session.services.row_count = 0;
@@ -67,7 +57,7 @@ pub(crate) fn create_view(
 /// Whether a view comes with the server, and an account that may change views anywhere wants to drop and create it: dumps of all schemas do. They are told
 /// that it is there, and go on.
 fn may_skip(session: &Session, schema: &str, name: &str, wanted: PrivilegeSet) -> bool {
-    session.privileges.global().contains(wanted)
+    session.privileges.everywhere().contains(wanted)
         && session.server.registry().system_view(schema, name).is_some()
 }
 
@@ -218,9 +208,10 @@ pub(crate) fn drop_views(
         let relation = session.snapshot().kind(&schema, &name);
         match relation {
             Some(RelationKind::View) => edits.push(Edit::DropView { schema, name }),
-            Some(RelationKind::Table) => {
-                return Err(err!(WRONG_OBJECT, schema, name, "VIEW"));
+            Some(RelationKind::Table) if drop.if_exists => {
+                session.working.note(ErrorCode::WRONG_OBJECT, &[&schema, &name, &"VIEW"]);
             }
+            Some(RelationKind::Table) => bail!(WRONG_OBJECT, schema, name, "VIEW"),
             None => missing.push(format!("{schema}.{name}")),
         }
     }

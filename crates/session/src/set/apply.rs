@@ -163,8 +163,10 @@ fn store_globals(
     let mut commit = None;
     server.globals.change(&provenance, || {
         let all = with_dependent(&server.globals, values)?;
+        let mut edits = edits.to_vec();
+        edits.extend(account_rules(&server.globals, &all));
         if !edits.is_empty() {
-            commit = Some(server.catalog.commit_alone(edits, &session.shared.cancel)?);
+            commit = Some(server.catalog.commit_alone(&edits, &session.shared.cancel)?);
         }
         Ok(all)
     })?;
@@ -174,6 +176,16 @@ fn store_globals(
         server.events.wake();
     }
     Ok(commit)
+}
+
+/// The edit that gives all accounts their new rules, when one of the values is such a rule.
+fn account_rules(globals: &Globals, values: &[(VariableId, Value)]) -> Option<Edit> {
+    let name_of = |id: VariableId| globals.definitions.get(id).name;
+    let given = |name: &str| values.iter().rev().find(|(id, _)| name_of(*id) == name);
+    let value =
+        |name: &str| given(name).map_or_else(|| globals.text(name), |(_, value)| as_text(value));
+    let is_rule = values.iter().any(|(id, _)| ::accounts::RULES.contains(&name_of(*id)));
+    is_rule.then(|| Edit::PutAccountRules(::accounts::account_rules(value)))
 }
 
 /// The values, and those of variables that change with them.

@@ -62,7 +62,11 @@ impl<'a> Checker<'a> {
         };
         let value = match wanted {
             Some(wanted) => self.converted(id, definition, &wanted, is_global)?,
-            None => default_of(&self.session.server.globals, id, definition, scope),
+            None => {
+                let value = default_of(&self.session.server.globals, id, definition, scope);
+                self.check_account_rule(definition.name, &value)?;
+                value
+            }
         };
         self.assignments.push(match scope {
             Some(VarScope::Global) => Assignment::Global { id, value },
@@ -102,6 +106,7 @@ impl<'a> Checker<'a> {
             self.session.working.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &words);
         }
         check_value(&self.session.server, definition, &converted.value)?;
+        self.check_account_rule(definition.name, &converted.value)?;
         let is_encryption = ENCRYPTION_CHOICES.contains(&definition.name);
         if is_encryption && as_u64(&converted.value) != as_u64(&current) {
             self.session.require_encryption_admin()?;
@@ -115,6 +120,13 @@ impl<'a> Checker<'a> {
         }
         self.note_value(definition, &value);
         Ok(value)
+    }
+
+    /// Checks of variables about all accounts.
+    fn check_account_rule(&self, name: &str, value: &Value) -> Result<()> {
+        let snapshot = self.session.server.catalog.snapshot();
+        let privileges = &self.session.privileges;
+        ::accounts::check_rule(snapshot.accounts(), privileges, name, &as_text(value))
     }
 
     /// Character set and collation of a pair change together: the other one follows the last assignment.

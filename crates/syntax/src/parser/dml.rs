@@ -439,7 +439,9 @@ impl<'a> Parser<'a> {
     pub(super) fn handler(&mut self) -> PResult<Statement> {
         self.bump();
         let table = self.object_name()?;
-        let action = match self.eat_one_of(&[Kw::OPEN, Kw::CLOSE, Kw::READ]) {
+        let words: &[Kw] = &[Kw::OPEN, Kw::CLOSE, Kw::READ];
+        let words = if table.schema.is_some() { &words[..1] } else { words };
+        let action = match self.eat_one_of(words) {
             Some(Kw::OPEN) => HandlerAction::Open { alias: self.opt_table_alias()? },
             Some(Kw::CLOSE) => HandlerAction::Close,
             Some(_) => self.handler_read()?,
@@ -478,7 +480,10 @@ impl<'a> Parser<'a> {
                     _ => return self.fail(),
                 };
                 self.bump();
-                HandlerStep::Key { op, values: self.value_row()? }
+                self.expect_tok(Tok::LParen)?;
+                let values = self.comma_list(Self::expr_or_default)?;
+                self.expect_tok(Tok::RParen)?;
+                HandlerStep::Key { op, values }
             }
         };
         let filter = self.opt_where()?;

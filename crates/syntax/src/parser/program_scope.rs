@@ -379,6 +379,7 @@ impl Parser<'_> {
         }
         let word = match statement {
             Statement::LockTables(_) => "LOCK",
+            Statement::Handler(_) => "HANDLER",
             Statement::UnlockTables => "UNLOCK",
             Statement::Use(_) => "USE",
             Statement::LoadData(_) => "LOAD DATA",

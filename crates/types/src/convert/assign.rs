@@ -396,11 +396,10 @@ impl Target<'_, '_, '_> {
 
     fn year(&mut self, value: &Value, from: &DataType) -> Result<Value> {
         let text = match value {
-            Value::Bytes(text) => Some(text.clone()),
-            Value::Json(_) => Some(string_of(value, from)),
+            Value::Bytes(text) => Some(text),
             _ => None,
         };
-        let year = match (&text, value) {
+        let year = match (text, value) {
             (Some(text), _) => {
                 let parsed = Decimal::parse_lenient(text);
                 let number = match Whole::of_decimal(&parsed.value) {

@@ -189,6 +189,9 @@ pub fn forget_old(data_directory: &Path) -> io::Result<()> {
 
 /// What a start finds of the last clone.
 pub(crate) fn found(data_directory: &Path, times: &IoTimes) -> Option<CloneStatus> {
+    if let Err(error) = status::forget_unfinished(data_directory) {
+        tracing::warn!("an unfinished status of the last clone cannot be removed: {error}");
+    }
     let mut known = status::read(data_directory)?;
     if known.is_under_way() {
         known.server_has_started();
@@ -236,6 +239,16 @@ mod tests {
         assert!(!adopt(&root, &times).expect("adopts"));
         assert_eq!(data(&root), [Some("old".to_owned()), Some("old".to_owned())]);
         assert!(!root.join(STAGING).exists());
+        std::fs::remove_dir_all(&root).expect("is there");
+    }
+
+    #[test]
+    fn a_status_that_a_crash_cut_goes() {
+        let (root, times) = (prepared("status", false), IoTimes::default());
+        std::fs::write(root.join("clone-status-new"), "{").expect("a file");
+        assert_eq!(found(&root, &times), None);
+        assert!(!root.join("clone-status-new").exists());
+        assert_eq!(found(&root, &times), None, "nothing is left to do");
         std::fs::remove_dir_all(&root).expect("is there");
     }
 

@@ -246,6 +246,17 @@ pub(crate) fn read(data_directory: &Path) -> Option<CloneStatus> {
     CloneStatus::of_json(&serde_json::from_str(&text).ok()?)
 }
 
+/// Removes what a crash left of a `write`.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn forget_unfinished(data_directory: &Path) -> io::Result<()> {
+    match files::remove(&data_directory.join(NEW_FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// Keeps it.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ const DEPTH_MAX: usize = 200;
 
 /// The role of a part of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub enum Role {
     /// They fit the better.
     Optional,
     /// `+`: all others do not fit.
@@ -25,7 +25,7 @@ pub(super) enum Role {
 
 /// A part of a query.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Part {
+pub enum Part {
     Word(String),
     /// `word*`.
     Prefix(String),
@@ -35,7 +35,7 @@ pub(super) enum Part {
 }
 
 /// Words; quoted ones form a phrase.
-pub(super) fn natural(text: &str) -> Part {
+pub fn natural(text: &str) -> Part {
     let mut parts = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -57,7 +57,7 @@ pub(super) fn natural(text: &str) -> Part {
 ///
 /// # Errors
 /// 1064.
-pub(super) fn boolean(text: &str) -> Result<Part> {
+pub fn boolean(text: &str) -> Result<Part> {
     let mut parser = Parser { symbols: symbols(text), at: 0, depth: 0 };
     let parts = parser.list()?;
     match parser.next() {

@@ -33,6 +33,22 @@ use statements::locked_tables::Names;
 use statements::placeholders::{is_blank, is_comment, near};
 use sys::share::Taken;
 
+/// The limits of a statement: its time, and its group's share of the processors. Most statements have none.
+pub(crate) struct Bounds {
+    _time: Option<DeadlineGuard>,
+    _share: Option<Taken>,
+}
+
+impl Bounds {
+    #[cold]
+    fn of(session: &Session) -> Box<Bounds> {
+        let limit = session.settings.max_statement_time.filter(|_| !session.is_applier);
+        let (deadlines, cancel) = (&session.server.deadlines, &session.shared.cancel);
+        let time = limit.map(|limit| deadlines.after(limit, TimeLimit::Statement, cancel));
+        Box::new(Bounds { _time: time, _share: session.shared.group.enter() })
+    }
+}
+
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;
 
@@ -182,9 +198,9 @@ impl Session {
         }
     }
 
-    /// Before every statement. The guards bound its time and its processors, and live as long as it.
+    /// Before every statement. What is returned bounds it as long as it lives.
     #[must_use]
-    pub(crate) fn begin_statement(&mut self) -> (Option<DeadlineGuard>, Option<Taken>) {
+    pub(crate) fn begin_statement(&mut self) -> Option<Box<Bounds>> {
         let mut working = Diagnostics::new(self.settings.max_error_count);
         working.set_notes_enabled(self.settings.sql_notes);
         self.working = working;
@@ -197,10 +213,8 @@ impl Session {
         self.shared.counters.add(Counter::QUESTIONS, 1);
         self.check_privileges_current();
         self.transactions.begin_scope(&self.settings);
-        let limit = self.settings.max_statement_time.filter(|_| !self.is_applier);
-        let (deadlines, cancel) = (&self.server.deadlines, &self.shared.cancel);
-        let deadline = limit.map(|limit| deadlines.after(limit, TimeLimit::Statement, cancel));
-        (deadline, self.shared.group.enter())
+        let is_bounded = self.settings.max_statement_time.is_some();
+        (is_bounded || !self.shared.group.is_default()).then(|| Bounds::of(self))
     }
 
     /// After a statement that succeeded.

@@ -47,6 +47,7 @@ impl GroupPlace {
     }
 
     /// Whether the session is in the default group.
+    #[inline]
     pub fn is_default(&self) -> bool {
         !self.has_own.load(Ordering::Relaxed)
     }

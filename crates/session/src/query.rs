@@ -264,8 +264,6 @@ impl Session {
             planned.raise_notices(&mut self.working);
         }
         let limit = match planned.kind {
-            // Only of a client's own statement, as in MySQL.
-            PlannedKind::Query if self.programs.frame().is_some() => None,
             // A hint of 0 lifts the variable's limit.
             PlannedKind::Query => match planned.max_execution {
                 Some(limit) => Some(limit).filter(|limit| !limit.is_zero()),
@@ -275,6 +273,8 @@ impl Session {
                 None
             }
         };
+        // Only of a client's own statement, as in MySQL.
+        let limit = limit.filter(|_| self.programs.frame().is_none());
         let cancel = &self.shared.cancel;
         let after = |limit| self.server.deadlines.after(limit, TimeLimit::Select, cancel);
         let _deadline = limit.map(after);

@@ -4,7 +4,6 @@ use ::accounts::PrivilegeChecks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use catalog::MetadataGuard;
-use engine_api::TimeLimit;
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail};
 use plugin_api::{
     CommandOutcome, EventSet, Next, OkInfo, QueryAttribute, ResultSink, TextPlace, TextRequest,
@@ -28,26 +27,9 @@ use crate::{
 use accounts::Resource;
 use observation::Phase;
 use statements::backup_directory::Backup;
-use statements::deadline::DeadlineGuard;
+use statements::deadline::Bounds;
 use statements::locked_tables::Names;
 use statements::placeholders::{is_blank, is_comment, near};
-use sys::share::Taken;
-
-/// The limits of a statement: its time, and its group's share of the processors. Most statements have none.
-pub(crate) struct Bounds {
-    _time: Option<DeadlineGuard>,
-    _share: Option<Taken>,
-}
-
-impl Bounds {
-    #[cold]
-    fn of(session: &Session) -> Box<Bounds> {
-        let limit = session.settings.max_statement_time.filter(|_| !session.is_applier);
-        let (deadlines, cancel) = (&session.server.deadlines, &session.shared.cancel);
-        let time = limit.map(|limit| deadlines.after(limit, TimeLimit::Statement, cancel));
-        Box::new(Bounds { _time: time, _share: session.shared.group.enter() })
-    }
-}
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;
@@ -214,7 +196,11 @@ impl Session {
         self.check_privileges_current();
         self.transactions.begin_scope(&self.settings);
         let is_bounded = self.settings.max_statement_time.is_some();
-        (is_bounded || !self.shared.group.is_default()).then(|| Bounds::of(self))
+        (is_bounded || !self.shared.group.is_default()).then(|| {
+            let limit = self.settings.max_statement_time.filter(|_| !self.is_applier);
+            let time = limit.map(|limit| (&self.server.deadlines, limit, &self.shared.cancel));
+            Bounds::of(time, self.shared.group.enter())
+        })
     }
 
     /// After a statement that succeeded.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use engine_api::{CancelToken, TimeLimit};
 use sys::clock::Clock;
+use sys::share::Taken;
 use sys::sync::{Condvar, Mutex};
 
 /// The token of a statement while it runs; emptied at its end, so that the next statement is never hit.
@@ -32,6 +33,26 @@ pub struct DeadlineGuard {
     deadlines: Arc<Deadlines>,
     key: (Duration, u64),
     target: Target,
+}
+
+/// The limits of a statement: its time, and its group's share of the processors. Most statements have none.
+pub struct Bounds {
+    _time: Option<DeadlineGuard>,
+    _share: Option<Taken>,
+}
+
+impl Bounds {
+    /// Holds as long as it lives. `time`: what stops which statement after which time.
+    #[cold]
+    pub fn of(
+        time: Option<(&Arc<Deadlines>, Duration, &CancelToken)>,
+        share: Option<Taken>,
+    ) -> Box<Bounds> {
+        let after = |(deadlines, limit, cancel): (&Arc<Deadlines>, _, _)| {
+            deadlines.after(limit, TimeLimit::Statement, cancel)
+        };
+        Box::new(Bounds { _time: time.map(after), _share: share })
+    }
 }
 
 impl Deadlines {

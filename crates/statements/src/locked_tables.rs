@@ -37,6 +37,7 @@ pub struct LockedTable {
 
 impl LockedTables {
     /// Whether LOCK TABLES is in force.
+    #[inline]
     pub fn is_in_force(&self) -> bool {
         self.tables.is_some()
     }

@@ -290,10 +290,7 @@ impl<'a> Parser<'a> {
 
     /// `(expr)`.
     pub(super) fn paren_expr(&mut self) -> PResult<Expr> {
-        self.expect_tok(Tok::LParen)?;
-        let expr = self.expr()?;
-        self.expect_tok(Tok::RParen)?;
-        Ok(expr)
+        self.in_parens(Self::expr)
     }
 
     /// The value of DEFAULT and whether it was in parentheses.

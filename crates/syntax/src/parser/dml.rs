@@ -480,9 +480,7 @@ impl<'a> Parser<'a> {
                     _ => return self.fail(),
                 };
                 self.bump();
-                self.expect_tok(Tok::LParen)?;
-                let values = self.comma_list(Self::expr_or_default)?;
-                self.expect_tok(Tok::RParen)?;
+                let values = self.paren_list(Self::expr_or_default)?;
                 HandlerStep::Key { op, values }
             }
         };

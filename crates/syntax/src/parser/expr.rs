@@ -249,9 +249,7 @@ impl<'a> Parser<'a> {
                 }
                 self.bump();
                 self.eat(Kw::OF);
-                self.expect_tok(Tok::LParen)?;
-                let array = self.nested(|p| p.bit_expr(CONCAT - 1))?;
-                self.expect_tok(Tok::RParen)?;
+                let array = self.in_parens(|own| own.nested(|p| p.bit_expr(CONCAT - 1)))?;
                 ExprKind::MemberOf { value: Box::new(left), array: Box::new(array) }
             }
             Kw::SOUNDS => {

@@ -200,10 +200,7 @@ impl<'a> Parser<'a> {
     }
 
     fn column_in_parens(&mut self) -> PResult<Box<ColumnName>> {
-        self.expect_tok(Tok::LParen)?;
-        let column = Box::new(self.column_name()?);
-        self.expect_tok(Tok::RParen)?;
-        Ok(column)
+        self.in_parens(|own| Ok(Box::new(own.column_name()?)))
     }
 
     fn call_without_parens(&mut self) -> PResult<ExprKind> {

@@ -238,6 +238,14 @@ impl<'a> Parser<'a> {
         if self.eat_tok(tok) { Ok(()) } else { self.fail() }
     }
 
+    /// What `inner` reads, in parentheses.
+    fn in_parens<T>(&mut self, inner: impl FnOnce(&mut Self) -> PResult<T>) -> PResult<T> {
+        self.expect_tok(Tok::LParen)?;
+        let read = inner(self)?;
+        self.expect_tok(Tok::RParen)?;
+        Ok(read)
+    }
+
     fn expect_all(&mut self, words: &[Kw]) -> PResult<()> {
         words.iter().try_for_each(|kw| self.expect(*kw))
     }
@@ -280,10 +288,7 @@ impl<'a> Parser<'a> {
     }
 
     fn paren_list<T>(&mut self, item: impl FnMut(&mut Self) -> PResult<T>) -> PResult<Vec<T>> {
-        self.expect_tok(Tok::LParen)?;
-        let items = self.comma_list(item)?;
-        self.expect_tok(Tok::RParen)?;
-        Ok(items)
+        self.in_parens(|own| own.comma_list(item))
     }
 
     // --- errors

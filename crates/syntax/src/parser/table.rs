@@ -270,9 +270,7 @@ impl<'a> Parser<'a> {
             Some(word) => word == Kw::BERNOULLI,
             None => return self.fail(),
         };
-        self.expect_tok(Tok::LParen)?;
-        let percent = self.expr()?;
-        self.expect_tok(Tok::RParen)?;
+        let percent = self.in_parens(Self::expr)?;
         Ok(TableSample { bernoulli, percent })
     }
 

@@ -14,7 +14,7 @@ use sys::sync::atomic::Ordering;
 use types::{DataType, TypeKind, Value};
 
 use crate::information_changes::changes_information;
-use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
+use crate::plan_cache::{Described, LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
 use crate::server::Server;
@@ -62,24 +62,6 @@ struct HotPlan {
     types: Option<Vec<DataType>>,
     context: PlanContext,
     plan: LocalPlan,
-}
-
-/// What a statement takes and gives, known before it runs.
-#[derive(Default)]
-struct Described {
-    parameters: Vec<DataType>,
-    columns: Vec<ColumnMeta>,
-    plan: Option<LocalPlan>,
-}
-
-impl Described {
-    fn of(plan: LocalPlan) -> Described {
-        Described {
-            parameters: plan.parameters.clone(),
-            columns: plan.program.columns().to_vec(),
-            plan: Some(plan),
-        }
-    }
 }
 
 /// A session's prepared statements.

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
-use plugin_api::PlanCacheView;
+use plugin_api::{ColumnMeta, PlanCacheView};
 use syntax::LiteralSpan;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use types::DataType;
 use variables::Settings;
 
 use crate::planned::Planned;
@@ -242,6 +243,28 @@ impl PlanCache {
 
 /// A plan as a session uses it. The outer count is the session's own, so that using a plan writes nothing shared.
 pub type LocalPlan = stdx::LocalArc<Planned>;
+
+/// What a statement takes and gives, known before it runs.
+#[derive(Default)]
+pub struct Described {
+    /// Types of its parameters.
+    pub parameters: Vec<DataType>,
+    /// Its result's columns.
+    pub columns: Vec<ColumnMeta>,
+    /// The plan that says so.
+    pub plan: Option<LocalPlan>,
+}
+
+impl Described {
+    /// What a plan says.
+    pub fn of(plan: LocalPlan) -> Described {
+        Described {
+            parameters: plan.parameters.clone(),
+            columns: plan.program.columns().to_vec(),
+            plan: Some(plan),
+        }
+    }
+}
 
 struct FrontSlot {
     hash: u64,

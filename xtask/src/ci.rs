@@ -154,8 +154,9 @@ const LANES: [&[&str]; 2] = [
         "HTTP",
         "BarCamp",
         "console in a browser",
+        "clients",
     ],
-    &["replication", "import", "clients"],
+    &["replication", "import"],
 ];
 
 /// What finds more the longer it runs, on the debug build: random queries, and scripts of `damage`.

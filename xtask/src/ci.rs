@@ -85,33 +85,33 @@ const STEPS: &[Step] = &[
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
     }),
-    ("replication", || {
-        // Those that need MySQL say so when there is none.
-        let scripts = [
+    // Those that need MySQL or MariaDB say so when there is none.
+    ("replicas", || {
+        in_order(&[
             "crash/replica.py",
-            "replication/binary_log.py",
             "replication/follow.py",
             "replication/mariadb.py",
             "replication/hostile.py",
             "replication/keyless.py",
-            "replication/log_settings.py",
             "replication/manager.py",
             "replication/filters.py",
             "replication/parallel.py",
             "replication/positions.py",
             "replication/encrypted.py",
             "replication/semi_sync.py",
+        ])
+    }),
+    ("binary log", || {
+        in_order(&[
+            "replication/binary_log.py",
+            "replication/log_settings.py",
             "replication/binlog_tool.py",
             "replication/point_in_time.py",
             "replication/changes.py",
             "replication/webhook.py",
             "replication/clone.py",
             "replication/switch_over.py",
-        ];
-        scripts.iter().try_for_each(|script| {
-            let script = format!("tests/{script}");
-            run::command("python3", &[script.as_str(), "--squalld", "target/debug/squalld"])
-        })
+        ])
     }),
     ("backup", || {
         let scripts = ["backup.py", "reflink.py", "encryption.py", "vault.py", "reload.py"];
@@ -142,22 +142,21 @@ const STEPS: &[Step] = &[
     ("size", lines::size),
 ];
 
-/// Steps that wait for servers, disks and clients more than they compute: a whole run does them after the others, the two lists side by
+/// Steps that wait for servers, disks and clients more than they compute: a whole run does them after the others, the lists side by
 /// side, and shows the output of each when it ends.
-const LANES: [&[&str]; 2] = [
-    &[
-        "damage",
-        "queries",
-        "histories",
-        "backup",
-        "old files",
-        "HTTP",
-        "BarCamp",
-        "console in a browser",
-        "clients",
-    ],
-    &["replication", "import"],
+const LANES: [&[&str]; 3] = [
+    &["damage", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
+    &["replicas", "queries", "histories"],
+    &["clients", "binary log", "import"],
 ];
+
+/// Runs scripts of `tests` on the debug build.
+fn in_order(scripts: &[&str]) -> Result<(), String> {
+    scripts.iter().try_for_each(|script| {
+        let script = format!("tests/{script}");
+        run::command("python3", &[script.as_str(), "--squalld", "target/debug/squalld"])
+    })
+}
 
 /// What finds more the longer it runs, on the debug build: random queries, and scripts of `damage`.
 ///

@@ -283,6 +283,8 @@ def refused(source, replica):
     rows(replica.port, "SET GLOBAL sql_replica_skip_counter = 1; START REPLICA")
     caught_up(source, replica)
     rows(source.port, "SET sql_log_bin = 0; DELETE FROM d.quoted WHERE a = 30; DROP SEQUENCE IF EXISTS d.numbers; DROP TABLE IF EXISTS d.versioned, d.addresses")
+    # The replica goes on after the whole of it.
+    rows(source.port, "INSERT INTO d.quoted VALUES (31)")
     same("after what was passed over", source, replica)
     rows(replica.port, "STOP REPLICA")
     rows(replica.port, "CHANGE REPLICATION SOURCE TO GTID_SLAVE_POS = '3-7-99999999'")

@@ -35,8 +35,17 @@ enum Stage {
     Gathered(Job),
     /// They are applied at once.
     Alone,
-    /// They are passed over; by `sql_replica_skip_counter`, if so many are counted.
-    Skipped { start: Start, is_counted: bool },
+    /// They are passed over.
+    Skipped(Skipped),
+}
+
+/// A transaction that is passed over.
+struct Skipped {
+    start: Start,
+    /// By `sql_replica_skip_counter`.
+    is_counted: bool,
+    /// It has begun with a statement that others follow.
+    is_open: bool,
 }
 
 /// What a coordinator goes by.
@@ -119,9 +128,7 @@ impl Coordinator {
                 self.stage = Stage::Alone;
                 self.apply(header, &body)?;
             }
-            Stage::Skipped { start, is_counted } => {
-                self.skip(start, is_counted, header, &body)?;
-            }
+            Stage::Skipped(skipped) => self.skip(skipped, header, &body)?,
             Stage::Between => self.alone.apply(header, &body)?,
         }
         Ok(self.after_event())
@@ -206,7 +213,7 @@ impl Coordinator {
         self.last_number = start.event.sequence_number;
         let is_counted = !is_done && !is_foreign && self.channel.count_skipped(false);
         if is_done || is_foreign || is_counted {
-            self.stage = Stage::Skipped { start, is_counted };
+            self.stage = Stage::Skipped(Skipped { start, is_counted, is_open: false });
             return Ok(Next::Event);
         }
         self.channel.delay(start.event.immediate_commit_timestamp as i64)?;
@@ -293,16 +300,25 @@ impl Coordinator {
     }
 
     /// An event of a transaction that is passed over.
-    fn skip(&mut self, start: Start, is_counted: bool, header: &Header, body: &[u8]) -> Result<()> {
+    fn skip(&mut self, skipped: Skipped, header: &Header, body: &[u8]) -> Result<()> {
+        let Skipped { start, is_counted, mut is_open } = skipped;
         let event = decode(header.kind, body).map_err(broken)?;
-        let ends =
-            matches!(event, Event::Xid(_) | Event::XaPrepare(_) | Event::TransactionPayload(_));
-        let is_end = ends || matches!(event, Event::Query(query) if is_last(query.text));
+        let is_end = match event {
+            // MariaDB logs changes of rows as statements between BEGIN and the end.
+            Event::Query(query) if is_open => matches!(query.text, b"COMMIT" | b"ROLLBACK"),
+            Event::Query(query) => {
+                is_open = !is_last(query.text);
+                !is_open
+            }
+            event => {
+                matches!(event, Event::Xid(_) | Event::XaPrepare(_) | Event::TransactionPayload(_))
+            }
+        };
         if is_counted {
             self.channel.count_skipped(is_end);
         }
         if !is_end {
-            self.stage = Stage::Skipped { start, is_counted };
+            self.stage = Stage::Skipped(Skipped { start, is_counted, is_open });
             return Ok(());
         }
         if is_counted {

@@ -146,8 +146,8 @@ const STEPS: &[Step] = &[
 /// side, and shows the output of each when it ends.
 const LANES: [&[&str]; 3] = [
     &["damage", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
-    &["replicas", "queries", "histories"],
-    &["clients", "binary log", "import"],
+    &["replicas", "import", "queries", "histories"],
+    &["clients", "binary log"],
 ];
 
 /// Runs scripts of `tests` on the debug build.

@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -200,6 +201,13 @@ def rpm_life(package):
     print("rpm: installed, used, upgraded, removed with its data kept")
 
 
+def is_running(pid):
+    try:
+        return pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class Rooted:
     """A server in a root of its own, with nothing else of the machine: no file, no network, no process."""
 
@@ -224,9 +232,16 @@ class Rooted:
         self.kill()
 
     def kill(self):
-        # unshare passes on no other signal.
-        self.process.kill()
+        # unshare passes no signal on, also not its own end, as the server has become another user.
+        pid = self.process.pid
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
         self.process.wait(60)
+        deadline = time.monotonic() + 60
+        while any(map(is_running, children)):
+            assert time.monotonic() < deadline, "the server goes on"
+            time.sleep(0.05)
 
     def sql(self, client, text):
         return run(*self.user, client, "--socket=/run/squall/squall.sock", "--user=root", "--batch", "-e", text).split()

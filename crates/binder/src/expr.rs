@@ -170,11 +170,7 @@ impl Binder<'_> {
 
     /// An operand of arithmetic or of a connective: hexadecimal and bit literals are numbers here.
     pub(crate) fn bind_number(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        if let ExprKind::Literal(ast::Literal::Hex(binary) | ast::Literal::Bit(binary)) = &expr.kind
-            && binary.introducer.is_none()
-            && binary.value.len() <= 8
-        {
-            let number = binary.value.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+        if let Some(number) = literal::number_of_bits(expr) {
             let mut ty = DataType::bigint_unsigned().with_nullable(false);
             ty.length = 20;
             return Ok(Expr::literal(Value::UInt(number), ty));

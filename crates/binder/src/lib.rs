@@ -43,6 +43,7 @@ mod window;
 pub use binder::{BindInput, Binder, Bound, Reference};
 pub use from::system_view;
 pub use fulltext::{fulltext_write, key_columns, record_of};
+pub use literal::number_of_bits;
 pub use reader::{
     BoundTableExpression, CatalogReader, Disallowed, Notice, PrivilegeKind, RequiredPrivilege,
     StoredProgram, VariableTypes, ViewReader,

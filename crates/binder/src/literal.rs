@@ -285,3 +285,13 @@ pub(crate) fn is_of_kind(kind: TemporalKind, text: &[u8]) -> bool {
         TemporalKind::Timestamp => has_time,
     }
 }
+
+/// The number that a hexadecimal or bit literal is where a number is wanted.
+pub fn number_of_bits(expr: &ast::Expr) -> Option<u64> {
+    let ast::ExprKind::Literal(ast::Literal::Hex(binary) | ast::Literal::Bit(binary)) = &expr.kind
+    else {
+        return None;
+    };
+    let is_number = binary.introducer.is_none() && binary.value.len() <= size_of::<u64>();
+    is_number.then(|| binary.value.iter().fold(0, |sum, byte| sum << u8::BITS | u64::from(*byte)))
+}

@@ -302,26 +302,12 @@ pub(crate) fn column_default(
     if ty.is_enum_or_set() && !matches!(value, Value::Bytes(_)) {
         bail!(INVALID_DEFAULT, name);
     }
-    let (value, from) = match number_of_bits(expr, ty, &value) {
-        Some(number) => (number, DataType::bigint_unsigned()),
+    let (value, from) = match binder::number_of_bits(expr).filter(|_| ty.is_numeric()) {
+        Some(number) => (Value::UInt(number), DataType::bigint_unsigned()),
         None => (value, from),
     };
     let value = convert_default(ctx, name, ty, &value, &from)?;
     Ok(ColumnDefault::Constant(value))
-}
-
-/// The number that a hexadecimal or bit literal is for a column of numbers.
-fn number_of_bits(expr: &ast::Expr, ty: &DataType, value: &Value) -> Option<Value> {
-    let ExprKind::Literal(ast::Literal::Hex(literal) | ast::Literal::Bit(literal)) = &expr.kind
-    else {
-        return None;
-    };
-    let Value::Bytes(bytes) = value else { return None };
-    if literal.introducer.is_some() || !ty.is_numeric() || bytes.len() > size_of::<u64>() {
-        return None;
-    }
-    let number = bytes.iter().fold(0, |number, byte| number << u8::BITS | u64::from(*byte));
-    Some(Value::UInt(number))
 }
 
 /// A constant in the column's type; 1067 when it does not fit.

@@ -208,8 +208,9 @@ FAULTS = [
 
 
 def memory(server):
+    """What the server has allocated, in MiB: pages of its program and of files do not count."""
     fields = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(fields.split("VmRSS:")[1].split()[0]) // 1024
+    return int(fields.split("RssAnon:")[1].split()[0]) // 1024
 
 
 def settled(replica, wanted):

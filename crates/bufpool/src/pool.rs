@@ -57,6 +57,8 @@ pub struct PoolStats {
     pub dirty_frames: u64,
     /// Pages read in.
     pub reads: u64,
+    /// Pages of them that were read before a thread needed them.
+    pub reads_ahead: u64,
     /// Pages written.
     pub writes: u64,
     /// Frames taken from a page.
@@ -138,6 +140,7 @@ pub struct Pool {
     pub(crate) room: Room,
     bad: BadPages,
     reads: AtomicU64,
+    reads_ahead: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) evictions: AtomicU64,
     /// Frames with a `first_change` that is not zero.
@@ -197,6 +200,7 @@ impl Pool {
             room: Room::default(),
             bad: BadPages::default(),
             reads: AtomicU64::new(0),
+            reads_ahead: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             dirty: AtomicU64::new(0),
@@ -330,7 +334,9 @@ impl Pool {
         if entry.frame.load(Ordering::Relaxed) != NO_FRAME || !entry.latch.try_lock_exclusive() {
             return Ok(());
         }
-        self.fill_latched(no, entry, Missing::Read).map(drop)
+        self.fill_latched(no, entry, Missing::Read).map(drop)?;
+        self.reads_ahead.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Like `optimistic`, but `None` instead of waiting for a writer: for callers that hold a latch out of order.
@@ -478,6 +484,7 @@ impl Pool {
             used_frames: frames.saturating_sub(self.free_frames()) as u64,
             dirty_frames: self.dirty.load(Ordering::Relaxed),
             reads: self.reads.load(Ordering::Relaxed),
+            reads_ahead: self.reads_ahead.load(Ordering::Relaxed),
             writes: self.writes.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
         }

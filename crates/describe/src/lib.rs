@@ -8,6 +8,7 @@ mod cluster;
 mod columns;
 mod engines;
 mod facts;
+mod file_status;
 mod generated_passwords;
 mod grants;
 mod histogram;

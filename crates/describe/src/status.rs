@@ -6,6 +6,7 @@ use types::Value;
 use variables::{Changed, Definition, Scope, Source, display_text};
 
 use crate::facts::{ConnectionFacts, ServerFacts};
+use crate::file_status::{ABSENT, file_status, row_status, waiting_status};
 use crate::information::Information;
 
 impl StatusInformation for Information<'_> {
@@ -112,6 +113,10 @@ fn status_rows(
     let text = |(name, value): &(&'static str, u64)| ((*name).to_owned(), value.to_string());
     let mut rows: Vec<(String, String)> = of_sessions.iter().map(text).collect();
     rows.extend(fixed_status(server, tls));
+    rows.extend(file_status(server));
+    rows.extend(row_status(&of_sessions));
+    rows.extend(waiting_status());
+    rows.extend(ABSENT.iter().map(|name| ((*name).to_owned(), "0".to_owned())));
     for status in server.registry().status_variables() {
         rows.push((status.name.to_owned(), (status.read)()));
     }
@@ -142,7 +147,7 @@ fn fixed_status(server: &dyn ServerFacts, tls: Option<(String, String)>) -> Vec<
         ("Datadir_free_bytes", free.to_string()),
         ("Datadir_total_bytes", total.to_string()),
         ("Max_used_connections", connections.most.to_string()),
-        ("Open_tables", open_tables),
+        ("Open_tables", open_tables.clone()),
         ("Prepared_stmt_count", server.prepared_statements().to_string()),
         ("Ssl_cipher", cipher),
         ("Ssl_cipher_list", String::new()),
@@ -154,7 +159,8 @@ fn fixed_status(server: &dyn ServerFacts, tls: Option<(String, String)>) -> Vec<
         ("Threads_running", connections.running.to_string()),
         ("Uptime", uptime.clone()),
         ("Uptime_since_flush_status", uptime),
-        ("Innodb_page_size", "16384".to_owned()),
+        ("Open_table_definitions", open_tables),
+        ("Resource_group_supported", "ON".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()

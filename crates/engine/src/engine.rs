@@ -443,7 +443,7 @@ impl Engine for DurableEngine {
     }
 
     fn status(&self) -> Vec<(&'static str, String)> {
-        crate::stats::resize_status(&self.shared.system.pool.resize_state())
+        crate::status::status(&self.shared)
     }
 
     fn shutdown(&self) -> EngineResult<()> {

@@ -47,6 +47,7 @@ mod snapshot_reader;
 mod sorter;
 mod space;
 mod stats;
+mod status;
 mod table;
 mod transaction;
 mod undo;

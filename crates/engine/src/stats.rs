@@ -3,11 +3,10 @@
 use sys::sync::atomic::Ordering;
 
 use btree::{LeafCopy, Seek, Tree, estimate_tree, fraction_below, split_keys};
-use bufpool::{Pool, ResizeState};
+use bufpool::Pool;
 use engine_api::{EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableStats};
 use page::PageRef;
 use txn::Recovery;
-use types::{FixedOffset, ZoneRules as _};
 
 use crate::error::io_error;
 use crate::keys::{IndexKeys, Span, successor};
@@ -232,46 +231,6 @@ pub fn recovery_stats(recovery: &Recovery) -> Vec<EngineStat> {
         stat("torn_pages_restored", recovery.torn_pages as u64),
         stat("transactions_rolled_back", recovery.losers_done as u64),
         stat("transactions_to_roll_back", recovery.losers as u64),
-    ]
-}
-
-/// A time in the form of the reference's messages, in UTC.
-fn utc_text(seconds: i64) -> String {
-    let time = FixedOffset::utc().utc_to_local(seconds * 1_000_000);
-    let (year, month, day) = (time.year() % 100, time.month(), time.day());
-    let (hour, minute, second) = (time.hour(), time.minute(), time.second());
-    format!("{year:02}{month:02}{day:02} {hour:02}:{minute:02}:{second:02}")
-}
-
-/// Status variables about the change of the pool's size that goes on, or the last one.
-pub(crate) fn resize_status(state: &ResizeState) -> Vec<(&'static str, String)> {
-    // The reference's numbers of the stages that exist here.
-    const COMPLETE: u32 = 0;
-    const WITHDRAWING: u32 = 3;
-    const RESIZING: u32 = 5;
-    const COMPLETE_PERCENT: usize = 100;
-    let ResizeState { from, frames, target, .. } = *state;
-    let done = from.abs_diff(frames) * COMPLETE_PERCENT;
-    let percent = done.checked_div(from.abs_diff(target)).unwrap_or(COMPLETE_PERCENT);
-    let (code, text, percent) = match (&state.trouble, state.is_running) {
-        (Some(trouble), true) => {
-            (WITHDRAWING, format!("Withdrawing pages, {frames} of {target}: {trouble}"), percent)
-        }
-        (None, true) if target < frames => {
-            (WITHDRAWING, format!("Withdrawing pages: {frames}, {target} are to stay"), percent)
-        }
-        (None, true) => (RESIZING, format!("Resizing the pool to {target} pages"), percent),
-        (_, false) if state.ended_micros == 0 => (COMPLETE, String::new(), 0),
-        (_, false) => {
-            let seconds = state.ended_micros / 1_000_000;
-            let text = format!("Completed resizing buffer pool at {}.", utc_text(seconds as i64));
-            (COMPLETE, text, COMPLETE_PERCENT)
-        }
-    };
-    vec![
-        ("Innodb_buffer_pool_resize_status", text),
-        ("Innodb_buffer_pool_resize_status_code", code.to_string()),
-        ("Innodb_buffer_pool_resize_status_progress", percent.min(COMPLETE_PERCENT).to_string()),
     ]
 }
 

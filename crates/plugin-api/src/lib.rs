@@ -104,8 +104,9 @@ pub use result::{
 pub use rewrite::{RewriteContext, StatementRewriter};
 pub use secrets::without_secrets;
 pub use session::{
-    AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PeerCertificate,
-    PreparedInfo, QueryAttribute, SessionFactory, SessionHandle, SocketView, Traffic,
+    AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, CountedCommand, ExecuteRequest,
+    PeerCertificate, PreparedInfo, QueryAttribute, SessionFactory, SessionHandle, SocketView,
+    Traffic,
 };
 pub use shared_state::SharedState;
 pub use stage::Stage;

@@ -310,6 +310,15 @@ pub enum CommandOutcome {
     Close,
 }
 
+/// A command that the session itself has no part in, but counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedCommand {
+    /// Com_admin_commands: a ping, options of the connection.
+    Administration,
+    /// COM_STMT_SEND_LONG_DATA.
+    LongData,
+}
+
 /// A logged-in session. One command at a time. Every method reports a statement's failure through the sink; `Err` means that the
 /// connection itself is lost.
 pub trait SessionHandle: Send {
@@ -366,6 +375,8 @@ pub trait SessionHandle: Send {
     /// # Errors
     /// 1146, 1046.
     fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>>;
+    /// Counts a command that the protocol answers alone.
+    fn count(&mut self, command: CountedCommand);
     /// COM_STATISTICS: one line.
     fn statistics(&mut self) -> String;
     /// COM_PROCESS_KILL.

@@ -9,8 +9,9 @@ use engine_api::CancelToken;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
-    ConnectionKind, ConsolePage, ExecuteRequest, ForwardingSink, HttpRoutes, InfoColumn, OkInfo,
-    PreparedInfo, QueryAttribute, ResultSink, SessionFactory, SessionHandle, StreamSink,
+    ConnectionKind, ConsolePage, CountedCommand, ExecuteRequest, ForwardingSink, HttpRoutes,
+    InfoColumn, OkInfo, PreparedInfo, QueryAttribute, ResultSink, SessionFactory, SessionHandle,
+    StreamSink,
 };
 use session::Server;
 use types::Value;
@@ -262,6 +263,10 @@ impl SessionHandle for WaitingSession {
 
     fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
         self.inner.field_list(table, wildcard).map_err(|error| self.explain(error))
+    }
+
+    fn count(&mut self, command: CountedCommand) {
+        self.inner.count(command);
     }
 
     fn statistics(&mut self) -> String {

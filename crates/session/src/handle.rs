@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use errors::Result;
 use plugin_api::{
-    AuthRequest, ColumnMeta, CommandOutcome, DumpRequest, DumpSink, ExecuteRequest, OkInfo,
-    PreparedInfo, QueryAttribute, RegisteredReplica, ResultSink, SessionHandle,
+    AuthRequest, ColumnMeta, CommandOutcome, CountedCommand, DumpRequest, DumpSink, ExecuteRequest,
+    OkInfo, PreparedInfo, QueryAttribute, RegisteredReplica, ResultSink, SessionHandle,
 };
 use variables::as_u64;
 
@@ -107,6 +107,10 @@ impl SessionHandle for Handle {
     fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
         self.session.limits.check_password_current()?;
         self.list_fields(table, wildcard)
+    }
+
+    fn count(&mut self, command: CountedCommand) {
+        self.session.shared.counters.add(command.into(), 1);
     }
 
     fn statistics(&mut self) -> String {

@@ -17,6 +17,7 @@ pub mod plan_cache;
 pub mod planned;
 pub mod preparable;
 pub mod prepared_texts;
+mod show_kind;
 pub mod sink;
 pub mod statement_kind;
 pub mod statement_state;

@@ -5,9 +5,11 @@
 
 use syntax::Statement;
 use syntax::ast::{
-    Grant, HandlerAction, MaintenanceKind, PluginStatement, RevokeKind, TableMaintenance, Xa,
+    Grant, HandlerAction, MaintenanceKind, PluginStatement, Replication, ResourceGroup, RevokeKind,
+    RoutineKind, TableMaintenance, Xa,
 };
 
+use crate::show_kind::counter_of_show;
 use crate::status::Counter;
 
 /// The effect of a statement on an open transaction before it runs.
@@ -64,13 +66,18 @@ const fn may_join(counter: Counter) -> StatementKind {
     StatementKind::new(Some(counter), Before::CommitsOrJoins)
 }
 
-/// Definitions that the reference does not count separately.
-const DEFINES: StatementKind = StatementKind::new(None, Before::CommitsToDefine);
-const MAY_JOIN: StatementKind = StatementKind::new(None, Before::CommitsOrJoins);
+const fn unsupported(counter: Counter, name: &'static str) -> StatementKind {
+    StatementKind { unsupported: Some(name), ..counted(counter) }
+}
 
-const fn unsupported(name: &'static str) -> StatementKind {
+/// What a statement cannot be as a whole: it has no counter.
+const fn never(name: &'static str) -> StatementKind {
     StatementKind { unsupported: Some(name), ..PLAIN }
 }
+
+/// Names in error 1235.
+const SONAME: &str = "CREATE FUNCTION ... SONAME";
+const SRS: &str = "SPATIAL REFERENCE SYSTEM";
 
 /// Whether a statement ends the open transaction before it begins. Those on temporary tables decide for themselves.
 pub fn commits_implicitly(statement: &Statement) -> bool {
@@ -81,13 +88,13 @@ pub fn commits_implicitly(statement: &Statement) -> bool {
 pub fn kind_of(statement: &Statement) -> StatementKind {
     match statement {
         // Rows.
-        Statement::Empty
-        | Statement::Query(_)
+        Statement::Query(_)
         | Statement::Insert(_)
         | Statement::Update(_)
         | Statement::Delete(_)
-        | Statement::Do(_)
-        | Statement::Call(_) => PLAIN,
+        | Statement::Do(_) => PLAIN,
+        Statement::Empty => counted(Counter::EMPTY_QUERY),
+        Statement::Call(_) => counted(Counter::CALL_PROCEDURE),
         Statement::Handler(handler) => kind_of_handler(&handler.action),
         Statement::LoadData(_) => counted(Counter::LOAD),
         Statement::Explain(_) => counted(Counter::EXPLAIN),
@@ -108,17 +115,17 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::DropIndex(_) => may_join(Counter::DROP_INDEX),
         Statement::CreateView(_) | Statement::AlterView(_) => may_join(Counter::CREATE_VIEW),
         Statement::DropView(_) => may_join(Counter::DROP_VIEW),
-        Statement::CreateRoutine(_)
-        | Statement::AlterRoutine(_)
-        | Statement::DropRoutine(_)
-        | Statement::CreateTrigger(_)
-        | Statement::DropTrigger(_) => MAY_JOIN,
-        Statement::CreateLibrary(_)
-        | Statement::AlterLibrary(_)
-        | Statement::DropLibrary(_)
-        | Statement::CreateEvent(_)
-        | Statement::AlterEvent(_)
-        | Statement::DropEvent(_) => DEFINES,
+        Statement::CreateRoutine(create) => may_join(CREATED_ROUTINE.of(create.kind)),
+        Statement::AlterRoutine(alter) => may_join(ALTERED_ROUTINE.of(alter.kind)),
+        Statement::DropRoutine(drop) => may_join(DROPPED_ROUTINE.of(drop.kind)),
+        Statement::CreateTrigger(_) => may_join(Counter::CREATE_TRIGGER),
+        Statement::DropTrigger(_) => may_join(Counter::DROP_TRIGGER),
+        Statement::CreateLibrary(_) => defines(Counter::CREATE_LIBRARY),
+        Statement::AlterLibrary(_) => defines(Counter::ALTER_LIBRARY),
+        Statement::DropLibrary(_) => defines(Counter::DROP_LIBRARY),
+        Statement::CreateEvent(_) => defines(Counter::CREATE_EVENT),
+        Statement::AlterEvent(_) => defines(Counter::ALTER_EVENT),
+        Statement::DropEvent(_) => defines(Counter::DROP_EVENT),
         // Transactions.
         Statement::StartTransaction(_) => commits(Counter::BEGIN),
         Statement::Commit(_) => counted(Counter::COMMIT),
@@ -129,7 +136,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::SetTransaction(_) => counted(Counter::SET_OPTION),
         Statement::LockTables(_) => commits(Counter::LOCK_TABLES),
         Statement::UnlockTables => counted(Counter::UNLOCK_TABLES),
-        Statement::LockInstance | Statement::UnlockInstance => PLAIN,
+        Statement::LockInstance => counted(Counter::LOCK_INSTANCE),
+        Statement::UnlockInstance => counted(Counter::UNLOCK_INSTANCE),
         Statement::Xa(xa) => counted(counter_of_xa(xa)),
         // Prepared statements.
         Statement::Prepare { .. } => counted(Counter::PREPARE_SQL),
@@ -146,23 +154,17 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::RenameUser(_) => defines(Counter::RENAME_USER),
         Statement::CreateRole { .. } => defines(Counter::CREATE_ROLE),
         Statement::DropRole { .. } => defines(Counter::DROP_ROLE),
-        Statement::Grant(grant) => defines(match **grant {
-            Grant::Roles { .. } => Counter::GRANT_ROLES,
-            Grant::Privileges { .. } | Grant::Proxy { .. } => Counter::GRANT,
-        }),
-        Statement::Revoke(revoke) => defines(match revoke.what {
-            RevokeKind::Roles { .. } => Counter::REVOKE_ROLES,
-            RevokeKind::Privileges { .. } | RevokeKind::Everything | RevokeKind::Proxy(_) => {
-                Counter::REVOKE
-            }
-        }),
+        Statement::Grant(grant) => defines(counter_of_grant(grant)),
+        Statement::Revoke(revoke) => defines(counter_of_revoke(&revoke.what)),
         Statement::SetPassword(_) => defines(Counter::SET_PASSWORD),
         Statement::SetRole(_) => counted(Counter::SET_ROLE),
-        Statement::SetDefaultRole { .. } => defines(Counter::SET_ROLE),
+        Statement::SetDefaultRole { .. } => defines(Counter::ALTER_USER_DEFAULT_ROLE),
         // Information.
-        Statement::Show(_) | Statement::Describe(_) => counted(Counter::SHOW),
+        Statement::Show(show) => StatementKind::new(counter_of_show(&show.kind), Before::Stays),
+        Statement::Describe(_) => counted(Counter::SHOW_FIELDS),
         Statement::Help(_) => counted(Counter::HELP),
         Statement::GetDiagnostics(_) => counted(Counter::GET_DIAGNOSTICS),
+        Statement::Signal(signal) if signal.resignal => counted(Counter::RESIGNAL),
         Statement::Signal(_) => counted(Counter::SIGNAL),
         // Administration.
         Statement::TableMaintenance(maintenance) => kind_of_maintenance(maintenance),
@@ -171,32 +173,89 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::Plugin(plugin) => commits(counter_of_plugin(plugin)),
         Statement::Reset(_) => commits(Counter::RESET),
         Statement::Shutdown => counted(Counter::SHUTDOWN),
-        Statement::PurgeBinaryLogs { .. }
-        | Statement::ChangeStream(_)
-        | Statement::Backup { .. }
-        | Statement::Clone(_)
-        | Statement::Binlog(_)
-        | Statement::KeyCache(_)
-        | Statement::AlterInstance(_)
-        | Statement::AlterCluster(_) => PLAIN,
+        Statement::Restart => unsupported(Counter::RESTART, "RESTART"),
+        Statement::PurgeBinaryLogs { to: Some(_), .. } => counted(Counter::PURGE),
+        Statement::PurgeBinaryLogs { .. } => counted(Counter::PURGE_BEFORE_DATE),
+        Statement::Clone(_) => counted(Counter::CLONE),
+        Statement::Binlog(_) => counted(Counter::BINLOG),
+        Statement::KeyCache(cache) if cache.load => counted(Counter::PRELOAD_KEYS),
+        Statement::KeyCache(_) => counted(Counter::ASSIGN_TO_KEYCACHE),
+        Statement::AlterInstance(_) => counted(Counter::ALTER_INSTANCE),
+        Statement::ResourceGroup(group) => commits(counter_of_group(group)),
+        Statement::SetResourceGroup { .. } => counted(Counter::SET_RESOURCE_GROUP),
+        // The reference has none of them.
+        Statement::ChangeStream(_) | Statement::Backup { .. } | Statement::AlterCluster(_) => PLAIN,
+        Statement::Replication(replication) => kind_of_replication(replication),
         // Statements that are not supported.
-        Statement::ImportTable(_) => unsupported("IMPORT TABLE"),
-        Statement::CreateSequence(_) => unsupported("CREATE SEQUENCE"),
-        Statement::AlterSequence(_) => unsupported("ALTER SEQUENCE"),
-        Statement::DropSequence(_) => unsupported("DROP SEQUENCE"),
-        Statement::CreateLoadableFunction(_) => unsupported("CREATE FUNCTION ... SONAME"),
-        Statement::Server(_) => unsupported("CREATE SERVER and ALTER SERVER"),
-        Statement::DropServer { .. } => unsupported("DROP SERVER"),
-        Statement::Tablespace(_) => unsupported("TABLESPACE"),
-        Statement::LogfileGroup(_) => unsupported("LOGFILE GROUP"),
-        Statement::CreateSpatialReferenceSystem(_)
-        | Statement::DropSpatialReferenceSystem { .. } => unsupported("SPATIAL REFERENCE SYSTEM"),
-        Statement::ResourceGroup(_) => StatementKind::new(None, Before::Commits),
-        Statement::SetResourceGroup { .. } => PLAIN,
-        Statement::Restart => unsupported("RESTART"),
-        Statement::Replication(_) => unsupported("replication statements"),
-        Statement::Program(_) => unsupported("stored programs"),
+        Statement::ImportTable(_) => unsupported(Counter::IMPORT, "IMPORT TABLE"),
+        Statement::CreateSequence(_) => never("CREATE SEQUENCE"),
+        Statement::AlterSequence(_) => never("ALTER SEQUENCE"),
+        Statement::DropSequence(_) => never("DROP SEQUENCE"),
+        Statement::CreateLoadableFunction(_) => unsupported(Counter::CREATE_UDF, SONAME),
+        Statement::Server(server) if server.alter => {
+            unsupported(Counter::ALTER_SERVER, "ALTER SERVER")
+        }
+        Statement::Server(_) => unsupported(Counter::CREATE_SERVER, "CREATE SERVER"),
+        Statement::DropServer { .. } => unsupported(Counter::DROP_SERVER, "DROP SERVER"),
+        Statement::Tablespace(_) => unsupported(Counter::ALTER_TABLESPACE, "TABLESPACE"),
+        Statement::LogfileGroup(_) => unsupported(Counter::ALTER_TABLESPACE, "LOGFILE GROUP"),
+        Statement::CreateSpatialReferenceSystem(_) => unsupported(Counter::CREATE_SRS, SRS),
+        Statement::DropSpatialReferenceSystem { .. } => unsupported(Counter::DROP_SRS, SRS),
+        Statement::Program(_) => never("stored programs"),
     }
+}
+
+/// Counters of a statement about a procedure, and about a function.
+struct OfRoutines(Counter, Counter);
+
+const CREATED_ROUTINE: OfRoutines = OfRoutines(Counter::CREATE_PROCEDURE, Counter::CREATE_FUNCTION);
+const ALTERED_ROUTINE: OfRoutines = OfRoutines(Counter::ALTER_PROCEDURE, Counter::ALTER_FUNCTION);
+const DROPPED_ROUTINE: OfRoutines = OfRoutines(Counter::DROP_PROCEDURE, Counter::DROP_FUNCTION);
+
+impl OfRoutines {
+    fn of(&self, kind: RoutineKind) -> Counter {
+        match kind {
+            RoutineKind::Procedure => self.0,
+            RoutineKind::Function => self.1,
+        }
+    }
+}
+
+fn counter_of_grant(grant: &Grant) -> Counter {
+    match grant {
+        Grant::Roles { .. } => Counter::GRANT_ROLES,
+        Grant::Privileges { .. } | Grant::Proxy { .. } => Counter::GRANT,
+    }
+}
+
+fn counter_of_revoke(what: &RevokeKind) -> Counter {
+    match what {
+        RevokeKind::Roles { .. } => Counter::REVOKE_ROLES,
+        RevokeKind::Everything => Counter::REVOKE_ALL,
+        RevokeKind::Privileges { .. } | RevokeKind::Proxy(_) => Counter::REVOKE,
+    }
+}
+
+fn counter_of_group(group: &ResourceGroup) -> Counter {
+    match group {
+        ResourceGroup::Create { .. } => Counter::CREATE_RESOURCE_GROUP,
+        ResourceGroup::Alter { .. } => Counter::ALTER_RESOURCE_GROUP,
+        ResourceGroup::Drop { .. } => Counter::DROP_RESOURCE_GROUP,
+    }
+}
+
+fn kind_of_replication(statement: &Replication) -> StatementKind {
+    let counter = match statement {
+        Replication::ChangeSource { .. } => Counter::CHANGE_REPLICATION_SOURCE,
+        Replication::ChangeFilter { .. } => Counter::CHANGE_REPL_FILTER,
+        Replication::Start { .. } => Counter::REPLICA_START,
+        Replication::Stop { .. } => Counter::REPLICA_STOP,
+        Replication::StartGroup { .. } => Counter::GROUP_REPLICATION_START,
+        Replication::StopGroup => Counter::GROUP_REPLICATION_STOP,
+        // The reference has no such statement.
+        Replication::SwitchOver(_) => return never("replication statements"),
+    };
+    unsupported(counter, "replication statements")
 }
 
 fn counter_of_plugin(plugin: &PluginStatement) -> Counter {

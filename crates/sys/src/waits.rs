@@ -175,6 +175,7 @@ struct Slot {
     nanos: [AtomicU64; Wait::COUNT],
     extents: [SharedExtent; Wait::COUNT],
     held_bytes: AtomicU64,
+    pages: AtomicU64,
 }
 
 static TABLE: [Slot; SLOTS] = [const {
@@ -186,6 +187,7 @@ static TABLE: [Slot; SLOTS] = [const {
         nanos: [const { AtomicU64::new(0) }; Wait::COUNT],
         extents: [const { SharedExtent::new() }; Wait::COUNT],
         held_bytes: AtomicU64::new(0),
+        pages: AtomicU64::new(0),
     }
 }; SLOTS];
 
@@ -196,6 +198,7 @@ struct Registry {
     /// Waits of threads that have ended.
     ended: Totals,
     ended_extents: Extents,
+    ended_pages: u64,
 }
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
@@ -203,6 +206,7 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     free: Vec::new(),
     ended: Totals([Total { count: 0, nanos: 0 }; Wait::COUNT]),
     ended_extents: [Extent::NONE; Wait::COUNT],
+    ended_pages: 0,
 });
 
 fn registry() -> MutexGuard<'static, Registry> {
@@ -220,6 +224,7 @@ impl Drop for Lease {
             let slot = &TABLE[self.0 as usize];
             registry.ended.add(&slot.totals());
             widen(&mut registry.ended_extents, &slot.extents());
+            registry.ended_pages += slot.pages.load(Ordering::Relaxed);
             slot.thread_id.store(0, Ordering::Relaxed);
             registry.free.push(self.0);
         }
@@ -253,6 +258,7 @@ fn lease() -> Lease {
     slot.extents.iter().for_each(SharedExtent::clear);
     slot.current.store(0, Ordering::Relaxed);
     slot.held_bytes.store(0, Ordering::Relaxed);
+    slot.pages.store(0, Ordering::Relaxed);
     slot.started.store(now(), Ordering::Relaxed);
     let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
     slot.thread_id.store(thread_id.cast_unsigned(), Ordering::Relaxed);
@@ -300,6 +306,23 @@ pub fn hold(before: u64, now: u64) {
         let held = slot.held_bytes.load(Ordering::Relaxed);
         slot.held_bytes.store(held.saturating_sub(before).saturating_add(now), Ordering::Relaxed);
     }
+}
+
+/// The calling thread has asked for so many pages more.
+#[cold]
+pub(crate) fn show_pages(more: u64) {
+    if let Some(slot) = own() {
+        // Only this thread writes it.
+        slot.pages.store(slot.pages.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    }
+}
+
+/// Pages that all threads with slots have asked the buffer pool for since the start, but for the last ones of each thread: a thread shows 64 at once.
+pub fn pages() -> u64 {
+    let registry = registry();
+    let is_used = |slot: &&Slot| slot.thread_id.load(Ordering::Relaxed) != 0;
+    let used = TABLE[..registry.names.len()].iter().filter(is_used);
+    registry.ended_pages + used.map(|slot| slot.pages.load(Ordering::Relaxed)).sum::<u64>()
 }
 
 /// A wait that lasts until this is dropped.

@@ -2,8 +2,8 @@
 
 use errors::{Error, Result, err};
 use plugin_api::{
-    ColumnMeta, CommandOutcome, DumpRequest, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute,
-    RegisteredReplica, ResultSink as _, SessionHandle,
+    ColumnMeta, CommandOutcome, CountedCommand, DumpRequest, ExecuteRequest, OkInfo, PreparedInfo,
+    QueryAttribute, RegisteredReplica, ResultSink as _, SessionHandle,
 };
 use wire::{
     Capabilities, Command, CursorFlags, Eof, Parameter, PrepareOk, Reader, StatusFlags,
@@ -260,6 +260,12 @@ impl Connection {
         let Some(session) = &mut self.session else { return Ok(End::Close) };
         let caps = self.capabilities;
         let sequence = &mut self.sequence;
+        if matches!(
+            command,
+            Command::Ping | Command::Debug | Command::ResetConnection | Command::SetOption(_)
+        ) {
+            session.count(CountedCommand::Administration);
+        }
         match command {
             Command::InitDb(name) => {
                 let name = String::from_utf8_lossy(name);
@@ -308,6 +314,7 @@ impl Connection {
                 return Ok(End::Silent);
             }
             Command::StmtSendLongData { statement_id, parameter, data } => {
+                session.count(CountedCommand::LongData);
                 if session.parameter_count(*statement_id).is_ok() {
                     let limit = self.max_packet;
                     add_long_data(&mut self.statements, *statement_id, *parameter, data, limit);

@@ -123,7 +123,15 @@ mod tests {
     fn what_is_not_on_the_list_is_refused_and_the_rest_works() {
         let thread = std::thread::spawn(|| {
             for program in programs().unwrap() {
-                seccompiler::apply_filter(&program).unwrap();
+                match seccompiler::apply_filter(&program) {
+                    Err(seccompiler::Error::Seccomp(error))
+                        if error.raw_os_error() == Some(libc::ENOSYS) =>
+                    {
+                        eprintln!("left out: this kernel, or its emulator, has no filters");
+                        return;
+                    }
+                    applied => applied.unwrap(),
+                }
             }
             let is_refused = |done: io::Result<()>| {
                 done.is_err_and(|error| error.raw_os_error() == Some(libc::EPERM))

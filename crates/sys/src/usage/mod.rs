@@ -7,6 +7,7 @@
 mod events;
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::simulation;
 
@@ -202,10 +203,18 @@ fn add(cell: &Cell<u64>, amount: u64) {
     cell.set(cell.get().wrapping_add(amount));
 }
 
+/// After so many, other threads see them (`waits::pages`).
+const PAGES_SHOWN: u64 = 64;
+
 /// A page is asked for.
 #[inline]
 pub fn count_page() {
-    COUNTING.with(|counting| add(&counting.pages, 1));
+    COUNTING.with(|counting| {
+        add(&counting.pages, 1);
+        if counting.pages.get().is_multiple_of(PAGES_SHOWN) {
+            crate::waits::show_pages(PAGES_SHOWN);
+        }
+    });
 }
 
 /// A page is read.
@@ -245,8 +254,16 @@ pub(crate) fn count_written_bytes(bytes: usize) {
     COUNTING.with(|counting| add(&counting.written_bytes, bytes as u64));
 }
 
+static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
+
+/// Temporary files that all threads have made.
+pub fn temporary_files() -> u64 {
+    TEMPORARY_FILES.load(Ordering::Relaxed)
+}
+
 /// A temporary file was made.
 pub(crate) fn count_temporary_file() {
+    TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
     COUNTING.with(|counting| add(&counting.temporary_files, 1));
 }
 

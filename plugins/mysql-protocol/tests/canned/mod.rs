@@ -513,6 +513,8 @@ impl SessionHandle for Session {
         Ok(vec![ColumnMeta::computed("a", DataType::bigint())])
     }
 
+    fn count(&mut self, _: plugin_api::CountedCommand) {}
+
     fn statistics(&mut self) -> String {
         "Uptime: 1  Threads: 1".into()
     }

@@ -144,6 +144,7 @@ fn fixed_status(server: &dyn ServerFacts, tls: Option<(String, String)>) -> Vec<
     [
         ("Aborted_clients", "0".to_owned()),
         ("Aborted_connects", "0".to_owned()),
+        ("Connection_errors_max_connections", "0".to_owned()),
         ("Datadir_free_bytes", free.to_string()),
         ("Datadir_total_bytes", total.to_string()),
         ("Max_used_connections", connections.most.to_string()),

@@ -25,6 +25,7 @@ use crate::buffer::InputBuffer;
 use crate::login::Login;
 use crate::metadata::MetadataCache;
 use crate::reactor::WakeUp;
+use crate::tls_status::TlsStatus;
 use crate::transport::{Fill, Transport};
 
 /// Commands of one connection in a row, before others get their turn.
@@ -49,6 +50,7 @@ pub(crate) struct Server {
     pub(crate) sessions: Arc<dyn SessionFactory>,
     /// Of connections that ask for it from now on.
     pub(crate) tls: ArcSwapOption<ServerConfig>,
+    pub(crate) tls_status: Arc<TlsStatus>,
     pub(crate) version: String,
     pub(crate) connections: AtomicUsize,
     /// Those of them that came through the administrative address: `max_connections` is not for them.
@@ -67,11 +69,16 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(sessions: Arc<dyn SessionFactory>, tls: Option<Arc<ServerConfig>>) -> Server {
+    pub(crate) fn new(
+        sessions: Arc<dyn SessionFactory>,
+        tls: Option<Arc<ServerConfig>>,
+        tls_status: Arc<TlsStatus>,
+    ) -> Server {
         let version = sessions.server_version();
         Server {
             sessions,
             tls: ArcSwapOption::new(tls),
+            tls_status,
             version,
             connections: AtomicUsize::new(0),
             administrative: AtomicUsize::new(0),

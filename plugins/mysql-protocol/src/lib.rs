@@ -19,6 +19,7 @@ mod placement;
 mod reactor;
 mod sink;
 mod tls;
+mod tls_status;
 mod transport;
 
 use std::sync::Arc;
@@ -40,7 +41,9 @@ impl Plugin for ProtocolPlugin {
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
-        registrar.listener(Arc::new(MysqlProtocol { io_times: self.0.clone() }));
+        let protocol = MysqlProtocol { io_times: self.0.clone(), ..MysqlProtocol::default() };
+        protocol.tls_status.register(registrar);
+        registrar.listener(Arc::new(protocol));
     }
 }
 

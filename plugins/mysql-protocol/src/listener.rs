@@ -23,6 +23,7 @@ use wire::{Capabilities, ErrPacket, begin_packet, finish_packet};
 use crate::connection::{Connection, Server};
 use crate::reactor::{ConnectionReactor, Inbox, Message, TICK};
 use crate::tls;
+use crate::tls_status::TlsStatus;
 
 /// Threads that may wait inside statements, in addition to one for each allowed connection.
 const SPARE_THREADS: usize = 64;
@@ -39,6 +40,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub struct MysqlProtocol {
     pub(crate) io_times: Arc<IoTimes>,
+    pub(crate) tls_status: Arc<TlsStatus>,
 }
 
 impl Listener for MysqlProtocol {
@@ -53,7 +55,11 @@ impl Listener for MysqlProtocol {
             let made = tls::configure(ctx.tls_files.as_ref(), &ctx.data_directory, &self.io_times);
             Some(made.map_err(|error| Error::internal(format!("TLS certificates: {error}")))?)
         };
-        let server = Arc::new(Server::new(ctx.sessions.clone(), tls));
+        let tls = tls.map(|(config, in_use)| {
+            self.tls_status.use_now(Some(in_use));
+            config
+        });
+        let server = Arc::new(Server::new(ctx.sessions.clone(), tls, self.tls_status.clone()));
         start(&ctx, server).map(|running| Box::new(running) as Box<dyn RunningListener>)
     }
 }
@@ -371,13 +377,15 @@ impl RunningListener for Running {
             bail!(SSL_LIBRARY_ERROR, "TLS is switched off by --skip-ssl");
         }
         match tls::read(context.tls_files.as_ref(), &context.data_directory) {
-            Ok(config) => {
+            Ok((config, in_use)) => {
                 self.server.tls.store(Some(config));
+                self.server.tls_status.use_now(Some(in_use));
                 Ok(())
             }
             Err(failure) => {
                 if disables_on_error {
                     self.server.tls.store(None);
+                    self.server.tls_status.use_now(None);
                 }
                 let left = if disables_on_error {
                     "there is no TLS now"

@@ -151,6 +151,7 @@ impl Connection {
         };
         let received = self.input.split_tail(0);
         self.input = Default::default();
+        self.server.tls_status.begin();
         if self.transport.start_tls(config, &received, &mut self.input).is_err() {
             self.phase = Phase::Closed;
         }
@@ -162,6 +163,9 @@ impl Connection {
         scratch: &mut Scratch,
     ) -> Result<Progress> {
         let in_force = response.capabilities & self.offered();
+        if self.transport.tls_facts().is_some() {
+            self.server.tls_status.finish();
+        }
         self.capabilities = in_force;
         let request = self.auth_request(response);
         let compression = if in_force.contains(Capabilities::COMPRESS) {

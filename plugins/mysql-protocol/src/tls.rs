@@ -16,6 +16,8 @@ use rustls::{RootCertStore, ServerConfig};
 use sys::files::{self, Existing, File};
 use sys::io_times::IoTimes;
 
+use crate::tls_status::{self, InUse};
+
 const CA_CERTIFICATE: &str = "ca.pem";
 const CA_KEY: &str = "ca-key.pem";
 const SERVER_CERTIFICATE: &str = "server-cert.pem";
@@ -46,7 +48,7 @@ pub(crate) fn configure(
     files: Option<&Files>,
     data_directory: &Path,
     io_times: &IoTimes,
-) -> io::Result<Arc<ServerConfig>> {
+) -> io::Result<(Arc<ServerConfig>, InUse)> {
     let (certificate, key) = names(files, data_directory);
     if files.is_none() && !(files::exists(&certificate) && files::exists(&key)) {
         make_certificates(data_directory, io_times)?;
@@ -65,7 +67,7 @@ fn names(files: Option<&Files>, data_directory: &Path) -> (PathBuf, PathBuf) {
 pub(crate) fn read(
     files: Option<&Files>,
     data_directory: &Path,
-) -> Result<Arc<ServerConfig>, Failure> {
+) -> Result<(Arc<ServerConfig>, InUse), Failure> {
     let (certificate_name, key_name) = names(files, data_directory);
     let failure = |subject, name: &Path, error: &dyn std::fmt::Display| Failure {
         subject,
@@ -92,6 +94,13 @@ pub(crate) fn read(
         Some((_, _, authority)) => authority.clone(),
         None => Some(data_directory.join(CA_CERTIFICATE)).filter(|name| files::exists(name)),
     };
+    let shown = |path: &Path| path.strip_prefix(data_directory).unwrap_or(path).to_owned();
+    let in_use = InUse {
+        certificate: shown(&certificate_name),
+        key: shown(&key_name),
+        authority: authority.as_deref().map(shown),
+        validity: chain.first().and_then(|first| tls_status::validity(first)),
+    };
     let config = match authority {
         None => config.with_no_client_auth(),
         Some(name) => {
@@ -110,7 +119,7 @@ pub(crate) fn read(
     };
     let config = config.with_single_cert(chain, key);
     match config {
-        Ok(config) => Ok(Arc::new(config)),
+        Ok(config) => Ok((Arc::new(config), in_use)),
         Err(error @ rustls::Error::InconsistentKeys(_)) => {
             Err(failure(OTHER_KEY, &key_name, &error))
         }

@@ -436,6 +436,8 @@ impl Binder<'_> {
             }
         }
         let merges = bound.mergeable && !lateral;
+        // The reference keeps the row of a query without tables.
+        let is_kept = !merges || matches!(bound.plan, Logical::OneRow);
         let mut computed = Vec::new();
         let mut columns = Vec::with_capacity(names.len());
         let mut shown: Vec<(plan::Register, DataType)> = Vec::with_capacity(names.len());
@@ -454,7 +456,7 @@ impl Binder<'_> {
                     Expr::column(register, ty)
                 }
             };
-            let source = derived_source(output.source, &alias, name, !merges);
+            let source = derived_source(output.source, &alias, name, is_kept);
             let source = Some(Arc::new(source));
             columns.push(ScopeColumn { name: name.clone(), expr, source, invisible: false });
         }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use errors::{Result, bail};
 use plan::{Expr, GroupSets, Logical, Making, OutputColumn, Register, SortKey};
+use plugin_api::Registry;
 use syntax::ast;
 use types::{DataType, FunctionRole, OperatorCall, Value};
 
 use crate::binder::Binder;
 use crate::block::first_read;
 use crate::scope::{
-    Block, BoundQuery, Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all,
+    Block, BoundQuery, Clause, ListedItem, ScopeSource, ScopeTable, VisibleColumn, WindowGroup,
+    visible_or_all,
 };
 
 fn alias_of(item: &ast::SelectItem) -> Option<Arc<str>> {
@@ -170,12 +172,8 @@ impl Binder<'_> {
                 let scope = resolved
                     .place
                     .map(|(table, column)| (&self.blocks[resolved.level].tables[table], column));
-                // A column of a view keeps the view's spelling, one of a table that of the query.
-                if let Some((scope, column)) = scope
-                    && let ScopeSource::Columns(columns) = &scope.source
-                {
-                    own_name = Some(columns[column].name.clone());
-                }
+                own_name = scope
+                    .and_then(|(scope, column)| own_spelling(scope, column, self.input.registry));
                 let table = scope.map(|(scope, _)| scope.alias.clone());
                 (resolved.expr, source, table)
             }
@@ -606,4 +604,19 @@ fn is_only_grouped(select: &ast::Select, block: &Block) -> bool {
         && block.sets == GroupSets::One
         && block.aggregates.is_empty()
         && block.window_groups.is_empty()
+}
+
+/// The spelling of a column of a view, which its results keep: the view's query becomes a part of the statement's own. Other columns are spelled as the statement spells them: those
+/// of tables, and of rows that are kept before they are read.
+fn own_spelling(scope: &ScopeTable, column: usize, registry: &Registry) -> Option<Arc<str>> {
+    let ScopeSource::Columns(columns) = &scope.source else { return None };
+    let column = &columns[column];
+    let source = column.source.as_ref()?;
+    // The tables of `information_schema` are views for the reference.
+    let is_table = scope.schema.as_ref().is_some_and(|schema| {
+        **schema != *"information_schema"
+            && *schema == source.schema
+            && registry.information_table(schema, &source.org_table).is_some()
+    });
+    (!source.materialized && !is_table).then(|| column.name.clone())
 }

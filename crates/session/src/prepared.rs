@@ -576,7 +576,7 @@ impl Session {
         planned: &Planned,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        self.shared.counters.add(planned.counter, 1);
+        self.shared.counters.add_some(planned.counter);
         let rows = self.run_collecting(planned, request.parameters)?;
         let commit = self.finish_transaction_scope()?;
         sink.columns(planned.program.columns())?;

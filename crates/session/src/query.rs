@@ -164,7 +164,7 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        self.shared.counters.add(planned.counter, 1);
+        self.shared.counters.add_some(planned.counter);
         let columns = planned.program.columns();
         if columns.is_empty() {
             let outcome = self.run_program(planned, parameters, &mut NoRows)?;
@@ -437,7 +437,7 @@ impl Session {
         if planned.program.columns().len() != targets.len() {
             bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
         }
-        self.shared.counters.add(planned.counter, 1);
+        self.shared.counters.add_some(planned.counter);
         let mut row = SingleRow::new(planned.program.columns());
         let outcome = self.run_program(&planned, running.parameters, &mut row)?;
         self.services.note_outcome(planned.kind, &outcome, self.client.found_rows);

@@ -23,7 +23,11 @@ pub(crate) fn plan_rewritten(
     let parsed = syntax::parse_one(&sql, &session.reading().options())
         .map_err(|error| parse_error(&error))?
         .0;
-    session.planner().plan_statement(&parsed, sql.as_bytes(), types)
+    let mut planned = session.planner().plan_statement(&parsed, sql.as_bytes(), types)?;
+    if let Some(planned) = Arc::get_mut(&mut planned) {
+        planned.counter = None;
+    }
+    Ok(planned)
 }
 
 fn rewrite(session: &mut Session, source: &[u8]) -> Result<Option<String>> {

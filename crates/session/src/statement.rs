@@ -274,9 +274,7 @@ impl Session {
         statement: &Statement,
         kind: &StatementKind,
     ) -> Result<Option<MetadataGuard>> {
-        if let Some(counter) = kind.counter {
-            self.shared.counters.add(counter, 1);
-        }
+        self.shared.counters.add_some(kind.counter);
         if !matches!(statement, Statement::AlterUser(_) | Statement::SetPassword(_)) {
             self.limits.check_password_current()?;
         }

@@ -34,7 +34,8 @@ pub enum PlannedKind {
 pub struct Planned {
     pub program: Arc<Program>,
     pub kind: PlannedKind,
-    pub counter: Counter,
+    /// The counter of its executions; `None` when it stands for a statement that is counted otherwise.
+    pub counter: Option<Counter>,
     /// Select_scan and the like: how its tables are read.
     pub access_counters: Vec<Counter>,
     /// Tables as they were when it was bound.
@@ -200,7 +201,7 @@ pub fn planned(
     Planned {
         program,
         kind: kind_of(plan),
-        counter: counter_of(statement),
+        counter: Some(counter_of(statement)),
         access_counters: access_counters(plan),
         cacheable: !context.uncacheable
             && !flags.uncacheable

@@ -255,6 +255,14 @@ impl SessionCounters {
         }
     }
 
+    /// Adds one, if there is a counter.
+    #[inline]
+    pub fn add_some(&self, counter: Option<Counter>) {
+        if let Some(counter) = counter {
+            self.add(counter, 1);
+        }
+    }
+
     /// A counter's value.
     pub fn get(&self, counter: Counter) -> u64 {
         self.0.get(counter.0).map_or(0, |cell| cell.load(Ordering::Relaxed))

@@ -193,7 +193,7 @@ fn mutated_packets_never_panic_and_keep_no_memory() {
     canned.session_variables.insert("net_read_timeout", 0);
     canned.session_variables.insert("max_allowed_packet", 1 << 16);
     let factory: Arc<dyn plugin_api::SessionFactory> = Arc::new(Factory(Arc::new(canned)));
-    let server = Arc::new(Server::new(factory, None));
+    let server = Arc::new(Server::new(factory, None, Arc::default()));
     let seeds = seeds();
     let login = login_packet();
     let mut peer = Peer::new(&server);

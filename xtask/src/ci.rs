@@ -83,7 +83,9 @@ const STEPS: &[Step] = &[
             &[&transactions[..], &["--rounds", "15", "--kills", "5"]].concat(),
         )?;
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
-        run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())
+        run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())?;
+        let firewall = ["tests/crash/firewall.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &[&firewall[..], &["--rounds", "5"]].concat())
     }),
     // Those that need MySQL or MariaDB say so when there is none.
     ("replicas", || {

@@ -64,6 +64,18 @@ pub trait PrivilegeChecks {
         Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, "SUPER or SYSTEM_VARIABLES_ADMIN"))
     }
 
+    /// 1227 unless the account has one of the dynamic privileges in `words`: names with commas, `or` and SUPER between them.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_one_of(&self, words: &str) -> Result<()> {
+        let mut names = words.split([',', ' ']).filter(|word| word.contains('_'));
+        if names.any(|name| self.privileges().has_dynamic(name)) {
+            return Ok(());
+        }
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, words))
+    }
+
     /// 1227 unless the account may set what decides about the encryption of tables.
     ///
     /// # Errors

@@ -231,8 +231,11 @@ fn finish_column(
     let not_null = built.column.null_written == Some(false)
         || built.column.column.auto_increment
         || (built.primary && built.column.null_written.is_none());
+    let is_implied = built.column.column.ty.kind == TypeKind::Timestamp
+        && built.column.null_written.is_none()
+        && crate::timestamps::are_implied(ctx);
     let column = &mut built.column.column;
-    column.ty.nullable = !not_null;
+    column.ty.nullable = !not_null && !is_implied;
     if column.generated.is_some() {
         if default.is_some() {
             bail!(WRONG_USAGE, "DEFAULT", "generated column");

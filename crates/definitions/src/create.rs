@@ -14,9 +14,11 @@ use crate::draft::{Draft, materialise_indexed_columns};
 use crate::encryption;
 use crate::expressions::check_expressions;
 use crate::foreign_keys::check_foreign_keys;
+use crate::generated_key;
 use crate::indexes::{add_constraint, note_repeated_indexes};
 use crate::options::{apply_table_options, declare_engine};
 use crate::partitions::{build_partitioning, check_partition_qualifiers, check_partitioned};
+use crate::timestamps;
 
 /// The columns, keys and options of CREATE TABLE.
 ///
@@ -58,7 +60,7 @@ pub fn write_draft(
     Ok(draft)
 }
 
-/// Builds the table of a draft with all columns; it has no id yet. Returns its AUTO_INCREMENT too.
+/// Builds the table of a draft with all columns, and the key that is generated for it; it has no id yet. Returns its AUTO_INCREMENT too.
 ///
 /// # Errors
 /// Any error of the definition as a whole.
@@ -67,6 +69,10 @@ pub fn complete(
     create: &CreateTable,
     mut draft: Draft,
 ) -> Result<(Table, Option<u64>)> {
+    if create.like.is_none() {
+        generated_key::add(ctx, &mut draft, create.partitioning.is_some())?;
+    }
+    timestamps::imply_defaults(ctx, &mut draft)?;
     materialise_indexed_columns(&mut draft);
     draft.name_checks(None)?;
     check_expressions(ctx, &draft)?;

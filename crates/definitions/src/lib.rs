@@ -20,6 +20,7 @@ mod expressions;
 mod finish;
 mod foreign_keys;
 mod from_query;
+mod generated_key;
 mod indexes;
 mod names;
 mod options;
@@ -28,6 +29,7 @@ mod partitions;
 mod quoting;
 pub mod renames;
 mod resource_groups;
+mod timestamps;
 
 pub use charsets::{note_charset, note_old_charset, warn_in_words};
 pub use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
@@ -39,6 +41,7 @@ pub use engines::{
 };
 pub use foreign_keys::foreign_key_reference;
 pub use from_query::{add_query_columns, shown_type};
+pub use generated_key::has_generated_key;
 pub use names::{check_schema_name, check_table_name};
 pub use options::{check_declared_once, choose_collation};
 pub use partition_text::{method_expression, method_name, partitioning_text, values_text};

@@ -57,11 +57,19 @@ impl Information<'_> {
         };
         let mode = value("sql_mode").map_or_else(String::new, |v| variables::as_text(&v));
         let mode = |wanted: &str| mode.split(',').any(|name| name == wanted);
-        let spare = matches!(
-            value("sql_quote_show_create"),
-            Some(types::Value::Int(0) | types::Value::UInt(0))
-        );
-        Style { ansi_quotes: mode("ANSI_QUOTES"), spare_quotes: spare, portable: mode("ANSI") }
+        let is_off =
+            |name: &str| matches!(value(name), Some(types::Value::Int(0) | types::Value::UInt(0)));
+        Style {
+            ansi_quotes: mode("ANSI_QUOTES"),
+            spare_quotes: is_off("sql_quote_show_create"),
+            portable: mode("ANSI"),
+            hides_generated_key: is_off("show_gipk_in_create_table_and_information_schema"),
+        }
+    }
+
+    /// Whether the session does not want to see the key of this table because it was generated.
+    pub(crate) fn hides_key(&self, table: &Table) -> bool {
+        self.style().hides_generated_key && definitions::has_generated_key(table)
     }
 
     /// The catalog as the session sees it.

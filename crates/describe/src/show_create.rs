@@ -5,12 +5,12 @@ use engine_api::IndexId;
 use types::{CollationId, TypeKind, Value, ZoneRules};
 
 use definitions::{
-    DECLARED_ENGINE, is_hidden, literal, needs_quotes, partitioning_text, quote, shown_engine,
-    type_text,
+    DECLARED_ENGINE, has_generated_key, is_hidden, literal, needs_quotes, partitioning_text, quote,
+    shown_engine, type_text,
 };
 
 /// A session's style for definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
     /// Names are in double quotes.
     pub(crate) ansi_quotes: bool,
@@ -18,6 +18,8 @@ pub(crate) struct Style {
     pub(crate) spare_quotes: bool,
     /// Clauses that only this server understands are omitted.
     pub(crate) portable: bool,
+    /// A generated invisible primary key is left out.
+    pub(crate) hides_generated_key: bool,
 }
 
 impl Style {
@@ -78,7 +80,7 @@ pub fn create_table_statement(
     current: Option<&str>,
     zone: &dyn ZoneRules,
 ) -> String {
-    let style = Style { ansi_quotes: false, spare_quotes: false, portable: true };
+    let style = Style { portable: true, ..Style::default() };
     let name = quote(&table.name);
     let qualified = format!("{}.{name}", quote(&table.schema));
     let text = create_table(table, None, zone, style);
@@ -95,14 +97,14 @@ pub(crate) fn create_table(
     zone: &dyn ZoneRules,
     style: Style,
 ) -> String {
-    let mut lines: Vec<String> = table
-        .columns
-        .iter()
-        .filter(|column| !is_hidden(column))
-        .map(|column| format!("  {}", column_text(table, column, zone, style)))
-        .collect();
-    lines
-        .extend(table.indexes.iter().map(|index| format!("  {}", index_text(table, index, style))));
+    // It is the first column and the first index.
+    let hidden = usize::from(style.hides_generated_key && has_generated_key(table));
+    let next = next.filter(|_| hidden == 0);
+    let columns = table.columns.iter().skip(hidden).filter(|column| !is_hidden(column));
+    let mut lines: Vec<String> =
+        columns.map(|column| format!("  {}", column_text(table, column, zone, style))).collect();
+    let indexes = table.indexes.iter().skip(hidden);
+    lines.extend(indexes.map(|index| format!("  {}", index_text(table, index, style))));
     lines.extend(table.fulltext.iter().map(|index| {
         let columns = index.columns.iter().map(|at| style.quote(&table.columns[*at].name));
         let columns = columns.collect::<Vec<_>>().join(",");

@@ -12,6 +12,7 @@ use crate::columns::column_view;
 use crate::information::Information;
 use crate::{partitions, show_create};
 
+const PRIMARY: &str = "PRIMARY";
 pub(crate) const BASE_TABLE: &str = "BASE TABLE";
 pub(crate) const VIEW: &str = "VIEW";
 
@@ -37,6 +38,9 @@ impl Information<'_> {
         view.indexes = index_views(table, &stats.distinct, stats.rows);
         view.create_statement =
             show_create::create_table(table, next, self.zone().as_ref(), self.style());
+        if self.hides_key(table) {
+            view.indexes.retain(|index| index.name != PRIMARY);
+        }
     }
 
     pub(crate) fn table_view(&self, table: &Table, detail: TableDetail) -> TableView {
@@ -78,6 +82,12 @@ impl Information<'_> {
             partitions,
             ..TableView::default()
         };
+        if self.hides_key(table) {
+            view.columns.remove(0);
+            view.columns_before = 1;
+            view.indexes.retain(|index| index.name != PRIMARY);
+            view.constraints.retain(|constraint| constraint.name != PRIMARY);
+        }
         if detail == TableDetail::Statistics {
             self.add_statistics(&mut view, table);
         }

@@ -146,6 +146,8 @@ pub struct ExecSettings {
     pub parallel_degree: usize,
     /// Somebody may want to be told of written rows.
     pub watches_rows: bool,
+    /// `explicit_defaults_for_timestamp` is OFF: NULL for a NOT NULL TIMESTAMP means the present time.
+    pub null_timestamp_is_now: bool,
 }
 
 impl Default for ExecSettings {
@@ -165,6 +167,7 @@ impl Default for ExecSettings {
             execution_mode: ExecutionMode::Auto,
             parallel_degree: 1,
             watches_rows: false,
+            null_timestamp_is_now: false,
         }
     }
 }

@@ -181,6 +181,8 @@ impl Session {
         attributes: &'t [QueryAttribute],
         bytes_written: u64,
     ) -> Watch<'t> {
+        // An observer may ask for privileges.
+        self.check_privileges_current();
         let options = self.reading().options();
         let keeps_steps = self.settings.profiling || self.server.hooks.wants(EventSet::STEPS);
         let is_measured =

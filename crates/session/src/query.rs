@@ -369,6 +369,7 @@ impl Session {
             execution_mode: self.settings.execution_mode,
             parallel_degree: self.settings.parallel_degree,
             watches_rows: self.server.hooks.watches_rows(),
+            null_timestamp_is_now: self.settings.null_timestamp_is_now,
             operator_memory_bytes: self.settings.operator_memory_bytes,
             temporary_files: self.settings.temporary_files.clone(),
         }

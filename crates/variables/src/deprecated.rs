@@ -1,6 +1,9 @@
 //! The variables that the reference is about to remove, with the warnings that their use raises.
 
-use errors::ErrorCode;
+use errors::{Condition, Diagnostics, ErrorCode, Level};
+use types::{SqlMode, Value};
+
+use crate::{as_text, as_u64};
 
 macro_rules! removed {
     ($($name:literal $(=> $instead:literal)?,)*) => {
@@ -55,6 +58,49 @@ pub fn warning_of_set(name: &str) -> Option<(ErrorCode, String)> {
     }
     let text = removal_of(name)?;
     Some((ErrorCode::WARN_DEPRECATED_SYNTAX, text.to_owned()))
+}
+
+/// The variable that lets foreign keys refer to columns that are not a whole unique key; it will be removed.
+const RESTRICT_KEYS: &str = "restrict_fk_on_non_standard_key";
+/// The variable whose OFF will be removed.
+const EXPLICIT_TIMESTAMPS: &str = "explicit_defaults_for_timestamp";
+
+/// Adds the warnings about a value that is accepted. `mode`: the SQL mode until then.
+pub fn note_value(name: &str, value: &Value, mode: SqlMode, conditions: &mut Diagnostics) {
+    match name {
+        RESTRICT_KEYS => {
+            let code = match as_u64(value) {
+                0 => ErrorCode::WARN_DEPRECATED_NON_STANDARD_KEYS_VARIABLE,
+                _ => ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT,
+            };
+            conditions.warn(code, &[&RESTRICT_KEYS]);
+        }
+        EXPLICIT_TIMESTAMPS if as_u64(value) == 0 => {
+            let text = format!("'{name}' is deprecated and will be removed in a future release.");
+            let code = ErrorCode::WARN_DEPRECATED_SYNTAX;
+            conditions.push(Condition::new(Level::Warning, code, code.sqlstate(), text));
+        }
+        "sql_mode" => {
+            if let Ok(wanted) = SqlMode::parse(&as_text(value)) {
+                note_mode(wanted, mode, conditions);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn note_mode(wanted: SqlMode, before: SqlMode, conditions: &mut Diagnostics) {
+    let padded = SqlMode::PAD_CHAR_TO_FULL_LENGTH;
+    if wanted.contains(padded) != before.contains(padded) {
+        conditions.warn(ErrorCode::WARN_DEPRECATED_SQLMODE, &[&"PAD_CHAR_TO_FULL_LENGTH"]);
+    }
+    let zero_modes =
+        [SqlMode::NO_ZERO_DATE, SqlMode::NO_ZERO_IN_DATE, SqlMode::ERROR_FOR_DIVISION_BY_ZERO];
+    let held = zero_modes.iter().filter(|one| wanted.contains(**one)).count();
+    let is_complete = wanted.is_strict() && held == zero_modes.len();
+    if !is_complete && (wanted.is_strict() || held > 0) {
+        conditions.warn(ErrorCode::SQL_MODE_MERGED, &[]);
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod deprecated;
 mod effect;
 mod gtid;
 mod locales;
+mod restricted;
 mod settings;
 mod table_global;
 mod table_session;
@@ -29,7 +30,7 @@ use types::{DataType, TypeKind, Value};
 
 pub use convert::{convert, display_text, from_option, shown};
 pub use data_files::allowed_path;
-pub use deprecated::{removal_of, warning_of_set};
+pub use deprecated::{note_value, removal_of, warning_of_set};
 pub use effect::{
     Effect, Memory, effect, is_persistable, memory, operator_bytes, range, statement_memory_bytes,
     unit,
@@ -38,6 +39,7 @@ pub use gtid::is_gtid_purged;
 pub use locales::check_locale;
 pub use plugin_api::PluginVariable;
 pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};
+pub use restricted::privileges_to_set;
 pub use settings::{CompletionType, LogSettings, Settings, isolation};
 pub use user::kept_by_user;
 

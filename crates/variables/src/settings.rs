@@ -83,6 +83,8 @@ pub struct Settings {
     pub temporary_files: Arc<TemporaryFiles>,
     /// `sql_safe_updates`.
     pub sql_safe_updates: bool,
+    /// `explicit_defaults_for_timestamp` is OFF: NULL for a NOT NULL TIMESTAMP means the present time.
+    pub null_timestamp_is_now: bool,
     /// `foreign_key_checks`.
     pub foreign_key_checks: bool,
     /// Foreign keys must refer to a whole unique key.
@@ -184,6 +186,7 @@ impl Settings {
                 io_times.clone(),
             )),
             sql_safe_updates: read.flag("sql_safe_updates"),
+            null_timestamp_is_now: !read.flag("explicit_defaults_for_timestamp"),
             foreign_key_checks: read.flag("foreign_key_checks"),
             statement_cost: read.flag("statement_cost"),
             profiling: read.flag("profiling"),

@@ -59,7 +59,7 @@ fn column_row(table: &TableView, index: usize, column: &ColumnView) -> Vec<Value
         Value::text(&table.schema),
         Value::text(&table.name),
         Value::text(&column.name),
-        Value::UInt(index as u64 + 1),
+        Value::UInt(table.columns_before + index as u64 + 1),
         optional(column.default.as_deref()),
         yes_no(ty.nullable),
         Value::text(data_type),
@@ -209,6 +209,7 @@ pub fn statistics(
     })
 }
 
+/// A column that is not there is that of a hidden primary key.
 fn is_nullable(table: &TableView, column: &str) -> bool {
-    table.columns.iter().find(|c| c.name == column).is_none_or(|column| column.ty.nullable)
+    table.columns.iter().find(|c| c.name == column).is_some_and(|column| column.ty.nullable)
 }

@@ -13,6 +13,7 @@ use crate::columns::{add_column_extras, build_column};
 use crate::context::Context;
 use crate::draft::{Draft, is_hidden};
 use crate::expressions::bind_over_columns;
+use crate::generated_key;
 use crate::options::{choose_collation, schema_collation};
 use crate::partitions::partition_reads;
 
@@ -283,7 +284,8 @@ pub(super) fn place_for(
 ) -> Result<usize> {
     match position {
         None => Ok(default.unwrap_or(draft.columns.len())),
-        Some(ColumnPosition::First) => Ok(0),
+        // A generated key stays the first.
+        Some(ColumnPosition::First) => Ok(usize::from(generated_key::is_in(draft))),
         Some(ColumnPosition::After(name)) => {
             column_of(draft, &name.text, &draft.name).map(|at| at + 1)
         }

@@ -9,9 +9,11 @@ use crate::context::Context;
 use crate::draft::{Draft, materialise_indexed_columns};
 use crate::expressions::check_expressions;
 use crate::foreign_keys::{check_foreign_keys, check_kept_keys};
+use crate::generated_key;
 use crate::indexes::note_repeated_indexes;
 use crate::names::check_made_names;
 use crate::partitions::{check_partitioned, renew_partition_values};
+use crate::timestamps;
 
 /// The definition that an ALTER TABLE requests, checked, and its new parts.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub fn complete(
     mut draft: Draft,
     rename: Option<&(Arc<str>, Arc<str>)>,
 ) -> Result<Altered> {
+    generated_key::check_altered(ctx, old, &draft)?;
+    timestamps::imply_defaults(ctx, &mut draft)?;
     materialise_indexed_columns(&mut draft);
     draft.name_checks(Some(old))?;
     check_expressions(ctx, &draft)?;

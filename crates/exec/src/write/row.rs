@@ -147,6 +147,10 @@ pub(crate) fn not_null(
         // A geometry has no implicit default.
         return Err(Error::with(ErrorCode::BAD_NULL_ERROR_NOT_IGNORED, &[&column.name]));
     }
+    let is_timestamp = column.ty.kind == TypeKind::Timestamp && column.generated.is_none();
+    if is_timestamp && run.env.settings.null_timestamp_is_now {
+        return Ok(Value::DateTime(run.function.now.truncate_fsp(column.ty.decimals)));
+    }
     let error = Error::with(ErrorCode::BAD_NULL_ERROR, &[&column.name]);
     if strictness.null_is_error {
         return Err(error);

@@ -46,6 +46,8 @@ pub struct TableView {
     pub created_micros: i64,
     /// Columns in order.
     pub columns: Vec<ColumnView>,
+    /// Columns before them that the session does not want to see.
+    pub columns_before: u64,
     /// Indexes, primary first.
     pub indexes: Vec<IndexView>,
     /// Primary, unique, foreign keys and checks.

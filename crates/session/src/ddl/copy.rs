@@ -145,7 +145,7 @@ pub(crate) fn copy_rows(
     }
     let statement = copy_statement(old, copy, origins, partitions, into)?;
     as_copy(session, old, copy, origins, |session| {
-        run_on_new_table(session, copy, &statement, &RUNNING).map(|(rows, _)| rows)
+        run_on_new_table(session, copy, &statement, &RUNNING).map(|outcome| outcome.affected)
     })
 }
 

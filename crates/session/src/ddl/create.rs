@@ -7,7 +7,7 @@ use catalog::{Column, Edit, PrivilegeSet, RelationKind, Table};
 use definitions::{Draft, add_query_columns, check_table_name, is_hidden};
 use engine_api::TableId;
 use errors::{Error, ErrorCode, Result, bail, err};
-use exec::TransactionSource;
+use exec::{Outcome, TransactionSource};
 use plugin_api::{ColumnMeta, OkInfo, ResultSink};
 use syntax::Statement;
 use syntax::ast::{self, CreateTable};
@@ -186,7 +186,9 @@ fn create_stored(
         let created = txn.create_table(&definition);
         created.map_err(|error| error.into_error(&session.shared.cancel))?;
     }
-    if query.is_some() || create.like.is_some() || create.flags.or_replace {
+    let is_other = create.like.is_some() || create.flags.or_replace;
+    // What the statement does may depend on a variable that a replica has otherwise.
+    if query.is_some() || is_other || definitions::has_generated_key(table) {
         let zone = &*session.settings.time_zone;
         let text =
             describe::create_table_statement(table, session.services.database.as_deref(), zone);
@@ -197,7 +199,7 @@ fn create_stored(
     }
     let filled = fill(session, table, create, query, running);
     session.transactions.set_new_table(None);
-    let (affected_rows, info) = match filled {
+    let filled = match filled {
         Ok(filled) => filled,
         Err(error) => {
             // The table is dropped by the rollback of the transaction that created it.
@@ -208,9 +210,8 @@ fn create_stored(
     let edits = [Edit::CreateTable(table.clone())];
     let commit = session.commit_definitions(&edits)?;
     set_next_auto_increment(session, table, next)?;
-    session.services.row_count = affected_rows as i64;
-    let ok = OkInfo { affected_rows, info, commit: Some(commit), ..OkInfo::default() };
-    session.send_ok(sink, ok)
+    let ok = filled_ok(session, filled);
+    session.send_ok(sink, OkInfo { commit: Some(commit), ..ok })
 }
 
 /// Gives a new table its id, and those of its FULLTEXT indexes' entries.
@@ -238,7 +239,7 @@ fn create_temporary(
     let shadowed = Arc::make_mut(&mut session.temporary).insert(key, table.clone());
     debug_assert!(shadowed.is_none(), "an existing temporary table was refused before");
     let filled = fill(session, &table, create, query, running);
-    let (affected_rows, info) = match filled {
+    let filled = match filled {
         Ok(filled) => filled,
         Err(error) => {
             let (schema, name) = (table.schema.clone(), table.name.clone());
@@ -248,8 +249,22 @@ fn create_temporary(
     };
     set_next_auto_increment(session, &table, next)?;
     let commit = session.finish_transaction_scope()?;
-    session.services.row_count = affected_rows as i64;
-    session.send_ok(sink, OkInfo { affected_rows, info, commit, ..OkInfo::default() })
+    let ok = filled_ok(session, filled);
+    session.send_ok(sink, OkInfo { commit, ..ok })
+}
+
+/// The answer to a CREATE TABLE that has filled its table.
+fn filled_ok(session: &mut Session, filled: Outcome) -> OkInfo {
+    session.services.row_count = filled.affected as i64;
+    if let Some(generated) = filled.generated_id {
+        session.services.last_insert_id = generated;
+    }
+    OkInfo {
+        affected_rows: filled.affected,
+        last_insert_id: filled.insert_id,
+        info: filled.info,
+        ..OkInfo::default()
+    }
 }
 
 /// Applies AUTO_INCREMENT = n to a table whose counter already follows its rows.
@@ -285,8 +300,8 @@ fn fill(
     create: &CreateTable,
     query: Option<&ast::Query>,
     running: &Running<'_>,
-) -> Result<(u64, String)> {
-    let Some(query) = query else { return Ok((0, String::new())) };
+) -> Result<Outcome> {
+    let Some(query) = query else { return Ok(Outcome::default()) };
     // The query's columns are the last ones of the table.
     let count = query_columns(session, query, running)?.len();
     let visible: Vec<&Column> = table.columns.iter().filter(|column| !is_hidden(column)).collect();
@@ -317,8 +332,7 @@ fn fill(
         returning: Vec::new(),
     };
     let statement = Statement::Insert(Box::new(insert));
-    let outcome = run_on_new_table(session, table, &statement, running)?;
-    Ok(outcome)
+    run_on_new_table(session, table, &statement, running)
 }
 
 /// Runs a statement in a view of the catalog that has `table` in it.
@@ -327,10 +341,9 @@ pub(crate) fn run_on_new_table(
     table: &Arc<Table>,
     statement: &Statement,
     running: &Running<'_>,
-) -> Result<(u64, String)> {
+) -> Result<Outcome> {
     let planned = plan_on_new_table(session, table, statement, running)?;
-    let outcome = session.run_program(&planned, running.parameters, &mut NoRows)?;
-    Ok((outcome.affected, outcome.info))
+    session.run_program(&planned, running.parameters, &mut NoRows)
 }
 
 /// Plans a statement in a view of the catalog that has `table` in it, and locks the other tables that it uses.

@@ -3,16 +3,13 @@
 use ::accounts::PrivilegeChecks;
 use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{Expr, ExprKind, Ident, VarScope};
-use types::{SqlMode, Value};
+use types::Value;
 use variables::{Definition, Globals, Scope, VariableId, as_text, as_u64, convert, shown};
 
 use super::Assignment;
 use crate::server::Server;
 use crate::session::Session;
 use programs::Running;
-
-/// The variable that lets foreign keys refer to columns that are not a whole unique key; it will be removed.
-const RESTRICT_KEYS: &str = "restrict_fk_on_non_standard_key";
 
 /// Variables that sessions show but only SET GLOBAL changes.
 const GLOBAL_TO_SET: &[&str] = &["max_allowed_packet", "max_user_connections", "net_buffer_length"];
@@ -118,7 +115,9 @@ impl<'a> Checker<'a> {
         if let Some(reason) = reason {
             self.session.working.push_error(Level::Warning, &reason);
         }
-        self.note_value(definition, &value);
+        let session = &mut *self.session;
+        let mode = session.settings.sql_mode;
+        variables::note_value(definition.name, &value, mode, &mut session.working);
         Ok(value)
     }
 
@@ -214,33 +213,6 @@ impl<'a> Checker<'a> {
             self.assignments.push(Assignment::Session { id, value });
         }
     }
-
-    /// Warnings about a value that is accepted.
-    fn note_value(&mut self, definition: &Definition, value: &Value) {
-        if definition.name == RESTRICT_KEYS {
-            let code = match as_u64(value) {
-                0 => ErrorCode::WARN_DEPRECATED_NON_STANDARD_KEYS_VARIABLE,
-                _ => ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT,
-            };
-            self.session.working.warn(code, &[&RESTRICT_KEYS]);
-        }
-        if definition.name != "sql_mode" {
-            return;
-        }
-        let Ok(mode) = SqlMode::parse(&as_text(value)) else { return };
-        let padded = SqlMode::PAD_CHAR_TO_FULL_LENGTH;
-        if mode.contains(padded) != self.session.settings.sql_mode.contains(padded) {
-            let name = "PAD_CHAR_TO_FULL_LENGTH";
-            self.session.working.warn(ErrorCode::WARN_DEPRECATED_SQLMODE, &[&name]);
-        }
-        let zero_modes =
-            [SqlMode::NO_ZERO_DATE, SqlMode::NO_ZERO_IN_DATE, SqlMode::ERROR_FOR_DIVISION_BY_ZERO];
-        let held = zero_modes.iter().filter(|one| mode.contains(**one)).count();
-        let complete = mode.is_strict() && held == zero_modes.len();
-        if !complete && (mode.is_strict() || held > 0) {
-            self.session.working.warn(ErrorCode::SQL_MODE_MERGED, &[]);
-        }
-    }
 }
 
 /// Whether the variable may be set in the scope, and by this account.
@@ -256,6 +228,9 @@ fn check_scope(session: &Session, definition: &Definition, scope: Option<VarScop
                 }
                 if GLOBAL_TO_SET.contains(&name) {
                     bail!(VARIABLE_IS_READONLY, "SESSION", name, "GLOBAL");
+                }
+                if let Some(words) = variables::privileges_to_set(name) {
+                    session.require_one_of(words)?;
                 }
             }
         },

@@ -77,7 +77,8 @@ const PROCESSORS: &[Processor] = &[
         qemu: "qemu-riscv64",
         models: &["rv64"],
         page_bytes: 4_096,
-        rustc: "",
+        // The C compiler calls a library for atomic bytes, which QuickJS has. Only the library itself is there, without the name for linkers.
+        rustc: "-Clink-arg=-l:libatomic.so.1",
     },
 ];
 

@@ -30,8 +30,8 @@ pub use cell::ResultCell;
 pub use charset::CollationId;
 pub use compare::{Comparator, ComparisonKind, compare_values, hash_value};
 pub use convert::{
-    CastContext, StoreMode, cast, json_of_value, must_convert, store, to_bool, to_date,
-    to_datetime, to_decimal, to_f64, to_i64, to_time, to_u64,
+    CastContext, StoreMode, cast, json_as_temporal, json_of_value, must_convert, store, to_bool,
+    to_date, to_datetime, to_decimal, to_f64, to_i64, to_time, to_u64,
 };
 pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;

@@ -4,11 +4,11 @@
 use errors::{Condition, ErrorCode, Level};
 use plugin_api::{ArgInfo, Coercion, FunctionContext, kit};
 use types::temporal::{
-    ParsedTemporal, TemporalMode, datetime_from_decimal, parse_datetime, parse_time,
-    time_from_decimal,
+    TemporalMode, datetime_from_decimal, parse_datetime, parse_time, time_from_decimal,
 };
 use types::{
-    DataType, Date, DateTime, Decimal, NOT_FIXED_DECIMALS, SqlMode, Time, TypeKind, Value,
+    DataType, Date, DateTime, Decimal, JsonRef, NOT_FIXED_DECIMALS, SqlBytes, SqlMode, Time,
+    TypeKind, Value,
 };
 
 /// The dates with zero parts that a function accepts from text.
@@ -80,6 +80,22 @@ fn date_without_month(number: &Decimal) -> Option<Date> {
     Date::new(2000, digits / 100, digits % 100)
 }
 
+/// A JSON scalar that is a date, or a time; `None`, with a warning, for others. A text stays one.
+fn json_value(
+    ctx: &mut FunctionContext<'_>,
+    document: &[u8],
+    target: &str,
+    mode: TemporalMode,
+) -> Option<Value> {
+    let Some(value) = types::json_as_temporal(document, target == "TIME", mode) else {
+        let args: [&dyn std::fmt::Display; 3] = [&target, &"cast_as_json", &1];
+        ctx.diagnostics.warn(ErrorCode::INVALID_JSON_VALUE_FOR_CAST, &args);
+        return None;
+    };
+    let text = JsonRef::new(document).as_bytes().map(|text| Value::Bytes(SqlBytes::from(text)));
+    Some(text.unwrap_or(value))
+}
+
 /// Reads a DATETIME; returns `None` for NULL and, with a warning, for a value that is not one.
 pub(crate) fn datetime(
     ctx: &mut FunctionContext<'_>,
@@ -95,8 +111,9 @@ pub(crate) fn datetime(
             return today_at(ctx, *time).map(|at| ReadDateTime { at, date_only: false });
         }
         Value::Bytes(text) => parse_datetime(text, 6, mode(ctx, zeros)),
-        Value::Json(_) => {
-            ParsedTemporal { value: None, ..parse_datetime(b"", 6, TemporalMode::default()) }
+        Value::Json(document) => {
+            let value = json_value(ctx, document, "DATE", mode(ctx, zeros))?;
+            return datetime(ctx, &value, zeros, expected);
         }
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
             let (number, mode) = (kit::decimal(value), mode(ctx, zeros));
@@ -186,7 +203,10 @@ pub(crate) fn clock(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Cloc
             return Some(Clock::DateTime(datetime.at));
         }
         Value::Bytes(text) => parse_time(text, 6, mode(ctx, Zeros::Mode)),
-        Value::Json(_) => parse_time(b"", 6, TemporalMode::default()),
+        Value::Json(document) => {
+            let value = json_value(ctx, document, "TIME", mode(ctx, Zeros::Mode))?;
+            return clock(ctx, &value);
+        }
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
             let number = kit::decimal(value);
             if number.abs() >= DATETIME_NUMBER_MIN {

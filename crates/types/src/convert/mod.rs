@@ -20,7 +20,7 @@ pub use assign::{StoreMode, store};
 pub use assign_strings::must_convert;
 pub use cast::{cast, json_of_value};
 pub use numbers::{parse_f64, to_bool, to_decimal, to_f64, to_i64, to_u64};
-pub use temporal::{to_date, to_datetime, to_time};
+pub use temporal::{json_as_temporal, to_date, to_datetime, to_time};
 
 use crate::{Date, SqlMode, Utc, ZoneRules};
 

@@ -67,18 +67,15 @@ pub(super) fn time_on_today(time: Time, fsp: u8, ctx: &CastContext<'_>) -> Optio
     ctx.today.at_midnight().add_micros(time.micros())
 }
 
-/// A JSON scalar as a date or time; `None`, with a warning, when it is none of that kind: a time is no date, a date no time,
-/// and a text that names a time has a colon.
-fn json_temporal(document: &[u8], target: &str, ctx: &mut CastContext<'_>) -> Option<Value> {
+/// A JSON scalar as a time, or as a date: a time is no date, a date no time, and a text that names a time has a colon.
+pub fn json_as_temporal(document: &[u8], is_time: bool, mode: TemporalMode) -> Option<Value> {
     let value = JsonRef::new(document);
-    let is_time = target == "TIME";
-    let found = match value.kind() {
+    match value.kind() {
         JsonType::Time if is_time => value.as_time().map(Value::Time),
         JsonType::Date if !is_time => value.as_date().map(Value::Date),
         JsonType::DateTime if !is_time => value.as_datetime().map(Value::DateTime),
         JsonType::String => {
             let text = value.as_bytes().unwrap_or(b"");
-            let mode = ctx.sql_mode.temporal();
             if !is_time {
                 parse_datetime(text, 6, mode).value.map(Value::DateTime)
             } else if text.contains(&b':') {
@@ -88,7 +85,12 @@ fn json_temporal(document: &[u8], target: &str, ctx: &mut CastContext<'_>) -> Op
             }
         }
         _ => None,
-    };
+    }
+}
+
+/// The same with a warning when it is none of that kind.
+fn json_temporal(document: &[u8], target: &str, ctx: &mut CastContext<'_>) -> Option<Value> {
+    let found = json_as_temporal(document, target == "TIME", ctx.sql_mode.temporal());
     if found.is_none() {
         let column = if ctx.column.is_empty() { "cast_as_json" } else { ctx.column };
         let args: [&dyn std::fmt::Display; 3] = [&target, &column, &ctx.row];

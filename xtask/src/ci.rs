@@ -111,6 +111,7 @@ const STEPS: &[Step] = &[
             "replication/point_in_time.py",
             "replication/changes.py",
             "replication/webhook.py",
+            "replication/kafka.py",
             "replication/clone.py",
             "replication/switch_over.py",
         ])

@@ -18,8 +18,19 @@ pub struct Event<'a> {
     pub table: Option<(&'a str, &'a str)>,
     /// The key of its row as a JSON object; none where there is no row, or no key.
     pub key: Option<&'a [u8]>,
+    /// The key that an update gave the row, if it is another.
+    pub new_key: Option<&'a [u8]>,
     /// The JSON object, without a line break.
     pub json: &'a [u8],
+}
+
+/// Where in an event's text the keys of its row are.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    /// The key that it has had until then.
+    pub key: Option<Range<usize>>,
+    /// The key that it has now, if it is another.
+    pub new_key: Option<Range<usize>>,
 }
 
 /// Takes events.
@@ -66,11 +77,12 @@ impl<'o> Post<'o> {
         position: Option<&str>,
         fill: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        self.build(op, |out| fill(out).map(|()| None))?;
-        self.outlet.event(&Event { op, position, table: None, key: None, json: &self.out })
+        self.build(op, |out| fill(out).map(|()| Keys::default()))?;
+        let (table, key, new_key) = (None, None, None);
+        self.outlet.event(&Event { op, position, table, key, new_key, json: &self.out })
     }
 
-    /// An event about a table: `fill` also says where in the text the key of the row is.
+    /// An event about a table: `fill` also says where in the text the keys of the row are.
     ///
     /// # Errors
     /// Those of `fill` and of the outlet.
@@ -78,25 +90,26 @@ impl<'o> Post<'o> {
         &mut self,
         op: &'static str,
         table: Option<(&str, &str)>,
-        fill: impl FnOnce(&mut Vec<u8>) -> Result<Option<Range<usize>>>,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<Keys>,
     ) -> Result<()> {
-        let key = self.build(op, fill)?;
-        let key = key.and_then(|key| self.out.get(key));
-        self.outlet.event(&Event { op, position: None, table, key, json: &self.out })
+        let keys = self.build(op, fill)?;
+        let key = keys.key.and_then(|key| self.out.get(key));
+        let new_key = keys.new_key.and_then(|key| self.out.get(key));
+        self.outlet.event(&Event { op, position: None, table, key, new_key, json: &self.out })
     }
 
     fn build(
         &mut self,
         op: &'static str,
-        fill: impl FnOnce(&mut Vec<u8>) -> Result<Option<Range<usize>>>,
-    ) -> Result<Option<Range<usize>>> {
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<Keys>,
+    ) -> Result<Keys> {
         self.out.clear();
         self.out.extend_from_slice(b"{\"op\":\"");
         self.out.extend_from_slice(op.as_bytes());
         self.out.push(b'"');
-        let key = fill(&mut self.out)?;
+        let keys = fill(&mut self.out)?;
         self.out.push(b'}');
-        Ok(key)
+        Ok(keys)
     }
 }
 

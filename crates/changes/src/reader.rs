@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use binlog::event::{Events, HEADER_BYTES};
 use binlog::query::QueryEvent;
-use binlog::{Event, EventKind, Header, RowsEvent, RowsKind, TableMap, decode};
+use binlog::{Event, EventKind, Header, Row, RowsEvent, RowsKind, TableMap, decode};
 use errors::{Error, ErrorCode, Result};
 use plugin_api::DumpSink;
 use serde_json::json;
@@ -14,7 +14,7 @@ use syntax::ParseOptions;
 use syntax::ast::{AlterAction, ObjectName, Statement};
 use types::{Gtid, GtidSet};
 
-use crate::event::{Outlet, Post, put_document, put_name, put_number, put_text};
+use crate::event::{Keys, Outlet, Post, put_document, put_name, put_number, put_text};
 use crate::scope::Scope;
 use crate::value::{Column, put_key, put_table, write_object};
 
@@ -68,6 +68,28 @@ pub struct Reader<'o> {
     described: HashMap<(String, String), (Vec<Column>, Vec<usize>)>,
     transaction: Option<Transaction>,
     scratch: Vec<u8>,
+}
+
+/// Appends the key that an update gave a row, if it is another.
+fn put_new_key(
+    table: &Table,
+    row: &Row,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<Option<Range<usize>>> {
+    // An image may have no more than what has changed.
+    let has_moved = |at: &usize| {
+        let after = row.after.get(*at).and_then(Option::as_ref);
+        after.is_some() && after != row.before.get(*at).and_then(Option::as_ref)
+    };
+    if row.before.is_empty() || row.after.is_empty() || !table.key.iter().any(has_moved) {
+        return Ok(None);
+    }
+    let now = |at: usize| {
+        let after = row.after.get(at).and_then(Option::as_ref);
+        after.or_else(|| row.before.get(at).and_then(Option::as_ref))
+    };
+    put_key("new_key", &table.columns, &table.key, now, scratch, out)
 }
 
 fn broken(why: impl std::fmt::Display) -> Error {
@@ -182,7 +204,7 @@ impl<'o> Reader<'o> {
             put_text("schema", schema, out);
             put_document("tables", &json!(tables), out);
             put_text("sql", &text, out);
-            Ok(None)
+            Ok(Keys::default())
         })
     }
 
@@ -191,7 +213,7 @@ impl<'o> Reader<'o> {
         &mut self,
         op: &'static str,
         table: Option<(&str, &str)>,
-        fill: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>) -> Result<Option<Range<usize>>>,
+        fill: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>) -> Result<Keys>,
     ) -> Result<()> {
         let Some(transaction) = &mut self.transaction else {
             return Err(broken("a change outside of a transaction"));
@@ -264,7 +286,7 @@ impl<'o> Reader<'o> {
         self.described.insert(name, (table.columns.clone(), table.key.clone()));
         self.post.table_event("table", Some((&table.schema, &table.name)), |out| {
             put_table(&table.schema, &table.name, &table.columns, &table.key, out);
-            Ok(None)
+            Ok(Keys::default())
         })
     }
 
@@ -284,7 +306,8 @@ impl<'o> Reader<'o> {
                 // The key that the row has had until now: an update may change it.
                 let named = if row.before.is_empty() { &row.after } else { &row.before };
                 let of = |at: usize| named.get(at).and_then(Option::as_ref);
-                let key = put_key(&table.columns, &table.key, of, scratch, out)?;
+                let key = put_key("key", &table.columns, &table.key, of, scratch, out)?;
+                let new_key = put_new_key(table, &row, scratch, out)?;
                 for (name, image) in [("before", &row.before), ("after", &row.after)] {
                     if name == "before" && !has_before && !table.key.is_empty() {
                         continue;
@@ -298,7 +321,7 @@ impl<'o> Reader<'o> {
                         }
                     }
                 }
-                Ok(key)
+                Ok(Keys { key, new_key })
             })?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use plugin_api::{
 };
 use types::{GtidSet, Value};
 
-use crate::event::{Outlet, Post, put_name, put_number, put_text};
+use crate::event::{Keys, Outlet, Post, put_name, put_number, put_text};
 use crate::reader::{Shape, one_line};
 use crate::scope::Scope;
 use crate::text;
@@ -219,7 +219,7 @@ impl ResultSink for Rows<'_, '_> {
         }
         self.post.table_event("table", Some((self.schema, self.table)), |out| {
             put_table(self.schema, self.table, &self.columns, &self.key, out);
-            Ok(None)
+            Ok(Keys::default())
         })
     }
 
@@ -230,10 +230,10 @@ impl ResultSink for Rows<'_, '_> {
         self.post.table_event("read", Some((self.schema, self.table)), |out| {
             put_text("schema", self.schema, out);
             put_text("table", self.table, out);
-            let key = put_key(columns, key, |at| values.get(at), scratch, out)?;
+            let key = put_key("key", columns, key, |at| values.get(at), scratch, out)?;
             put_name("after", out);
             write_object(columns, |at| values.get(at), |_| true, scratch, out)?;
-            Ok(key)
+            Ok(Keys { key, new_key: None })
         })
     }
 

@@ -80,18 +80,19 @@ pub fn write_object<'v>(
     Ok(())
 }
 
-/// Appends `,"key":` and the columns of the key, or null. Returns where the object is.
+/// Appends `,"name":` and the columns of the key, or null. Returns where the object is.
 ///
 /// # Errors
 /// A damaged record.
 pub fn put_key<'v>(
+    name: &str,
     columns: &[Column],
     key: &[usize],
     value: impl Fn(usize) -> Option<&'v Value>,
     scratch: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<Option<Range<usize>>> {
-    put_name("key", out);
+    put_name(name, out);
     if key.is_empty() {
         out.extend_from_slice(b"null");
         return Ok(None);

@@ -47,6 +47,8 @@ pub struct SinkEvent {
     pub table: Option<(String, String)>,
     /// The key of its row as a JSON object.
     pub key: Option<Vec<u8>>,
+    /// The key that an update gave the row, if it is another.
+    pub new_key: Option<Vec<u8>>,
     /// The event as a JSON object.
     pub json: Vec<u8>,
 }
@@ -102,7 +104,7 @@ pub trait StreamSink: Send + Sync {
 
 /// A connection to a receiver.
 pub trait SinkConnection: Send {
-    /// Delivers a batch: returns when the receiver has said that it keeps it. After a failure another connection delivers the same batch.
+    /// Delivers a batch: returns when the receiver has said that it keeps it. After a failure the same batch comes again.
     ///
     /// # Errors
     /// The receiver has not, or not yet, said so.

@@ -58,6 +58,7 @@ pub(crate) fn known(
         Box::new(metrics::MetricsPlugin::default()),
         Box::new(otlp::Otlp),
         Box::new(webhook::Webhook),
+        Box::new(kafka::Kafka),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),
         // After the others: its engine comes and goes without moving theirs. A program without a dynamic loader cannot reach its library.

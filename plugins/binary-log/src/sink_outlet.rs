@@ -131,9 +131,10 @@ impl<'a> SinkOutlet<'a> {
             events: &self.events,
             position: self.position.as_deref(),
         };
-        sys::blocking::blocking(|| connection.deliver(&batch))?;
+        let outcome = sys::blocking::blocking(|| connection.deliver(&batch));
+        // It knows what of the batch has arrived.
         self.connection = Some(connection);
-        Ok(())
+        outcome
     }
 
     fn pause(&self, length: Duration) -> Result<()> {
@@ -159,8 +160,11 @@ impl Outlet for SinkOutlet<'_> {
         }
         let table = event.table.map(|(schema, table)| (schema.to_owned(), table.to_owned()));
         let key = event.key.map(<[u8]>::to_vec);
-        self.bytes += event.json.len() + key.as_ref().map_or(0, Vec::len);
-        self.events.push(SinkEvent { op: event.op, table, key, json: event.json.to_vec() });
+        let new_key = event.new_key.map(<[u8]>::to_vec);
+        let of_keys = [&key, &new_key].into_iter().flatten().map(Vec::len).sum::<usize>();
+        self.bytes += event.json.len() + of_keys;
+        let json = event.json.to_vec();
+        self.events.push(SinkEvent { op: event.op, table, key, new_key, json });
         self.position = event.position.map(str::to_owned);
         if self.events.len() >= self.spec.batch_events || self.bytes >= self.spec.batch_bytes {
             return self.deliver();

@@ -4,8 +4,16 @@
 //! program's unwind tables (`unwind`), and addresses get names from its symbols (`symbols`). The signal's handler takes no lock and allocates nothing. On a simulated machine there
 //! are no stacks.
 
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, unused_imports, reason = "nothing unwinds there")
+)]
 mod capture;
 mod symbols;
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, unused_imports, reason = "nothing unwinds there")
+)]
 mod unwind;
 
 use std::collections::HashMap;

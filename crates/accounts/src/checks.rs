@@ -31,6 +31,30 @@ pub trait PrivilegeChecks {
         Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, name))
     }
 
+    /// 1227 unless accounts may be changed: by CREATE USER, or by a privilege on the schema `mysql`, whose tables the reference changes with it.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_account_change(&self, on_tables: PrivilegeSet) -> Result<()> {
+        if self.privileges().on_schema("mysql").contains(on_tables) {
+            return Ok(());
+        }
+        self.require_global(PrivilegeSet::CREATE_USER)
+    }
+
+    /// 1227 unless CREATE USER or this privilege on roles is held.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_role_change(&self, needed: PrivilegeSet) -> Result<()> {
+        let own = self.privileges().global();
+        if own.contains(needed) || own.contains(PrivilegeSet::CREATE_USER) {
+            return Ok(());
+        }
+        let name = needed.names().next().unwrap_or_default();
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, format!("CREATE USER, {name}")))
+    }
+
     /// 1227 unless a dynamic privilege is held.
     ///
     /// # Errors

@@ -15,9 +15,7 @@ impl AccountStatement<'_> {
         flags: CreateFlags,
         roles: &[UserName],
     ) -> Result<AccountChange> {
-        if !self.privileges.global().contains(PrivilegeSet::CREATE_ROLE) {
-            self.require_global(PrivilegeSet::CREATE_USER)?;
-        }
+        self.require_role_change(PrivilegeSet::CREATE_ROLE)?;
         let accounts = self.accounts();
         let mut edits = Vec::new();
         let mut refused = Vec::new();
@@ -53,9 +51,7 @@ impl AccountStatement<'_> {
         if_exists: bool,
         roles: &[UserName],
     ) -> Result<AccountChange> {
-        if !self.privileges.global().contains(PrivilegeSet::DROP_ROLE) {
-            self.require_global(PrivilegeSet::CREATE_USER)?;
-        }
+        self.require_role_change(PrivilegeSet::DROP_ROLE)?;
         self.drop_accounts("DROP ROLE", if_exists, roles)
     }
 

@@ -15,7 +15,7 @@ use crate::usage::LIMITS;
 impl AccountStatement<'_> {
     /// CREATE USER.
     pub(crate) fn create_users(&mut self, create: &CreateUser) -> Result<AccountChange> {
-        self.require_global(PrivilegeSet::CREATE_USER)?;
+        self.require_account_change(PrivilegeSet::INSERT)?;
         let accounts = self.accounts();
         let (mut edits, mut made) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
@@ -123,7 +123,7 @@ impl AccountStatement<'_> {
                 && alter.options == AccountOptions::default()
                 && spec.auth.iter().all(|auth| auth.plugin.is_none() && auth.hash.is_none());
             if !own_password {
-                self.require_global(PrivilegeSet::CREATE_USER)?;
+                self.require_account_change(PrivilegeSet::UPDATE)?;
             }
             let Some(known) = accounts.get(&name) else {
                 if alter.if_exists {
@@ -161,7 +161,7 @@ impl AccountStatement<'_> {
         if_exists: bool,
         users: &[UserName],
     ) -> Result<AccountChange> {
-        self.require_global(PrivilegeSet::CREATE_USER)?;
+        self.require_account_change(PrivilegeSet::DELETE)?;
         self.drop_accounts("DROP USER", if_exists, users)
     }
 
@@ -206,7 +206,7 @@ impl AccountStatement<'_> {
 
     /// RENAME USER.
     pub(crate) fn rename_users(&mut self, pairs: &[(UserName, UserName)]) -> Result<AccountChange> {
-        self.require_global(PrivilegeSet::CREATE_USER)?;
+        self.require_account_change(PrivilegeSet::UPDATE)?;
         let accounts = self.accounts();
         let mut edits = Vec::new();
         let (mut refused, mut renamed) = (Vec::new(), Vec::new());

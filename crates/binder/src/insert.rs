@@ -301,7 +301,8 @@ impl Binder<'_> {
         let columns = self.target_scope(table, base)?;
         let alias = table.name.clone();
         let schema = Some(table.schema.clone());
-        self.add_scope_table(schema, alias, ScopeSource::Columns(columns), None)
+        let privilege = self.require(&table.schema, &alias, PrivilegeKind::SelectColumns);
+        self.add_scope_table(schema, alias, ScopeSource::Columns(columns), Some(privilege))
     }
 
     /// The target's columns over `base`.
@@ -420,7 +421,12 @@ impl Binder<'_> {
             column.source = None;
         }
         let name = Arc::from(&*alias.name.text);
-        self.add_scope_table(None, name, ScopeSource::Columns(columns), None)
+        // Columns with other names are those of the row alone, which the statement itself gives.
+        let privilege = alias
+            .columns
+            .is_empty()
+            .then(|| self.require(&table.schema, &table.name, PrivilegeKind::SelectColumns));
+        self.add_scope_table(None, name, ScopeSource::Columns(columns), privilege)
     }
 
     /// `VALUES(column)`.
@@ -436,6 +442,9 @@ impl Binder<'_> {
              DUPLICATE KEY UPDATE clause with alias.col instead",
         );
         let index = target_column(name, &new.table)?;
+        let privilege =
+            self.require(&new.table.schema, &new.table.name, PrivilegeKind::SelectColumns);
+        self.privileges[privilege].columns.push(new.table.columns[index].name.clone());
         let mut expr =
             column_read(Register(new.base.0 + index as u32), &new.table.columns[index].ty);
         crate::scope::make_nullable(&mut expr);

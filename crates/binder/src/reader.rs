@@ -111,6 +111,8 @@ pub trait VariableTypes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PrivilegeKind {
     Select,
+    /// SELECT on the columns that are read, on none if none are: of a table that is written.
+    SelectColumns,
     Insert,
     Update,
     Delete,

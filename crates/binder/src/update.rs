@@ -12,7 +12,7 @@ use syntax::ast;
 use crate::binder::{Binder, NamedView};
 use crate::grouping::plain_register;
 use crate::reader::PrivilegeKind;
-use crate::scope::{Clause, ScopeSource, ShownView};
+use crate::scope::{Clause, ScopeSource, ScopeTable, ShownView};
 use crate::table_write::WriteKind;
 use crate::view_check::ViewWrite;
 
@@ -69,6 +69,7 @@ impl Binder<'_> {
         let limit = self.write_limit(update.limit.as_ref())?;
         for target in &targets {
             self.check_not_read(target.instance, "UPDATE")?;
+            self.need_only_columns(target.instance);
         }
         for target in &mut targets {
             target.write = self.mark_target(target.instance, WriteKind::Update)?;
@@ -135,6 +136,21 @@ impl Binder<'_> {
             }
         }
         Ok(targets)
+    }
+
+    /// Of a table or view that is written SELECT is needed only on the columns that are read.
+    fn need_only_columns(&mut self, instance: InstanceId) {
+        let is_written = |table: &ScopeTable| match &table.source {
+            ScopeSource::Base { instance: own, .. } => *own == instance,
+            ScopeSource::Columns(_) => {
+                table.view.as_ref().is_some_and(|view| view.written.contains(&instance))
+            }
+        };
+        let tables = self.block().tables.iter().filter(|table| is_written(table));
+        let found: Vec<usize> = tables.filter_map(|table| table.privilege).collect();
+        for privilege in found {
+            self.privileges[privilege].kind = PrivilegeKind::SelectColumns;
+        }
     }
 
     fn require_update(&mut self, table: &Arc<Table>, index: usize) {
@@ -342,6 +358,9 @@ impl Binder<'_> {
             let write = self.mark_target(instance, WriteKind::Delete)?;
             let table = self.tables[self.instance(instance).table].clone();
             self.require(&table.schema, &table.name, PrivilegeKind::Delete);
+            if !multi_table {
+                self.need_only_columns(instance);
+            }
             if !delete.returning.is_empty() {
                 let base = self.instance(instance).base;
                 returning = self.bind_returning(&delete.returning, &table, base)?;

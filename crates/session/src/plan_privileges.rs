@@ -52,7 +52,7 @@ fn check_privilege(
     let is_secret = schema == "mysql" && !table.starts_with("help_") || schema == "ndbinfo";
     if catalog::system_schema(schema).is_some() && !is_secret {
         return match needed.kind {
-            PrivilegeKind::Select => Ok(()),
+            PrivilegeKind::Select | PrivilegeKind::SelectColumns => Ok(()),
             PrivilegeKind::Insert | PrivilegeKind::Update | PrivilegeKind::Delete => {
                 Err(err!(DBACCESS_DENIED_ERROR, account.user, account.host, schema))
             }
@@ -60,6 +60,10 @@ fn check_privilege(
     }
     let privilege = privilege_of(needed.kind);
     if privileges.allows_table(schema, table, privilege) {
+        return Ok(());
+    }
+    let only_columns = needed.kind == PrivilegeKind::SelectColumns;
+    if only_columns && needed.columns.is_empty() {
         return Ok(());
     }
     let word = privilege.names().next().unwrap_or("SELECT");
@@ -70,7 +74,7 @@ fn check_privilege(
         // An information table: the catalog does not know its columns.
         None => needed.columns.iter().any(|column| holds(column)),
     };
-    if any_column {
+    if any_column || only_columns {
         let Some(refused) = needed.columns.iter().find(|column| !holds(column)) else {
             return Ok(());
         };

@@ -139,7 +139,7 @@ fn is_program_current(program: &binder::StoredProgram, snapshot: &CatalogSnapsho
 /// The privilege that a kind of use needs.
 pub fn privilege_of(kind: PrivilegeKind) -> PrivilegeSet {
     match kind {
-        PrivilegeKind::Select => PrivilegeSet::SELECT,
+        PrivilegeKind::Select | PrivilegeKind::SelectColumns => PrivilegeSet::SELECT,
         PrivilegeKind::Insert => PrivilegeSet::INSERT,
         PrivilegeKind::Update => PrivilegeSet::UPDATE,
         PrivilegeKind::Delete => PrivilegeSet::DELETE,

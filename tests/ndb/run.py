@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tables of engine ndbcluster on a real MySQL Cluster: SQL, kill -9 of a data node under writes, the cluster changed by SQL, the whole cluster gone and back.
 
-    tests/ndb/run.py --squalld target/debug/squalld [--only sql,node,change,crash,cluster,grow]
+    tests/ndb/run.py --squalld target/debug/squalld [--only sql,full,node,change,crash,cluster,grow]
 
 `grow` adds two data nodes, takes three minutes, and wipes the cluster in the end; it runs only when it is named.
 
@@ -280,6 +280,29 @@ def check_node(server, cluster):
     under_writes("kill -9 of a data node", server, kill, [Writer(server, first) for first in (0, 1_000_000, 2_000_000)])
 
 
+def check_full(server):
+    """A full cluster is 1114; the statement is undone, the transaction goes on, and what is dropped makes room."""
+    server.sql("create database if not exists n; create table n.full(id int auto_increment primary key, b varbinary(20000)) engine=ndb; create table n.small(id int primary key) engine=ndb;"
+               "set cte_max_recursion_depth=1000000; insert into n.full(b) with recursive s(i) as (select 1 union all select i+1 from s where i<50) select repeat('x',20000) from s")
+    fill = "insert into n.full(b) select b from n.full order by id limit 50;"
+    began, errors = time.monotonic(), ""
+    while not errors:
+        if time.monotonic() - began > 120:
+            raise SystemExit("the cluster is not full after two minutes")
+        _, _, errors = server.sql(fill * 20, check=False)
+    if set(re.findall(r"ERROR \d+", errors)) != {"ERROR 1114"}:
+        raise SystemExit(f"the cluster is full, and the answer is: {errors[:500]}")
+    server.expect("select count(*) % 50 from n.full", "0")
+    server.refuse("begin; delete from n.small; insert into n.small values(7); " + fill * 3 + "rollback", 1114)
+    _, rows, errors = server.sql("select count(*) from n.full; begin; delete from n.full where id=1; " + fill + "commit; select count(*) from n.full", check=False)
+    before, after = map(int, rows.split())
+    if "ERROR 1114" not in errors or after != before - 1:
+        raise SystemExit(f"a statement that fails in a transaction: {before} rows, {after} rows, {errors}")
+    server.sql("drop table n.full, n.small")
+    server.sql("create table n.full(id int primary key) engine=ndb; insert into n.full values(1); drop table n.full")
+    print(f"a full cluster: 1114 after {time.monotonic() - began:.0f} s, and the transaction goes on", flush=True)
+
+
 def data_memory(server):
     values = {int(line) for line in server.sql("select config_value from ndbinfo.config_values where config_param = 112")[1].split()}
     if len(values) != 1:
@@ -394,7 +417,7 @@ def check_cluster(server, cluster):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
-    parser.add_argument("--only", default="sql,node,change,crash,cluster")
+    parser.add_argument("--only", default="sql,full,node,change,crash,cluster")
     parser.add_argument("--suite", action="store_true", help="run the engine suite too")
     args = parser.parse_args()
     program = os.environ.get("SQUALL_NDB")
@@ -418,6 +441,8 @@ def main():
                 check_sql(server)
                 check_many_keys(server)
                 print("SQL: as it should be", flush=True)
+            if "full" in checks:
+                check_full(server)
             if "node" in checks:
                 check_node(server, cluster)
             if "change" in checks:

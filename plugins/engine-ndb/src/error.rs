@@ -31,6 +31,12 @@ const CUT_OFF: [i32; 1] = [4009];
 const FULL: [i32; 3] = [826, 827, 921];
 
 impl NdbError {
+    /// A row that a transaction needs to be run again is locked.
+    pub(crate) fn locked() -> NdbError {
+        let text = "A row of a transaction that is run again is locked".to_owned();
+        NdbError { code: LOCKED, status: 1, is_aborted: true, text }
+    }
+
     pub(crate) fn is_temporary(&self) -> bool {
         self.status == 1
     }
@@ -51,6 +57,10 @@ impl NdbError {
         WAITED.contains(&self.code)
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        FULL.contains(&self.code)
+    }
+
     /// A transaction may be run again: it left nothing, and the next try may succeed.
     pub(crate) fn may_repeat(&self) -> bool {
         self.is_temporary() && !self.is_lock_wait() || self.is_cut_off()
@@ -63,7 +73,7 @@ impl NdbError {
 
     /// The words for a client.
     pub(crate) fn word(&self) -> Error {
-        match FULL.contains(&self.code) {
+        match self.is_full() {
             true => Error::with(ErrorCode::RECORD_FILE_FULL, &[&"NDB"]),
             false => Error::with(ErrorCode::GET_ERRMSG, &[&self.code, &self.text, &"NDBCLUSTER"]),
         }

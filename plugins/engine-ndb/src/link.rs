@@ -1,6 +1,7 @@
 //! The connection to the cluster with the definitions that were looked up through it. After the cluster was lost, a new link takes its place.
 
 use std::collections::HashMap;
+use std::sync::Weak;
 use std::time::Duration;
 
 use engine_api::{EngineError, EngineResult, TableDef, TableId};
@@ -8,6 +9,7 @@ use errors::Error;
 use plugin_api::GlobalValue;
 use sys::blocking::blocking;
 use sys::clock;
+use sys::sync::atomic::{AtomicBool, Ordering};
 use sys::sync::{Arc, Mutex, RwLock};
 use tracing::{info, warn};
 
@@ -45,6 +47,7 @@ pub(crate) struct Link {
     pub(crate) definitions: Arc<NdbTable>,
     pub(crate) counters: Arc<NdbTable>,
     tables: RwLock<HashMap<TableId, Arc<Table>>>,
+    is_lost: AtomicBool,
 }
 
 /// The key of a part of a definition.
@@ -87,7 +90,14 @@ impl Link {
             client = shim.client_version(),
             "connected to the NDB cluster at {address}"
         );
-        Ok(Link { connection, definitions, counters, tables: RwLock::new(HashMap::new()) })
+        let (tables, is_lost) = (RwLock::default(), AtomicBool::new(false));
+        Ok(Link { connection, definitions, counters, tables, is_lost })
+    }
+
+    /// Whether the cluster is gone to it. One that another has replaced serves the transactions that began with it.
+    pub(crate) fn is_lost(&self) -> bool {
+        // Pairs with the store in `drop_link`.
+        self.is_lost.load(Ordering::Acquire)
     }
 
     /// The committed table, looked up at its first use.
@@ -127,7 +137,7 @@ impl Link {
     }
 
     /// The table has another definition, or none.
-    pub(crate) fn forget(&self, id: TableId) {
+    fn forget(&self, id: TableId) {
         self.tables.write().remove(&id);
     }
 
@@ -219,6 +229,8 @@ pub(crate) struct Links {
     pub(crate) settings: Settings,
     state: Mutex<State>,
     current: RwLock<Option<Arc<Link>>>,
+    /// Links that others have replaced and that transactions still use.
+    retired: Mutex<Vec<Weak<Link>>>,
 }
 
 impl Links {
@@ -227,6 +239,7 @@ impl Links {
             settings: Settings::default(),
             state: Mutex::new(State::default()),
             current: RwLock::new(None),
+            retired: Mutex::default(),
         }
     }
 
@@ -289,12 +302,42 @@ impl Links {
 
     /// The cluster is lost to this link: the next one who needs it connects anew.
     pub(crate) fn drop_link(&self, link: &Arc<Link>) {
+        // Pairs with the load in `is_lost`.
+        link.is_lost.store(true, Ordering::Release);
         let mut state = self.state.lock();
         if state.link.as_ref().is_some_and(|current| Arc::ptr_eq(current, link)) {
             warn!("the NDB cluster is lost; the next statement connects anew");
             *self.current.write() = None;
             state.link = None;
         }
+    }
+
+    /// Connects anew: a connection knows the data nodes that were configured when it was made. Transactions end on the link that they began with.
+    ///
+    /// # Errors
+    /// 1296, 1297: the cluster lets nobody in, and the old link stays.
+    pub(crate) fn renew(&self) -> EngineResult<()> {
+        let mut state = self.state.lock();
+        let Some(old) = state.link.clone() else { return Ok(()) };
+        let shim = self.shim(&mut state)?;
+        let link = Link::open(shim, &self.settings).map_err(NdbError::into_engine)?;
+        let link = Arc::new(link);
+        {
+            let mut retired = self.retired.lock();
+            retired.retain(|link| link.strong_count() > 0);
+            retired.push(Arc::downgrade(&old));
+        }
+        *self.current.write() = Some(link.clone());
+        state.link = Some(link);
+        Ok(())
+    }
+
+    /// The table has another definition, or none: every link that is in use looks it up again.
+    pub(crate) fn forget(&self, id: TableId) {
+        if let Some(link) = self.present() {
+            link.forget(id);
+        }
+        self.retired.lock().iter().filter_map(Weak::upgrade).for_each(|link| link.forget(id));
     }
 
     /// Lets go of the cluster for good.

@@ -244,10 +244,11 @@ impl NdbEngineTransaction {
         self.recover(&link, error)
     }
 
-    /// The cluster has aborted the transaction, or cannot begin it: runs it again as far as it was, if that can succeed.
+    /// The cluster has aborted the transaction, or cannot begin it: runs it again as far as it was, if that can succeed. Where the cluster is full,
+    /// the transaction goes on as well, and the statement fails with 1114.
     ///
     /// # Errors
-    /// It is rolled back then.
+    /// It is rolled back then, except after 1114.
     fn recover(&mut self, link: &Arc<Link>, error: NdbError) -> EngineResult<()> {
         let began = clock::monotonic();
         let (mut error, mut pause) = (error, PAUSE_MIN);
@@ -256,6 +257,12 @@ impl NdbEngineTransaction {
             if error.is_cut_off() && link.connection.ready_nodes() <= 0 {
                 self.shared.links.drop_link(link);
             }
+            if error.is_full() {
+                return match self.replay(link) {
+                    Ok(true) => Err(EngineError::Other(error.word())),
+                    Ok(false) | Err(_) => self.give_up(error),
+                };
+            }
             let is_over = clock::monotonic().saturating_sub(began) > REPLAY_MAX;
             if !error.may_repeat() || is_over || self.cancel.is_cancelled() {
                 return self.give_up(error);
@@ -263,9 +270,8 @@ impl NdbEngineTransaction {
             blocking(|| sys::threads::sleep(pause));
             pause = (pause * 2).min(PAUSE_MAX);
             // What it has written is named by tables of its link.
-            match self.shared.links.get() {
-                Ok(current) if Arc::ptr_eq(&current, link) => {}
-                Ok(_) | Err(_) => return self.give_up(error),
+            if link.is_lost() {
+                return self.give_up(error);
             }
             match self.replay(link) {
                 Ok(true) => {
@@ -295,6 +301,9 @@ impl NdbEngineTransaction {
     }
 
     /// Locks again what was locked, and if nothing has changed writes again what was written. False if something has changed.
+    ///
+    /// # Errors
+    /// A row is locked: by another client, or by what the cluster has not yet taken back of this transaction after a node died.
     fn replay(&mut self, link: &Arc<Link>) -> Result<bool, NdbError> {
         let mut ndb = blocking(|| NdbTransaction::begin(&link.connection, None))?;
         let mut seen: HashMap<(String, Vec<u8>), ()> = HashMap::new();
@@ -335,6 +344,9 @@ impl NdbEngineTransaction {
                 let mut reads: Vec<Operation> =
                     checks.iter().map(|(read, _)| read.clone()).collect();
                 ndb.execute(&mut reads)?;
+                if reads.iter().any(|read| read.code == LOCKED) {
+                    return Err(NdbError::locked());
+                }
                 let is_same =
                     |(read, (_, image)): (&Operation, &(Operation, Option<u64>))| match read.code {
                         0 => *image == Some(hasher.hash_one(&read.row)),
@@ -347,6 +359,9 @@ impl NdbEngineTransaction {
             }
             for writes in writes.chunks_mut(BATCH) {
                 ndb.execute(writes)?;
+                if writes.iter().any(|write| write.code == LOCKED) {
+                    return Err(NdbError::locked());
+                }
                 if writes.iter().any(|write| !matches!(write.code, 0 | NO_ROW)) {
                     return Ok(false);
                 }
@@ -507,7 +522,7 @@ impl NdbEngineTransaction {
     fn apply_commit_effects(&mut self, link: &Link) {
         for undo in std::mem::take(&mut self.undo) {
             let Undo::Dropped { table, names, whole } = undo else { continue };
-            link.forget(table);
+            self.shared.links.forget(table);
             names.iter().for_each(|name| link.drop_part(name));
             if whole {
                 self.shared.forget_counters(table);
@@ -516,9 +531,9 @@ impl NdbEngineTransaction {
         }
         for (id, table) in std::mem::take(&mut self.own) {
             self.shared.statistics.forget(id);
-            match table {
-                Some(table) => link.remember(&table),
-                None => link.forget(id),
+            self.shared.links.forget(id);
+            if let Some(table) = table {
+                link.remember(&table);
             }
         }
     }

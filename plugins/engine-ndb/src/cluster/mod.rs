@@ -177,6 +177,10 @@ impl Cluster for Managed<'_> {
         }
     }
 
+    fn renew(&self) -> Result<()> {
+        self.shared.links.renew().map_err(failed)
+    }
+
     fn now(&self) -> u64 {
         seconds()
     }

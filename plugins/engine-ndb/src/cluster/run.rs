@@ -38,6 +38,8 @@ pub(super) trait Cluster {
     /// Of the data nodes that answer.
     fn ages(&self) -> HashMap<i32, Age>;
     fn spread(&self, table: &str) -> Result<(), NdbError>;
+    /// Connects this server anew, so that it knows the nodes that came.
+    fn renew(&self) -> Result<()>;
     /// Seconds of the wall clock.
     fn now(&self) -> u64;
     /// Waits.
@@ -276,7 +278,9 @@ fn group(cluster: &dyn Cluster, members: &[i32], began: u64) -> Result<()> {
     if !is_done(&nodes_of(cluster)?) {
         command(cluster, Command::Group, members)?;
     }
-    wait(cluster, began, is_done)
+    wait(cluster, began, is_done)?;
+    // Also when a crash came in between: it may have connected before the nodes were there.
+    cluster.renew()
 }
 
 fn spread(cluster: &dyn Cluster, table: &str) -> Result<()> {
@@ -314,6 +318,7 @@ mod tests {
         calls_left: Cell<u32>,
         commands: RefCell<Vec<(Command, Vec<i32>)>>,
         spread: RefCell<Vec<String>>,
+        renewals: Cell<u32>,
     }
 
     impl Model {
@@ -328,6 +333,7 @@ mod tests {
                 calls_left: Cell::new(u32::MAX),
                 commands: RefCell::default(),
                 spread: RefCell::default(),
+                renewals: Cell::default(),
             }
         }
 
@@ -429,6 +435,12 @@ mod tests {
             Ok(())
         }
 
+        fn renew(&self) -> Result<()> {
+            self.call().map_err(word)?;
+            self.renewals.set(self.renewals.get() + 1);
+            Ok(())
+        }
+
         fn now(&self) -> u64 {
             self.now.get()
         }
@@ -467,6 +479,7 @@ mod tests {
         let nodes = model.nodes.borrow();
         assert!(nodes.values().all(|node| node.0 == STARTED), "{nodes:?}");
         assert_eq!((nodes[&4].1, nodes[&5].1, nodes.len()), (1, 1, 4));
+        assert_eq!(model.renewals.get(), 1, "this server knows the new nodes");
         assert!(nodes.values().all(|node| node.3 == model.configuration.borrow().generation()));
         assert_eq!(model.configuration.borrow().addresses().len(), 4);
     }

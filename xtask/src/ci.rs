@@ -71,7 +71,7 @@ const STEPS: &[Step] = &[
         run::command("target/debug/queries", &squalld)
     }),
     ("damage", || {
-        let scripts = ["damage.py", "device.py", "surroundings.py", "addresses.py"];
+        let scripts = ["damage.py", "device.py", "surroundings.py", "addresses.py", "init_file.py"];
         for script in scripts.map(|name| format!("tests/crash/{name}")) {
             run::command("python3", &[&script, "--squalld", "target/debug/squalld"])?;
         }

@@ -26,7 +26,7 @@ use crate::options::{HELP, Options, Request};
 use crate::recovery::RecoveryState;
 use crate::running::Running;
 use crate::stop::{Stop, obey_signals};
-use crate::{VERSION, options, plugins};
+use crate::{VERSION, init_file, options, plugins};
 
 pub(crate) type BootResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -159,6 +159,7 @@ fn serve(
         let is_encrypted = engines.default.directory_key().is_some();
         server.set_fact("storage_encryption", if is_encrypted { "ON" } else { "OFF" })?;
     }
+    init_file::run(&server, &directory.path)?;
     let kept = kept_addresses(options, &server);
     let running = match early {
         Some((gate, running)) => {

@@ -9,6 +9,7 @@ mod data_directory;
 mod encryption;
 mod engines;
 mod gate;
+mod init_file;
 mod keyrings;
 mod options;
 mod plugins;

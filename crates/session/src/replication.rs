@@ -8,12 +8,14 @@ use engine_api::CancelToken;
 use errors::{Error, Level, Result};
 use observation::process::APPLIER_USER;
 use plugin_api::{
-    AuthRequest, ConnectInfo, ConnectionKind, OkInfo, ReplicationSession, ResultSink, Traffic,
+    AuthRequest, ConnectInfo, ConnectionKind, OkInfo, ReplicationSession, ResultSink,
+    SessionHandle, Traffic,
 };
 use programs::Running;
 use sys::sync::atomic::Ordering;
 use types::{SqlMode, Value};
 
+use crate::handle::Handle;
 use crate::prepared::read_prepared;
 use crate::server::Server;
 use crate::session::Session;
@@ -91,6 +93,18 @@ impl ReplicationSession for Controlling<'_> {
 
     fn note_event_format(&mut self, has_checksums: bool) {
         self.session.events_have_checksums = Some(has_checksums);
+    }
+}
+
+impl Server {
+    /// A session of the server itself, as root, for statements that run before clients are served.
+    ///
+    /// # Errors
+    /// The server is stopping.
+    pub fn open_at_start(&self) -> Result<Box<dyn SessionHandle>> {
+        let mut session = open_applier(self.arc()?, CancelToken::new());
+        session.is_applier = false;
+        Ok(Box::new(Handle::new(session)))
     }
 }
 

@@ -5,27 +5,36 @@ use std::time::Duration;
 
 use crate::blocking::blocking;
 use crate::clock::monotonic;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex};
 
 /// How long a turn lasts while others wait.
 const SLICE: Duration = Duration::from_millis(20);
-/// How often a waiting thread looks whether its work was cancelled.
+/// How often a waiting thread looks whether its work was cancelled, and how much less often for each thread that waits with it: looks of hundreds would take
+/// the time of those who have turns.
 const LOOK: Duration = Duration::from_millis(50);
+const LOOK_LATER: Duration = Duration::from_millis(1);
+
+/// A thread that waits.
+#[derive(Debug, Default)]
+struct Waiter {
+    /// Set under the lock of the state by the one who gives it a turn.
+    has_turn: AtomicBool,
+    given: Condvar,
+}
 
 #[derive(Debug, Default)]
 struct State {
+    /// None while somebody waits: a turn that ends goes to the first who waits, and wakes no other.
     free: usize,
-    last_ticket: u64,
-    /// Tickets in the order in which they came.
-    queue: VecDeque<u64>,
+    /// In the order in which they came.
+    queue: VecDeque<Arc<Waiter>>,
 }
 
 /// The turns. Who has one waits for nobody who may wait for one: it only reads and computes.
 #[derive(Debug)]
 pub struct Turns {
     state: Mutex<State>,
-    freed: Condvar,
     waiting: AtomicUsize,
 }
 
@@ -40,7 +49,7 @@ impl Turns {
     /// `count` turns at a time, at least one.
     pub fn new(count: usize) -> Turns {
         let state = State { free: count.max(1), ..State::default() };
-        Turns { state: Mutex::new(state), freed: Condvar::new(), waiting: AtomicUsize::new(0) }
+        Turns { state: Mutex::new(state), waiting: AtomicUsize::new(0) }
     }
 
     fn turn(&self) -> Turn<'_> {
@@ -49,14 +58,13 @@ impl Turns {
 
     /// Turns that nobody has or waits for.
     pub fn free(&self) -> usize {
-        let state = self.state.lock();
-        state.free.saturating_sub(state.queue.len())
+        self.state.lock().free
     }
 
     /// A turn, if one is free and nobody waits.
     pub fn try_take(&self) -> Option<Turn<'_>> {
         let mut state = self.state.lock();
-        if state.free == 0 || !state.queue.is_empty() {
+        if state.free == 0 {
             return None;
         }
         state.free -= 1;
@@ -73,27 +81,26 @@ impl Turns {
     }
 
     fn wait(&self, is_over: impl Fn() -> bool) -> bool {
+        let own = Arc::new(Waiter::default());
         let mut state = self.state.lock();
-        state.last_ticket += 1;
-        let ticket = state.last_ticket;
-        state.queue.push_back(ticket);
+        if state.free > 0 {
+            state.free -= 1;
+            return true;
+        }
+        state.queue.push_back(own.clone());
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let has_turn = loop {
-            if state.free > 0 && state.queue.front() == Some(&ticket) {
-                state.queue.pop_front();
-                state.free -= 1;
+            let others = u32::try_from(state.queue.len()).unwrap_or(u32::MAX);
+            state = own.given.wait_for(state, LOOK + LOOK_LATER.saturating_mul(others));
+            if own.has_turn.load(Ordering::Relaxed) {
                 break true;
             }
             if is_over() {
-                state.queue.retain(|other| *other != ticket);
+                state.queue.retain(|other| !Arc::ptr_eq(other, &own));
                 break false;
             }
-            state = self.freed.wait_for(state, LOOK);
         };
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        drop(state);
-        // The next in the queue may have been waiting for this one to go.
-        self.freed.notify_all();
         has_turn
     }
 }
@@ -107,15 +114,22 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.turns.state.lock().free += 1;
-        self.turns.freed.notify_all();
+        let mut state = self.turns.state.lock();
+        match state.queue.pop_front() {
+            None => state.free += 1,
+            Some(next) => {
+                next.has_turn.store(true, Ordering::Relaxed);
+                drop(state);
+                next.given.notify_one();
+            }
+        }
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use std::sync::Barrier;
     use std::sync::atomic::{AtomicU64, Ordering};
-    use std::sync::{Arc, Barrier};
 
     use super::*;
 
@@ -145,6 +159,30 @@ mod tests {
         });
         assert_eq!(done.into_inner(), THREADS * 50);
         assert_eq!((most.into_inner(), turns.free()), (2, 2));
+    }
+
+    #[test]
+    fn turns_go_to_those_who_wait_in_the_order_in_which_they_came() {
+        const WAITERS: usize = 8;
+        let turns = Turns::new(1);
+        let order = Mutex::new(Vec::new());
+        let turn = turns.try_take().expect("it is free");
+        std::thread::scope(|scope| {
+            for number in 0..WAITERS {
+                let (turns, order) = (&turns, &order);
+                scope.spawn(move || {
+                    let _turn = turns.take(|| false).expect("nobody ends it");
+                    order.lock().push(number);
+                });
+                while turns.state.lock().queue.len() <= number {
+                    std::thread::yield_now();
+                }
+            }
+            assert_eq!(turns.free(), 0);
+            drop(turn);
+        });
+        assert_eq!(*order.lock(), (0..WAITERS).collect::<Vec<_>>());
+        assert_eq!(turns.free(), 1);
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("host_cache_size", uint(0, 65_536), "279", "No effect; hosts whose names are cached; names are not looked up"),
     Definition::fixed("hostname", Kind::Text, "localhost", "Name of this machine"),
     Definition::global("init_connect", Kind::Text, "", "Statement run for each new connection without CONNECTION_ADMIN"),
-    Definition::fixed("init_file", Kind::NullableText, "NULL", "Only the default is built; statements run at start"),
+    Definition::fixed("init_file", Kind::NullableText, "NULL", "File of statements that run at each start, as root, before clients are served; relative to the data directory").option(),
     Definition::global("init_replica", Kind::Text, "", "Constant; statements that a replica begins with"),
     Definition::global("innodb_adaptive_flushing", Kind::Bool, "ON", "No effect; pages are written by this engine's own rule"),
     Definition::global("innodb_adaptive_hash_index", Kind::Bool, "OFF", "No effect; there are no hash indexes beside the trees"),

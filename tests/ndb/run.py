@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tables of engine ndbcluster on a real MySQL Cluster: SQL, kill -9 of a data node under writes, the cluster changed by SQL, the whole cluster gone and back.
 
-    tests/ndb/run.py --squalld target/debug/squalld [--only sql,full,node,change,crash,cluster,grow]
+    tests/ndb/run.py --squalld target/debug/squalld [--only sql,full,node,change,crash,cluster,tool,grow]
 
-`grow` adds two data nodes, takes three minutes, and wipes the cluster in the end; it runs only when it is named.
+`grow` adds two data nodes, takes three minutes, and wipes the cluster in the end; `tool` makes a second cluster. They run only when they are named. `tool` needs target/debug/squall beside squalld.
 
 SQUALL_NDB names a program that runs a cluster: `start` prints "connect string HOST:PORT", `stop`, `wipe`, `kill-node N`, `start-node N --initial`; in its directory $NDB_DIR/ndb are `include` and `bin` with
 libndbclient.so.
@@ -395,6 +395,58 @@ def check_grow(server, cluster):
     server.sql("create table n.after(id int primary key) engine=ndb; insert into n.after values(1); drop table n.after")
 
 
+def check_tool(squalld, cluster, shim):
+    """`squall cluster`: a cluster without a configuration file, killed, stopped and started."""
+    tool, port = pathlib.Path(squalld).parent / "squall", free_port()
+    with tempfile.TemporaryDirectory() as parent:
+        directory = f"{parent}/cluster"
+
+        def squall(what, *options, fails=False):
+            done = subprocess.run([tool, "cluster", what, directory, *options], capture_output=True, text=True, timeout=200)
+            if bool(done.returncode) != fails:
+                raise SystemExit(f"squall cluster {what}: {done.stdout}{done.stderr}")
+            return done.stdout + done.stderr
+
+        def states():
+            return [line.split()[:3] for line in squall("status").splitlines()[1:] if " client " not in line]
+
+        assert "squall cluster init" in squall("status", fails=True)
+        assert "no ndb_mgmd" in squall("init", "--ndb-bin=/", fails=True)
+        began = time.monotonic()
+        squall("init", f"--ndb-bin={cluster.home}/bin", f"--port={port}", "--data-memory=80M")
+        made = time.monotonic() - began
+        try:
+            up = [["2", "data", "up"], ["3", "data", "up"], ["1", "management", "up"]]
+            assert states() == up, states()
+            assert "File exists" in squall("init", f"--ndb-bin={cluster.home}/bin", f"--port={free_port()}", fails=True)
+            server = Server(squalld, ["--plugin-add=ndb", f"--ndb-connectstring=127.0.0.1:{port}", f"--ndb-shim={shim}"])
+            try:
+                server.sql("create database n; create table n.a(id int primary key) engine=ndb; insert into n.a values(5)")
+                # What was killed is started: a data node, and the management server beside data nodes that run on.
+                for node, name in (("3", "data"), ("1", "management")):
+                    pid = int(pathlib.Path(f"{directory}/node{node}/ndb_{node}.pid").read_text())
+                    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+                    for process in (pid, *map(int, children)):
+                        os.kill(process, 9)
+                    time.sleep(1)
+                    squall("start")
+                    assert states() == up, states()
+                    server.expect("select id from n.a", "5")
+                squall("stop")
+                assert "stopped" in squall("status", fails=True)
+                squall("start")
+                for _ in range(100):
+                    if server.sql("select id from n.a", check=False)[1].strip() == "5":
+                        break
+                    time.sleep(0.1)
+                server.expect("select id from n.a", "5")
+            finally:
+                server.stop()
+        finally:
+            subprocess.run([tool, "cluster", "stop", directory], capture_output=True, timeout=200)
+    print(f"squall cluster: made in {made:.0f} s, killed, stopped, started", flush=True)
+
+
 def check_cluster(server, cluster):
     count = server.sql("select count(*) from n.w")[1].strip()
     cluster.run("stop")
@@ -447,6 +499,8 @@ def main():
                 check_node(server, cluster)
             if "change" in checks:
                 check_change(server)
+            if "tool" in checks:
+                check_tool(args.squalld, cluster, shim)
             if "crash" in checks:
                 check_crash(server)
             if "grow" in checks:

@@ -1,9 +1,11 @@
 //! The command-line client: interactive with history and completion, or a batch of statements with several output formats. `squall plugin`
 //! helps authors of plugins, `squall admin` administrators, `squall import` brings a MySQL's data, `squall binlog` reads
-//! binary logs, `squall restore` brings a backup to a point in time, `squall docs` prints the documentation.
+//! binary logs, `squall restore` brings a backup to a point in time, `squall cluster` runs a MySQL Cluster
+//! on this machine, `squall docs` prints the documentation.
 
 mod admin;
 mod binlog;
+mod cluster;
 mod complete;
 mod docs;
 mod format;
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         Some("plugin") => plugin::run(arguments),
         Some("admin") => admin::run(arguments),
         Some("binlog") => binlog::run(arguments),
+        Some("cluster") => cluster::run(arguments),
         Some("docs") => docs::run(arguments),
         Some("restore") => binlog::restore::run(arguments),
         Some("import") => import::run(arguments),

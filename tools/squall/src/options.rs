@@ -23,7 +23,7 @@ pub enum Format {
 #[derive(Clone, Debug, Parser)]
 #[command(
     about = "Client for Squall and MySQL servers",
-    after_help = "Other uses: squall import, squall binlog, squall restore, squall admin, squall plugin, squall docs; each has --help",
+    after_help = "Other uses: squall import, squall binlog, squall restore, squall admin, squall plugin, squall cluster, squall docs; each has --help",
     disable_help_flag = true
 )]
 pub struct Options {

@@ -178,7 +178,11 @@ impl Cluster for Managed<'_> {
     }
 
     fn renew(&self) -> Result<()> {
-        self.shared.links.renew().map_err(failed)
+        if let Err(error) = self.shared.links.renew().map_err(failed) {
+            // Such as no free slot for clients: the old connection reaches the rows of new nodes through the others.
+            warn!(%error, "ndbinfo does not show the new data nodes until the server starts anew");
+        }
+        Ok(())
     }
 
     fn now(&self) -> u64 {

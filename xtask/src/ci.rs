@@ -101,6 +101,7 @@ const STEPS: &[Step] = &[
             "replication/positions.py",
             "replication/encrypted.py",
             "replication/semi_sync.py",
+            "replication/xa.py",
         ])
     }),
     ("binary log", || {

@@ -392,12 +392,17 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// Commits the transaction that is prepared under this name. Does nothing if none exists: it had changed nothing.
+    /// Commits the transaction that is prepared under this name; these bytes follow what it has attached. Does nothing if none exists: it had
+    /// changed nothing.
     ///
     /// # Errors
     /// I/O.
-    fn commit_prepared(&self, _name: &[u8]) -> EngineResult<CommitHandle> {
-        Ok(CommitHandle::Durable)
+    fn commit_prepared(
+        &self,
+        _name: &[u8],
+        _attached: &[u8],
+    ) -> EngineResult<Option<CommitHandle>> {
+        Ok(None)
     }
 
     /// Undoes the transaction that is prepared under this name. Does nothing if none exists.

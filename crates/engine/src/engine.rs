@@ -413,10 +413,9 @@ impl Engine for DurableEngine {
         self.shared.list_prepared()
     }
 
-    fn commit_prepared(&self, name: &[u8]) -> EngineResult<CommitHandle> {
-        let ticket = self.shared.commit_prepared(name);
-        let handle = |ticket| commit_handle(&Arc::new(self.shared.clone()), ticket);
-        Ok(ticket.map_or(CommitHandle::Durable, handle))
+    fn commit_prepared(&self, name: &[u8], attached: &[u8]) -> EngineResult<Option<CommitHandle>> {
+        let ticket = self.shared.commit_prepared(name, attached);
+        Ok(ticket.map(|ticket| commit_handle(&Arc::new(self.shared.clone()), ticket)))
     }
 
     fn rollback_prepared(&self, name: &[u8]) -> EngineResult<()> {

@@ -104,7 +104,8 @@ fn every_commit_is_read_once_and_in_order() {
                     if random.below(3) == 0 {
                         own.rollback_prepared(&name).unwrap();
                     } else {
-                        own.commit_prepared(&name).unwrap().wait().unwrap();
+                        let handle = own.commit_prepared(&name, &[]).unwrap();
+                        handle.into_iter().for_each(|handle| handle.wait().unwrap());
                         acknowledged.extend(Some(expected).filter(|bytes| !bytes.is_empty()));
                     }
                 }

@@ -142,9 +142,9 @@ impl History {
         doubt.decided = Some(Decision::Committed(at));
         let state = doubt.applied(&last);
         self.states.push(state);
-        let handle = engine.commit_prepared(NAME)?;
+        let handle = engine.commit_prepared(NAME, &[])?;
         if random.below(3) > 0 {
-            handle.wait()?;
+            handle.map_or(Ok(()), |handle| handle.wait())?;
             self.acknowledged = at;
         }
         Ok(())

@@ -150,7 +150,12 @@ fn its_changes_are_locked_and_hidden_until_somebody_decides() {
                 check_locked(&engine, &before);
             }
             match commits {
-                true => engine.commit_prepared(NAME).unwrap().wait().unwrap(),
+                true => engine
+                    .commit_prepared(NAME, &[])
+                    .unwrap()
+                    .expect("it is prepared")
+                    .wait()
+                    .unwrap(),
                 false => engine.rollback_prepared(NAME).unwrap(),
             }
             check_free(&engine, if commits { &after } else { &before });
@@ -170,7 +175,7 @@ fn a_transaction_without_changes_just_ends() {
     txn.rollback_to(savepoint).unwrap();
     txn.prepare(b"two").unwrap().wait().unwrap();
     assert_eq!(engine.prepared(), []);
-    engine.commit_prepared(b"one").unwrap().wait().unwrap();
+    assert!(engine.commit_prepared(b"one", &[]).unwrap().is_none());
     engine.rollback_prepared(b"two").unwrap();
     let all = read(&engine);
     check_free(&engine, &all);
@@ -203,7 +208,12 @@ fn many_are_prepared_at_once() {
     for id in 0..MANY {
         if id % 2 == 0 {
             expected.insert(id, row(id + 1000));
-            engine.commit_prepared(&name(id)).unwrap().wait().unwrap();
+            engine
+                .commit_prepared(&name(id), &[])
+                .unwrap()
+                .expect("it is prepared")
+                .wait()
+                .unwrap();
         } else {
             engine.rollback_prepared(&name(id)).unwrap();
         }

@@ -51,7 +51,7 @@ fn take_watcher(session: &mut Session) -> Box<RowWatcher> {
     })
 }
 
-/// COMMIT: a transaction with an identifier of its own is recorded, even if it changed nothing.
+/// COMMIT, or a decision about an XA branch: one with an identifier of its own is recorded, even if it changed nothing.
 pub(crate) fn commit(session: &mut Session) {
     if session.settings.binary_log.gtid_next.is_none() || !is_on(session) {
         return;

@@ -360,7 +360,7 @@ impl Transactions {
         self.forget_recorded();
     }
 
-    fn forget_recorded(&mut self) {
+    pub(crate) fn forget_recorded(&mut self) {
         if let Some(watcher) = &mut self.watcher {
             watcher.forget_recorded();
         }
@@ -383,7 +383,7 @@ impl Transactions {
         attached
     }
 
-    fn attach(&mut self, detach_to: Option<u64>, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn attach(&mut self, detach_to: Option<u64>, bytes: &[u8]) -> Result<()> {
         let engine = self.home.catalog.engine().name();
         let transaction = self.transaction(engine)?;
         if let Some(length) = detach_to {

@@ -3,6 +3,7 @@
 //!
 //! A branch that the session is in is an explicit transaction for all other code; the checks for statements forbidden within it are here.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use catalog::{MetadataLocks, MetadataSlot, Usage};
@@ -10,8 +11,9 @@ use engine_api::{CommitHandle, PreparedTransaction};
 use errors::{Error, ErrorCode, Result, bail, err};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
+use observation::Changes;
 use plugin_api::Registry;
-use stdx::bytes::Reader;
+use statements::xid::{name_of, xid_of};
 use syntax::Statement;
 use syntax::ast::{Xa, Xid};
 use sys::sync::Mutex;
@@ -23,7 +25,6 @@ use crate::statement_kind::commits_implicitly;
 use crate::status::Counter;
 use crate::transaction::Transactions;
 use crate::transaction_scope::{Writable, to_wait_for};
-use observation::Changes;
 
 /// State of a session without a branch, as errors name it.
 const NON_EXISTING: &str = "NON-EXISTING";
@@ -114,23 +115,6 @@ impl XaBranches {
             Standing::Taken => None,
         }
     }
-}
-
-/// The name by which engines know a branch: format (8 bytes, lowest first), length of the first part (1), both parts.
-fn name_of(xid: &Xid) -> Vec<u8> {
-    let mut name = xid.format.to_le_bytes().to_vec();
-    name.push(xid.gtrid.len() as u8);
-    name.extend_from_slice(&xid.gtrid);
-    name.extend_from_slice(&xid.bqual);
-    name
-}
-
-fn xid_of(name: &[u8]) -> Option<Xid> {
-    let mut reader = Reader::new(name);
-    let format = reader.u64()?;
-    let length = usize::from(reader.u8()?);
-    let (gtrid, bqual) = reader.rest().split_at_checked(length)?;
-    Some(Xid { gtrid: gtrid.into(), bqual: bqual.into(), format })
 }
 
 /// Reserves an xid while its branch exists.
@@ -327,7 +311,7 @@ impl Transactions {
         Ok(())
     }
 
-    fn has_open_transaction(&self) -> bool {
+    pub(crate) fn has_open_transaction(&self) -> bool {
         self.explicit || self.is_started()
     }
 
@@ -396,19 +380,24 @@ impl Transactions {
             taken.leave_prepared(detached);
             return Err(error);
         }
-        let name = name_of(xid);
+        let (name, mut identifier) = (name_of(xid), Vec::new());
+        if let Some(watcher) = &mut self.watcher {
+            watcher.take_recorded(true, &mut identifier);
+        }
+        let is_identified = Cell::new(identifier.is_empty());
         let decide = || {
             let (mut handle, mut result) = (CommitHandle::Durable, Ok(()));
             for engine in self.home.registry.engines() {
                 let decided = match decision {
-                    Decision::Commit => engine.commit_prepared(&name),
-                    Decision::Rollback => {
-                        engine.rollback_prepared(&name).map(|()| CommitHandle::Durable)
-                    }
+                    Decision::Commit => engine.commit_prepared(&name, &identifier),
+                    Decision::Rollback => engine.rollback_prepared(&name).map(|()| None),
                 };
                 match decided {
-                    Ok(CommitHandle::Durable) => {}
-                    Ok(pending) => handle = pending,
+                    Ok(None) => {}
+                    Ok(Some(pending)) => {
+                        is_identified.set(is_identified.get() || engine.keeps_attachments());
+                        handle = pending;
+                    }
                     Err(error) => result = result.and(Err(error.into_error(cancel))),
                 }
             }
@@ -421,7 +410,12 @@ impl Transactions {
             (Decision::Commit, None) | (Decision::Rollback, _) => decide(),
         };
         locks.unregister(&detached.slot);
-        result
+        if is_identified.get() || result.is_err() {
+            return result;
+        }
+        // Nothing has changed that could have it: a transaction without changes.
+        self.attach(None, &identifier)?;
+        self.commit()
     }
 
     /// The session's branch, which `xid` must be; `None` when it is not in a branch: only a prepared branch can be meant.

@@ -19,13 +19,20 @@ impl Session {
             let state = self.state_info();
             return statements::sink::send_rows(sink, &recover_columns(), &rows, &state);
         }
+        if matches!(xa, Xa::Commit { .. } | Xa::Rollback(_)) {
+            crate::recording::commit(self);
+        }
         let (globals, privileges) = (&self.server.globals, &*self.privileges);
         let around = XaContext {
             settings: &self.settings,
             writable: Writable { globals, privileges, is_applier: self.is_applier },
             tables_locked: self.locked.is_in_force(),
         };
-        let commit = self.transactions.run_xa(xa, around)?;
+        let done = self.transactions.run_xa(xa, around);
+        if !self.transactions.has_open_transaction() {
+            self.transactions.forget_recorded();
+        }
+        let commit = done?;
         self.services.row_count = 0;
         self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
     }

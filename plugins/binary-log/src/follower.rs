@@ -56,6 +56,10 @@ struct Group {
     has_begun: bool,
     seconds: u32,
     keys: Vec<u8>,
+    /// All its events are there.
+    is_complete: bool,
+    /// It was given its identifier after them.
+    is_named_late: bool,
     /// The identifier that it was given.
     gtid: Option<Gtid>,
     /// The server where it began, and its commit there in microseconds; 0 for this one.
@@ -414,10 +418,26 @@ impl Follower {
     ) -> Result<()> {
         if header.kind == DEPENDENCIES {
             group.keys.extend_from_slice(&event[HEADER_BYTES..]);
-            return self.end_group(group, commit);
+            group.is_complete = true;
+            return Ok(());
+        }
+        if group.is_complete {
+            // The end of an XA branch gives it its identifier, as a transaction without changes.
+            group.is_named_late |= header.kind == EventKind::GTID_TAGGED;
+            if !group.is_named_late {
+                self.end_group(group, commit)?;
+            } else if header.kind == EventKind::QUERY {
+                return Ok(());
+            }
         }
         if header.kind == EventKind::GTID_TAGGED {
             if let Ok(Event::Gtid(event)) = decode(header.kind, &event[HEADER_BYTES..]) {
+                let is_tagged = event.gtid.as_ref().is_some_and(|gtid| !gtid.tag.is_empty());
+                if group.streamed_at.is_some() && is_tagged {
+                    // The room that was left for it is that of one without a tag.
+                    error!(gtid = ?event.gtid, "a large XA transaction gets an identifier of this server");
+                    return Ok(());
+                }
                 group.gtid = event.gtid;
                 group.server_id = header.server_id;
                 group.commit_micros = event.original_commit_timestamp;

@@ -434,6 +434,11 @@ impl Recorder for SessionRecorder {
 
     fn commit(&mut self, context: &StatementContext<'_>) {
         if self.place() > 0 {
+            // The identifier may have been given since.
+            if self.given.is_none() && context.gtid.is_some() {
+                self.context.set(context, self.settings.server_id());
+                self.put_identifier();
+            }
             return;
         }
         self.context.set(context, self.settings.server_id());

@@ -278,7 +278,7 @@ impl Applier {
                     return Err(broken("a compressed transaction"));
                 }
             }
-            event if self.stage == Stage::Skipped => self.skip(header, &event),
+            event if self.stage == Stage::Skipped => self.skip(header, &event)?,
             Event::Query(query) if self.is_of_mariadb() => {
                 self.query_of_mariadb(header, &query)?;
             }
@@ -311,14 +311,12 @@ impl Applier {
     }
 
     /// An event of a branch that is prepared already.
-    fn skip(&mut self, header: &Header, event: &Event<'_>) {
-        if matches!(event, Event::XaPrepare(_))
-            && let Some(start) = self.transaction.take()
-        {
-            self.stage = Stage::Between;
-            self.pass_over(&start, u64::from(header.position));
-            self.ended = Some(start);
+    fn skip(&mut self, header: &Header, event: &Event<'_>) -> Result<()> {
+        if !matches!(event, Event::XaPrepare(_)) {
+            return Ok(());
         }
+        self.begin()?;
+        self.commit(header)
     }
 
     fn is_of_mariadb(&self) -> bool {
@@ -379,6 +377,13 @@ impl Applier {
 
     /// The transaction gets in the binary log of this server the identifier that it has in the source's.
     fn keep_identifier(&mut self) -> Result<()> {
+        let start = self.transaction.as_ref();
+        let gtid = start.and_then(|start| start.event.gtid.as_ref()).map(ToString::to_string);
+        self.next_identifier(gtid)
+    }
+
+    /// What is logged next gets this identifier, or one of this server.
+    fn next_identifier(&mut self, gtid: Option<String>) -> Result<()> {
         let has_log = match self.has_log {
             Some(known) => known,
             None => {
@@ -391,9 +396,8 @@ impl Applier {
         if !has_log {
             return Ok(());
         }
+        let next = gtid.as_deref().unwrap_or("AUTOMATIC");
         let transaction = self.transaction.as_ref();
-        let gtid = transaction.and_then(|start| start.event.gtid.as_ref());
-        let next = gtid.map_or_else(|| "AUTOMATIC".to_owned(), ToString::to_string);
         let committed = transaction.map_or(0, |start| start.event.original_commit_timestamp);
         let origin = transaction.map_or(0, |start| start.server_id);
         let set = format!(
@@ -409,8 +413,10 @@ impl Applier {
             return Ok(());
         }
         self.prepare_for_rows()?;
-        let done = self.local.run(text);
         if text.starts_with(b"XA START ") {
+            // A branch is logged when it is decided, with the identifier of that.
+            self.next_identifier(None)?;
+            let done = self.local.run(text);
             self.stage = Stage::Open;
             // It was prepared before the server ended, but the position not stored.
             if done.as_ref().is_err_and(|error| error.code() == XA_DUPLICATE) && self.is_first() {
@@ -419,13 +425,34 @@ impl Applier {
             }
             return done.map(drop);
         }
+        self.keep_identifier()?;
+        let done = self.local.run(text);
         // XA COMMIT or XA ROLLBACK, which the server had done before it ended.
         let is_done_before =
             done.as_ref().is_err_and(|error| error.code() == XA_UNKNOWN) && self.is_first();
         if !is_done_before {
             done?;
+        } else if !self.is_logged()? {
+            self.begin()?;
+            return self.commit(header);
         }
-        self.begin()?;
+        self.follow_branch(header)
+    }
+
+    /// Whether the identifier of the transaction is in the binary log of this server.
+    fn is_logged(&mut self) -> Result<bool> {
+        let start = self.transaction.as_ref();
+        let Some(gtid) = start.and_then(|start| start.event.gtid.as_ref()) else { return Ok(true) };
+        let text = format!("SELECT GTID_SUBSET('{gtid}', @@GLOBAL.gtid_executed)");
+        let answer = self.local.run(text.as_bytes())?;
+        Ok(text_of(answer.rows.first().and_then(|row| row.first())) == "1")
+    }
+
+    /// Stores the position after a statement about a branch that has its identifier in the log.
+    fn follow_branch(&mut self, header: &Header) -> Result<()> {
+        self.next_identifier(None)?;
+        self.local.run(b"BEGIN")?;
+        self.stage = Stage::Open;
         self.commit(header)
     }
 
@@ -437,6 +464,7 @@ impl Applier {
         let name = mariadb::xa_name(xid);
         if xid.one_phase {
             self.advance(header)?;
+            self.keep_identifier()?;
             self.local.run(format!("XA END {name}").as_bytes())?;
             self.local.run(format!("XA COMMIT {name} ONE PHASE").as_bytes())?;
             self.note_committed();

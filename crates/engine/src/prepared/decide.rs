@@ -127,9 +127,11 @@ impl Shared {
     }
 
     /// See `Engine::commit_prepared`. Returns the ticket of the commit; `None` when nothing is prepared under this name.
-    pub(crate) fn commit_prepared(&self, name: &[u8]) -> Option<u64> {
+    pub(crate) fn commit_prepared(&self, name: &[u8], attached: &[u8]) -> Option<u64> {
         let core = self.prepared.remove(name)?;
-        let ticket = self.system.commit(&core, &[]);
+        let ticket = self.system.commit(&core, attached);
+        // Whether something was attached before is known to the log alone.
+        self.attachments.committed(&self.system.log, ticket);
         self.system.locks.release_all(&core.owner);
         self.after_commit();
         self.system.log.publish_relaxed();

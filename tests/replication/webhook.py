@@ -13,6 +13,7 @@ import json
 import pathlib
 import random
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -51,8 +52,12 @@ class Replayed(Copy):
 class Receiver(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, seed, faults):
+    def __init__(self, seed, faults, certificate=None):
         super().__init__(("127.0.0.1", 0), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate / "server-cert.pem", certificate / "server-key.pem")
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.chance, self.faults, self.copies, self.requests, self.refused, self.positions = random.Random(seed), faults, {}, 0, 0, {}
         self.lock, self.wrong, self.gone = threading.Lock(), [], False
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -204,6 +209,15 @@ def main():
         rows(port, f"ALTER CHANGE STREAM s WITH (url = 'http://127.0.0.1:{other.server_port}/')")
         until("the other receiver", lambda: ("d", "u", json.dumps({"a": 78})) in first.rows, other)
         expect("no error", rows(port, f"SELECT LAST_ERROR, SINK {stream('s')}"), [["", "webhook"]])
+        # A certificate of an own authority: the one that the server made for itself.
+        secure = Receiver(options.seed, False, folder / "data")
+        here = sink.replace(url, f"https://127.0.0.1:{secure.server_port}/")
+        rows(port, f"DROP CHANGE STREAM s; CREATE CHANGE STREAM s FOR SCHEMA d FROM SNAPSHOT WITH ({here})")
+        until("a certificate that is not trusted", lambda: "certificate" in str(rows(port, f"SELECT LAST_ERROR {stream('s')}")[0][0]))
+        assert "s" not in secure.copies
+        authority = (folder / "data" / "ca.pem").read_text()
+        rows(port, f"ALTER CHANGE STREAM s WITH (ca = '{authority}')")
+        until("one that is", lambda: "s" in secure.copies and secure.copies["s"].position, secure)
         rows(port, "DROP CHANGE STREAM s")
         before = time.time()
         server.process.terminate()

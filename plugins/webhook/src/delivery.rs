@@ -9,7 +9,7 @@ use plugin_api::{SinkBatch, SinkConnection, SinkFailure};
 use sys::sync::{Condvar, Mutex};
 use ureq::http::header::RETRY_AFTER;
 use ureq::http::{HeaderValue, Request};
-use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
+use ureq::tls::{TlsConfig, TlsProvider};
 use ureq::{Agent, Body};
 
 use crate::settings::Settings;
@@ -38,7 +38,7 @@ struct Shared {
 
 impl Delivery {
     pub fn new(settings: Settings, cancel: CancelToken) -> Delivery {
-        let agent = agent(settings.timeout);
+        let agent = agent(&settings);
         Delivery { settings, cancel, agent }
     }
 
@@ -96,11 +96,11 @@ impl SinkConnection for Delivery {
     }
 }
 
-fn agent(timeout: Duration) -> Agent {
+fn agent(settings: &Settings) -> Agent {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls = TlsConfig::builder()
         .provider(TlsProvider::Rustls)
-        .root_certs(RootCerts::WebPki)
+        .root_certs(settings.authorities.clone())
         .unversioned_rustls_crypto_provider(provider)
         .build();
     let config = Agent::config_builder()
@@ -110,7 +110,7 @@ fn agent(timeout: Duration) -> Agent {
         .max_redirects(0)
         .http_status_as_error(false)
         .user_agent("Squall")
-        .timeout_global(Some(timeout));
+        .timeout_global(Some(settings.timeout));
     config.build().new_agent()
 }
 

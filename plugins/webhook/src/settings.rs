@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use errors::{Error, Result, err};
 use plugin_api::SinkOptions;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
 use ureq::http::{HeaderName, HeaderValue, Uri};
+use ureq::tls::{PemItem, RootCerts, parse_pem};
 
 /// Headers that belong to the connection or to this sink.
 const OWN_HEADERS: &[&str] = &[
@@ -31,6 +34,8 @@ pub(crate) struct Settings {
     /// Signs batches.
     pub secret: Option<Secret>,
     pub timeout: Duration,
+    /// Whose certificates are trusted.
+    pub authorities: RootCerts,
 }
 
 /// A text that is not shown.
@@ -52,11 +57,12 @@ impl Settings {
     /// 1210 naming the option.
     pub fn read(options: &SinkOptions) -> Result<Settings> {
         let (mut url, mut headers, mut secret) = (None, Vec::new(), None);
-        let mut timeout = TIMEOUT;
+        let (mut timeout, mut authorities) = (TIMEOUT, RootCerts::WebPki);
         for (name, value) in options.iter() {
             match name {
                 "url" => url = Some(read_url(value)?),
                 "headers" => headers = read_headers(value)?,
+                "ca" => authorities = read_authorities(value)?,
                 "secret" => secret = Some(Secret(value.to_owned())),
                 "timeout_seconds" => {
                     let seconds = value.parse().ok().filter(|s| (1..=TIMEOUT_MAX).contains(s));
@@ -66,7 +72,8 @@ impl Settings {
             }
         }
         let url = url.ok_or_else(|| wrong("url is missing"))?;
-        Ok(Settings { url, headers, secret, timeout: Duration::from_secs(timeout) })
+        let timeout = Duration::from_secs(timeout);
+        Ok(Settings { url, headers, secret, timeout, authorities })
     }
 }
 
@@ -78,6 +85,26 @@ fn read_url(text: &str) -> Result<Uri> {
         return Err(wrong("url"));
     }
     Ok(url)
+}
+
+/// Certificates, one after the other.
+fn read_authorities(text: &str) -> Result<RootCerts> {
+    let mut certificates = Vec::new();
+    for item in parse_pem(text.as_bytes()) {
+        match item.map_err(|_| wrong("ca"))? {
+            PemItem::Certificate(certificate) => certificates.push(certificate),
+            _ => return Err(wrong("ca")),
+        }
+    }
+    // One that cannot be used would fail at each attempt.
+    let mut roots = RootCertStore::empty();
+    for certificate in &certificates {
+        roots.add(CertificateDer::from(certificate.der())).map_err(|_| wrong("ca"))?;
+    }
+    match certificates.is_empty() {
+        true => Err(wrong("ca")),
+        false => Ok(RootCerts::new_with_certs(&certificates)),
+    }
 }
 
 /// A header a line: `Name: value`.
@@ -117,7 +144,8 @@ mod tests {
         let settings = read(&all).expect("known options");
         assert_eq!((settings.headers.len(), settings.timeout.as_secs()), (2, 3));
         assert!(!format!("{:?}", settings.secret).contains("Secret(\"s"));
-        let refused: [&[(&str, &str)]; 7] = [
+        let refused: [&[(&str, &str)]; 8] = [
+            &[("url", "https://h/"), ("ca", "no certificate")],
             &[],
             &[("url", "ftp://h/")],
             &[("url", "http://user:pw@h/")],

@@ -31,7 +31,6 @@ mod observed;
 mod offline;
 mod outfile;
 mod own_facts;
-mod persisted;
 mod places;
 mod plan_privileges;
 mod planner;

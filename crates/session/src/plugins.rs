@@ -12,11 +12,11 @@ use catalog::{CatalogSnapshot, Edit, PluginChoice as StoredChoice};
 use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{Loading, Module, Rebinding, Registry};
+use statements::persisted::put_variable;
 use sys::sync::Mutex;
 use types::Value;
 use variables::{Changed, Globals, Origin, Provenance, VariableId};
 
-use crate::persisted::put_variable;
 use crate::server::Server;
 
 /// The largest file that a plugin may be in.

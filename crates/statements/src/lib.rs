@@ -12,6 +12,7 @@ pub mod handlers;
 pub mod hints;
 pub mod lifted;
 pub mod locked_tables;
+pub mod persisted;
 pub mod placeholders;
 pub mod plan_cache;
 pub mod planned;

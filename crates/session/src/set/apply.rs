@@ -6,11 +6,11 @@ use catalog::Edit;
 use engine_api::CommitHandle;
 use errors::Result;
 use plugin_api::{EventSet, SessionServices, StateChange};
+use statements::persisted::put_variable;
 use types::Value;
 use variables::{Changed, Globals, Origin, Provenance, VariableId, as_text, as_u64, display_text};
 
 use super::Assignment;
-use crate::persisted::put_variable;
 use crate::program_host::ProgramSession;
 use crate::server::{ENGINE_OPTIONS, Server};
 use crate::session::Session;

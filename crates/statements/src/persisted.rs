@@ -5,12 +5,7 @@ use types::Value;
 use variables::{Changed, Globals, VariableId, as_text};
 
 /// The edit that keeps a value for later starts.
-pub(crate) fn put_variable(
-    globals: &Globals,
-    id: VariableId,
-    value: &Value,
-    changed: &Changed,
-) -> Edit {
+pub fn put_variable(globals: &Globals, id: VariableId, value: &Value, changed: &Changed) -> Edit {
     let kept = PersistedVariable {
         value: if value.is_null() { "NULL".into() } else { as_text(value).into() },
         set_micros: changed.micros,

@@ -9,7 +9,7 @@ mod tables;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::variable::{Definition, Kind, as_text};
@@ -99,6 +99,8 @@ struct Firewall {
     counts: Counts,
     /// None before they are first needed: only then the data directory is known.
     profiles: Mutex<Option<Profiles>>,
+    /// The profiles were read, and none has a mode other than OFF: statements are not looked at.
+    is_idle: AtomicBool,
 }
 
 fn unreadable(reason: impl std::fmt::Display) -> Error {
@@ -124,7 +126,10 @@ impl Firewall {
                 known.insert(Profiles::read(&directory).map_err(unreadable)?)
             }
         };
-        body(profiles)
+        let done = body(profiles);
+        // Pairs with the load in `events`.
+        self.is_idle.store(profiles.watched() == 0, Ordering::Release);
+        done
     }
 
     fn rule_count(&self) -> usize {
@@ -185,7 +190,8 @@ impl Observer for Firewall {
     }
 
     fn events(&self) -> EventSet {
-        match self.is_on.is_on() {
+        // Pairs with the store in `with_profiles`.
+        match self.is_on.is_on() && !self.is_idle.load(Ordering::Acquire) {
             true => EventSet::BEFORE_STATEMENT,
             false => EventSet::NONE,
         }

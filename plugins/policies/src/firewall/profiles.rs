@@ -73,6 +73,8 @@ pub(crate) struct Profiles {
     store: Store,
     /// Bytes of all rules.
     bytes: usize,
+    /// Profiles whose mode is not OFF.
+    watched: usize,
 }
 
 impl Profiles {
@@ -82,7 +84,7 @@ impl Profiles {
     /// I/O; `InvalidData` for a file that is damaged.
     pub(crate) fn read(directory: &Path) -> io::Result<Profiles> {
         let (store, entries) = Store::open(directory)?;
-        let mut profiles = Profiles { profiles: BTreeMap::new(), store, bytes: 0 };
+        let mut profiles = Profiles { profiles: BTreeMap::new(), store, bytes: 0, watched: 0 };
         entries.into_iter().for_each(|entry| profiles.apply(entry));
         Ok(profiles)
     }
@@ -91,6 +93,8 @@ impl Profiles {
         match entry {
             Entry::Mode { account, mode } => {
                 let profile = self.profiles.entry(account).or_default();
+                self.watched -= usize::from(profile.mode != Mode::Off);
+                self.watched += usize::from(mode != Mode::Off);
                 profile.mode = mode;
                 profile.reported.clear();
             }
@@ -102,6 +106,7 @@ impl Profiles {
             }
             Entry::Reset { account } => {
                 let profile = self.profiles.entry(account).or_default();
+                self.watched -= usize::from(profile.mode != Mode::Off);
                 let rules = std::mem::take(profile).rules;
                 self.bytes -= rules.iter().map(String::len).sum::<usize>();
             }
@@ -114,6 +119,11 @@ impl Profiles {
         self.store.append(&entry)?;
         self.apply(entry);
         Ok(())
+    }
+
+    /// Profiles whose mode is not OFF.
+    pub(crate) fn watched(&self) -> usize {
+        self.watched
     }
 
     pub(crate) fn rule_count(&self) -> usize {
@@ -223,7 +233,9 @@ mod tests {
         profiles.set_mode(account, Mode::Detecting).expect("in memory");
         let second = [true, false].map(|is_first| Some(Verdict::Suspicious { is_first }));
         assert_eq!([0, 1].map(|_| profiles.judge(account, Some("DO ?")).ok()), second);
+        assert_eq!(profiles.watched(), 1);
         profiles.reset(account).expect("in memory");
+        assert_eq!(profiles.watched(), 0);
         assert_eq!((profiles.rule_count(), profiles.bytes), (0, 0));
         assert_eq!(profiles.mode_of(account), Mode::Off);
     }

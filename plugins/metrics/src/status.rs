@@ -16,7 +16,24 @@ const GAUGES: &[(&str, &str)] = &[
     ("Threads_running", "Sessions that run a statement."),
     ("Uptime", "Seconds since the start."),
     ("Uptime_since_flush_status", "Seconds since the counters were set to zero."),
+    ("Open_files", "Files that are open."),
+    ("Open_table_definitions", "Tables whose definitions are in memory."),
     ("Innodb_page_size", "Bytes of a page."),
+    ("Innodb_buffer_pool_bytes_data", "Bytes of pages in the pool."),
+    ("Innodb_buffer_pool_bytes_dirty", "Bytes of pages that have to be written."),
+    ("Innodb_buffer_pool_pages_data", "Pages in the pool."),
+    ("Innodb_buffer_pool_pages_dirty", "Pages that have to be written."),
+    ("Innodb_buffer_pool_pages_free", "Pages that fit in the pool beside those that are there."),
+    ("Innodb_data_pending_fsyncs", "Threads that wait for a file to become durable."),
+    ("Innodb_data_pending_reads", "Threads that wait for a read of a file."),
+    ("Innodb_data_pending_writes", "Threads that wait for a write of a file."),
+    ("Innodb_num_open_files", "Files of pages that are open."),
+    ("Innodb_os_log_pending_fsyncs", "Threads that wait for the log."),
+    ("Innodb_os_log_pending_writes", "Threads that wait for the log."),
+    ("Innodb_redo_log_physical_size", "Bytes of the log that is kept."),
+    ("Innodb_row_lock_current_waits", "Waits for row locks that go on."),
+    ("Innodb_row_lock_time_avg", "Milliseconds of a wait for a row lock in the mean."),
+    ("Innodb_row_lock_time_max", "Milliseconds of the longest wait for a row lock."),
     (
         "Statement_memory_limit_bytes",
         "Bytes that sorts, hash tables and kept rows of all statements may hold.",
@@ -62,6 +79,8 @@ const FAMILIES: &[(&str, &str)] = &[
     ("Bytes_", "Bytes: {}."),
     ("Connection_errors_", "Connections refused: {}."),
     ("Audit_log_", "Audit log: {}."),
+    ("Innodb_data_", "Calls and bytes of files: {}."),
+    ("Innodb_rows_", "Rows: {}."),
 ];
 
 /// The type and the meaning of a status variable.

@@ -110,12 +110,12 @@ const STEPS: &[Step] = &[
             "replication/log_settings.py",
             "replication/binlog_tool.py",
             "replication/point_in_time.py",
-            "replication/changes.py",
-            "replication/webhook.py",
-            "replication/kafka.py",
             "replication/clone.py",
             "replication/switch_over.py",
         ])
+    }),
+    ("changes", || {
+        in_order(&["replication/changes.py", "replication/webhook.py", "replication/kafka.py"])
     }),
     ("backup", || {
         let scripts = ["backup.py", "reflink.py", "encryption.py", "vault.py", "reload.py"];
@@ -150,7 +150,7 @@ const STEPS: &[Step] = &[
 /// side, and shows the output of each when it ends.
 const LANES: [&[&str]; 3] = [
     &["damage", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
-    &["replicas", "import", "queries", "histories"],
+    &["replicas", "import", "queries", "histories", "changes"],
     &["clients", "binary log"],
 ];
 

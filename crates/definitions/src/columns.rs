@@ -371,19 +371,7 @@ pub(crate) fn add_column_extras(
     let part = DraftPart { column: name.clone(), prefix_length: None, descending: false };
     for (wanted, primary) in [(primary, true), (unique, false)] {
         if wanted {
-            draft.indexes.push(DraftIndex {
-                name: None,
-                primary,
-                unique: true,
-                parts: vec![part.clone()],
-                visible: true,
-                comment: String::new(),
-                origin: None,
-                for_foreign_key: false,
-                using_btree: false,
-                fulltext: false,
-                entries: None,
-            });
+            draft.indexes.push(DraftIndex::of_column(part.clone(), primary));
         }
     }
     for check in checks {

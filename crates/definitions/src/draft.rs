@@ -59,6 +59,25 @@ pub struct DraftIndex {
     pub entries: Option<TableId>,
 }
 
+impl DraftIndex {
+    /// A unique index of one column, without a name: the primary key, or another key.
+    pub(crate) fn of_column(part: DraftPart, primary: bool) -> DraftIndex {
+        DraftIndex {
+            name: None,
+            primary,
+            unique: true,
+            parts: vec![part],
+            visible: true,
+            comment: String::new(),
+            origin: None,
+            for_foreign_key: false,
+            using_btree: false,
+            fulltext: false,
+            entries: None,
+        }
+    }
+}
+
 /// A foreign key of a draft.
 #[derive(Clone, Debug)]
 pub struct DraftForeignKey {

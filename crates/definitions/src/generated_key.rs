@@ -97,20 +97,7 @@ pub(crate) fn add(ctx: &dyn Context, draft: &mut Draft, is_partitioned: bool) ->
     };
     draft.columns.insert(0, DraftColumn { column, origin: None, null_written: Some(false) });
     let part = DraftPart { column: name, prefix_length: None, descending: false };
-    let index = DraftIndex {
-        name: None,
-        primary: true,
-        unique: true,
-        parts: vec![part],
-        visible: true,
-        comment: String::new(),
-        origin: None,
-        for_foreign_key: false,
-        using_btree: false,
-        fulltext: false,
-        entries: None,
-    };
-    draft.indexes.insert(0, index);
+    draft.indexes.insert(0, DraftIndex::of_column(part, true));
     Ok(())
 }
 

@@ -51,6 +51,8 @@ pub struct Bound {
     pub deprecations: Vec<&'static str>,
     /// It names a user or system variable itself, not through a view.
     pub names_variable: bool,
+    /// The text does not decide what it does: a volatile function, a variable of the system, a change with LIMIT.
+    pub has_chance: bool,
     /// Other warnings of each execution: hints with unknown names.
     pub notices: Vec<Notice>,
     /// Tables and views that the statement names itself.
@@ -153,6 +155,7 @@ pub struct Binder<'a> {
     pub(crate) wants_literals: bool,
     /// The text itself, not that of a view, names a user or system variable.
     pub(crate) names_variable: bool,
+    pub(crate) has_chance: bool,
     pub(crate) deprecations: Vec<&'static str>,
     pub(crate) programs: Vec<StoredProgram>,
     /// The statement has parameters that a client binds.
@@ -217,6 +220,7 @@ impl<'a> Binder<'a> {
             wants_literals: false,
             programs: Vec::new(),
             names_variable: false,
+            has_chance: false,
             deprecations: Vec::new(),
             references: Vec::new(),
             has_placeholders: false,
@@ -276,6 +280,7 @@ impl<'a> Binder<'a> {
             privileges: self.privileges,
             parameters,
             names_variable: self.names_variable,
+            has_chance: self.has_chance,
             deprecations: self.deprecations,
             notices: self.notices,
             references: self.references,

@@ -495,6 +495,7 @@ impl<'b> Binder<'b> {
             ty.collation = common;
         }
         let mut reference = function.reference();
+        self.has_chance |= reference.is_volatile();
         if reference.traits.statements == RunsStatements::Yes {
             self.programs.push(StoredProgram::Statements);
             if self.view_depth > 0 {

@@ -100,6 +100,7 @@ impl Binder<'_> {
             name = format!("{}.{name}", component.text.to_ascii_lowercase());
         }
         self.names_variable |= self.view_depth == 0;
+        self.has_chance = true;
         if let Some(text) = self.input.variables.removal_of(&name) {
             self.deprecate(text);
         }

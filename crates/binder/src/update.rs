@@ -320,7 +320,10 @@ impl Binder<'_> {
 
     fn write_limit(&mut self, limit: Option<&ast::Limit>) -> Result<Option<Expr>> {
         match limit {
-            Some(limit) => self.bind_limit_number(&limit.count).map(Some),
+            Some(limit) => {
+                self.has_chance = true;
+                self.bind_limit_number(&limit.count).map(Some)
+            }
             None => Ok(None),
         }
     }

@@ -92,6 +92,10 @@ pub enum StateChange {
     State,
     /// Identifiers of transactions (`session_track_gtids`).
     Gtids(String),
+    /// What the open transaction has done (`session_track_transaction_info`): eight places.
+    TransactionState(String),
+    /// Statements that begin a transaction like the open one.
+    TransactionCharacteristics(String),
 }
 
 /// The end of a statement without a result set.

@@ -244,6 +244,11 @@ impl Planner<'_> {
             privileges: bound.privileges,
             parameters: bound.parameters,
             names_variable: bound.names_variable,
+            locks_to_write: bound.plan.instances.iter().any(|instance| {
+                matches!(statement, Statement::Query(_))
+                    && instance.locking == RowLocking::Exclusive
+            }),
+            has_chance: bound.has_chance,
             deprecations: bound.deprecations,
             notices: bound.notices,
             references: bound.references,

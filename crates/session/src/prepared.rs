@@ -640,6 +640,7 @@ impl Session {
             }
         };
         note_described(self, id, described.plan);
+        self.statement.state_changed = true;
         self.prepared.by_name.insert(key, Named { text, id });
         self.send_ok(sink, OkInfo { info: "Statement prepared".into(), ..OkInfo::default() })
     }
@@ -777,6 +778,7 @@ impl Session {
         if !self.prepared.remove_named(&name.text.to_lowercase(), &self.server) {
             bail!(UNKNOWN_STMT_HANDLER, name.text, "DEALLOCATE PREPARE");
         }
+        self.statement.state_changed = true;
         self.send_ok(sink, OkInfo::default())
     }
 }

@@ -21,6 +21,7 @@ use describe::Information;
 use observation::Phase;
 use programs::Running;
 use statements::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
+use variables::TransactionTracking;
 
 /// Plans that are expected to touch more rows than this hand over their reactor thread before they run.
 const LONG_PLAN_ROWS: u64 = 20_000;
@@ -134,6 +135,9 @@ impl Session {
             self.locked.check_use(planned, &self.view())?;
         }
         self.transactions.check_branch_tables(planned)?;
+        if self.settings.track_transaction != TransactionTracking::Off {
+            self.transactions.report.note(planned);
+        }
         if planned.uses.is_empty() && !planned.programs.is_empty()
             || self.transactions.function_depth > 0 && self.transactions.slot.holds(&planned.uses)
         {
@@ -169,6 +173,9 @@ impl Session {
         if columns.is_empty() {
             let outcome = self.run_program(planned, parameters, &mut NoRows)?;
             return self.finish_without_rows(planned, outcome, sink);
+        }
+        if self.settings.track_transaction != TransactionTracking::Off {
+            self.transactions.report.note_result();
         }
         let mut rows = ClientRows::new(sink, columns);
         let outcome = self.run_program(planned, parameters, &mut rows)?;

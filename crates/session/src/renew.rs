@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{AccountName, Accounts, CatalogVersion};
 use errors::Diagnostics;
+use statements::transaction_report::TransactionReport;
 use types::temporal::MICROS_PER_SECOND;
 use variables::SessionValues;
 
@@ -50,6 +51,8 @@ impl LoggedIn {
         services.row_count = -1;
         (services.warning_count, services.error_count) = (0, 0);
         session.statement.changes.clear();
+        session.statement.state_changed = false;
+        session.transactions.report = TransactionReport::default();
         session.diagnostics = Diagnostics::default();
         session.working = Diagnostics::default();
         true

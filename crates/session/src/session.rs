@@ -30,7 +30,8 @@ use observation::process::{Activity, SessionShared, kept_attributes};
 use statements::handlers::Handlers;
 use statements::locked_tables::LockedTables;
 use statements::statement_state::{LocalClock, StatementState};
-use variables::{SessionValues, Settings};
+use statements::transaction_report::TransactionReport;
+use variables::{SessionValues, Settings, TransactionTracking};
 
 /// Temporary tables by schema and name.
 pub(crate) type TemporaryTables = Arc<BTreeMap<(Arc<str>, Arc<str>), Arc<Table>>>;
@@ -265,6 +266,7 @@ impl Session {
         if let Some(database) = request.database.as_deref().filter(|name| !name.is_empty()) {
             self.use_schema(database)?;
             self.statement.changes.clear();
+            self.statement.state_changed = false;
         }
         self.run_init_connect()
     }
@@ -429,6 +431,7 @@ impl Session {
         if self.settings.track_schema {
             self.statement.changes.push(StateChange::Schema(known.to_string()));
         }
+        self.statement.state_changed = true;
         Ok(())
     }
 
@@ -448,6 +451,17 @@ impl Session {
 
     /// Flags that go with every end of result.
     pub(crate) fn state_info(&mut self) -> OkInfo {
+        if std::mem::take(&mut self.statement.state_changed) && self.settings.track_state {
+            self.statement.changes.push(StateChange::State);
+        }
+        let tracking = self.settings.track_transaction;
+        // A statement of a program has no reply of its own.
+        if tracking != TransactionTracking::Off && self.programs.frame().is_none() {
+            let locks_tables = self.locked.is_in_force();
+            let situation = self.transactions.situation(&self.settings, locks_tables);
+            let told = self.transactions.report.changes(tracking, situation);
+            self.statement.changes.extend(told);
+        }
         OkInfo {
             warnings: self.working.warning_count_on_wire(),
             more_results: self.statement.more_results,
@@ -492,11 +506,14 @@ impl Session {
         self.diagnostics = Diagnostics::default();
         self.working = Diagnostics::default();
         self.statement.changes.clear();
+        self.statement.state_changed = false;
+        self.transactions.report = TransactionReport::default();
         self.set_client_collation(self.client.collation);
         if let Some(database) = self.services.database.clone() {
             // Restores the variables that follow the schema; it may have been dropped by now.
             let _ = self.use_schema(&database);
             self.statement.changes.clear();
+            self.statement.state_changed = false;
         }
         self.refresh_settings();
         if self.server.hooks.wants(EventSet::SESSION_VARIABLE) {

@@ -18,6 +18,7 @@ use plugin_api::Registry;
 use crate::xa::{Branch, XaBranches};
 use observation::process::SessionShared;
 use observation::{ChangeOrder, Changes, RowWatcher};
+use statements::transaction_report::TransactionReport;
 
 /// One engine's transaction.
 struct Part {
@@ -93,6 +94,8 @@ pub(crate) struct Transactions {
     pub(crate) watcher: Option<Box<RowWatcher>>,
     /// Scratch: what goes from the recorder to the attachment of the commit.
     recorded: Vec<u8>,
+    /// What replies tell of them.
+    pub(crate) report: TransactionReport,
 }
 
 impl Transactions {
@@ -119,6 +122,7 @@ impl Transactions {
             row_lock_timeout: Duration::from_secs(50),
             watcher: None,
             recorded: Vec::new(),
+            report: TransactionReport::default(),
         }
     }
 
@@ -185,6 +189,7 @@ impl Transactions {
     pub(crate) fn take_snapshot(&mut self, engine: &str) -> Result<()> {
         self.transaction(engine)?.take_snapshot();
         self.has_snapshot = true;
+        self.report.take_snapshot();
         Ok(())
     }
 
@@ -235,6 +240,7 @@ impl Transactions {
     fn commit_parts(&mut self) -> Result<CommitHandle> {
         self.forget_rows();
         self.explicit = false;
+        self.report.end();
         self.has_snapshot = false;
         self.savepoints.clear();
         let mut handle = CommitHandle::Durable;
@@ -305,6 +311,7 @@ impl Transactions {
             }
         }
         self.explicit = false;
+        self.report.end();
         self.savepoints.clear();
         Ok(handle)
     }
@@ -316,6 +323,7 @@ impl Transactions {
     pub(crate) fn rollback(&mut self) -> Result<()> {
         self.forget_rows();
         self.explicit = false;
+        self.report.end();
         self.has_snapshot = false;
         self.savepoints.clear();
         let mut result = Ok(());

@@ -11,6 +11,7 @@ use variables::{CompletionType, Globals, ReadOnly, Settings};
 use crate::planned::PlannedKind;
 use crate::status::Counter;
 use crate::transaction::{Characteristics, Transactions};
+use statements::transaction_report::Situation;
 
 /// Whether the server accepts writes from an account.
 #[derive(Clone, Copy)]
@@ -232,6 +233,7 @@ impl Transactions {
     /// START TRANSACTION, XA START: the next transaction lasts until it is ended.
     pub(crate) fn begin_explicit(&mut self, read_only: Option<bool>, settings: &Settings) {
         self.begin_scope(settings);
+        self.report.begin(read_only, self.next.is_some());
         if let Some(read_only) = read_only {
             self.characteristics.read_only = read_only;
         }
@@ -280,6 +282,7 @@ impl Transactions {
         if chain {
             self.characteristics = before;
             self.explicit = true;
+            self.report.chain();
         }
         if release { Afterwards::Release } else { Afterwards::Stay }
     }
@@ -299,8 +302,20 @@ impl Transactions {
         if let Some(read_only) = set.read_only {
             next.read_only = read_only;
         }
+        let isolation = set.isolation.map(|_| next.isolation);
+        self.report.name_next(isolation, set.read_only, self.next.is_some());
         self.next = Some(next);
         Ok(())
+    }
+
+    /// What of them the report to the client depends on.
+    pub(crate) fn situation(&self, settings: &Settings, locks_tables: bool) -> Situation {
+        Situation {
+            explicit: self.explicit,
+            implicit: !settings.autocommit && self.is_started(),
+            has_next: self.next.is_some(),
+            locks_tables,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use observation::Changes;
 use plugin_api::Registry;
-use statements::xid::{name_of, xid_of};
+use statements::xid::{as_written, name_of, xid_of};
 use syntax::Statement;
 use syntax::ast::{Xa, Xid};
 use sys::sync::Mutex;
@@ -307,6 +307,7 @@ impl Transactions {
         let taken = Taken::new(&self.home.branches, xid)?;
         self.begin_explicit(None, around.settings);
         self.may_be_prepared = true;
+        self.report.set_branch(as_written(xid));
         self.branch = Some(Branch { taken, state: State::Active, undone: None });
         Ok(())
     }

@@ -639,3 +639,97 @@ fn hourly_limits_are_kept() {
     assert!(harness.connect("v").is_ok());
     assert_eq!(harness.connect("v").err().map(|error| error.code().0), Some(1226));
 }
+
+/// What the reply to the last statement of a text told about the session, as in the reference.
+fn told(client: &mut support::Client, sql: &str) -> String {
+    let shown = |change: &plugin_api::StateChange| match change {
+        plugin_api::StateChange::TransactionState(text)
+        | plugin_api::StateChange::TransactionCharacteristics(text) => text.clone(),
+        other => format!("{other:?}"),
+    };
+    let changes: Vec<String> = client.sink(sql).last_ok.changes.iter().map(shown).collect();
+    changes.join(" | ")
+}
+
+#[test]
+fn replies_tell_what_a_transaction_has_done() {
+    let harness = Harness::new();
+    let mut root = harness.root();
+    root.setup(
+        "CREATE TABLE t1 (a INT PRIMARY KEY, b INT)
+        INSERT INTO t1 VALUES (1, 1)
+        CREATE PROCEDURE p() BEGIN START TRANSACTION; UPDATE t1 SET b = 3; COMMIT; START TRANSACTION; END",
+    );
+    let cases = [
+        ("BEGIN", ""),
+        ("COMMIT", ""),
+        ("SET session_track_transaction_info = 'STATE'", ""),
+        ("SELECT * FROM t1", ""),
+        ("START TRANSACTION", "T_______"),
+        ("SELECT 1", "T_____S_"),
+        ("SELECT * FROM t1", "T_R___S_"),
+        ("SELECT * FROM t1", ""),
+        ("UPDATE t1 SET b = 2 WHERE a = 9", "T_R_W_S_"),
+        ("SAVEPOINT a", ""),
+        ("COMMIT AND CHAIN", "T_______"),
+        ("SELECT * FROM t1 FOR UPDATE", "T___W_S_"),
+        ("ROLLBACK", "________"),
+        ("BEGIN; DO RAND()", "T____s__"),
+        ("CREATE TABLE t2 (a INT)", "________"),
+        ("SET autocommit = 0", "SystemVariable(\"autocommit\", \"OFF\")"),
+        ("SELECT 1", ""),
+        ("SELECT * FROM t1", "I_R___S_"),
+        ("SET autocommit = 1", "SystemVariable(\"autocommit\", \"ON\") | ________"),
+        ("CALL p()", "T_______"),
+        ("ROLLBACK", "________"),
+        ("LOCK TABLES t1 READ", "_______L"),
+        ("UNLOCK TABLES", "________"),
+        ("XA START 'a'", "T_______"),
+        ("XA END 'a'", ""),
+        ("XA ROLLBACK 'a'", "________"),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(told(&mut root, sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn replies_tell_how_to_begin_a_transaction_again() {
+    let harness = Harness::new();
+    let mut root = harness.root();
+    let level = "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;";
+    let read_only = "START TRANSACTION READ ONLY;";
+    let cases = [
+        ("SET session_track_transaction_info = 'CHARACTERISTICS'", String::new()),
+        ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", level.to_owned()),
+        ("SET @@transaction_read_only = 1", format!("{level} SET TRANSACTION READ ONLY;")),
+        ("START TRANSACTION", format!("T_______ | {level} {read_only}")),
+        ("COMMIT AND CHAIN", format!("{level} {read_only}")),
+        ("COMMIT", "________ | ".to_owned()),
+        ("XA START 'b', '\\'', 3", "T_______ | XA START 'b',0x27,3;".to_owned()),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(told(&mut root, sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn replies_tell_once_that_something_of_the_session_has_changed() {
+    let harness = Harness::new();
+    let mut root = harness.root();
+    assert_eq!(told(&mut root, "SET @x = 1"), "");
+    let cases = [
+        ("SET session_track_state_change = 1", "State"),
+        ("SET @x = 1, @y = 2", "State"),
+        ("SELECT 1 INTO @x", ""),
+        ("CREATE TEMPORARY TABLE t1 (a INT)", "State"),
+        ("DROP TEMPORARY TABLE t1", "State"),
+        ("PREPARE s FROM 'SELECT 1'", "State"),
+        ("EXECUTE s", ""),
+        ("DEALLOCATE PREPARE s", "State"),
+        ("USE t", "Schema(\"t\") | State"),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(told(&mut root, sql), expected, "{sql}");
+    }
+}

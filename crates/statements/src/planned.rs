@@ -58,6 +58,10 @@ pub struct Planned {
     pub programs: Vec<binder::StoredProgram>,
     /// Tables whose rows it changes directly.
     pub targets: Vec<TableId>,
+    /// It reads rows to change them: FOR UPDATE.
+    pub locks_to_write: bool,
+    /// Its text does not decide what it does: it calls a volatile function, reads a variable, or changes as many rows as a LIMIT says.
+    pub has_chance: bool,
     /// Warnings 1287 of each execution.
     pub deprecations: Vec<&'static str>,
     /// It names a user or system variable itself, not through a view.
@@ -157,6 +161,9 @@ pub struct BoundContext {
     pub parameters: Vec<DataType>,
     /// It names a user or system variable itself, not through a view.
     pub names_variable: bool,
+    /// It reads rows to change them: FOR UPDATE.
+    pub locks_to_write: bool,
+    pub has_chance: bool,
     pub deprecations: Vec<&'static str>,
     pub notices: Vec<binder::Notice>,
     pub references: Vec<binder::Reference>,
@@ -214,6 +221,8 @@ pub fn planned(
         programs: context.programs,
         targets: writes.iter().map(|write| TableId(write.table)).collect(),
         names_variable: context.names_variable,
+        locks_to_write: context.locks_to_write,
+        has_chance: context.has_chance,
         deprecations: context.deprecations,
         notices: context.notices,
         references: context.references,

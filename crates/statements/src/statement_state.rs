@@ -11,6 +11,8 @@ pub struct StatementState {
     pub local_clock: LocalClock,
     /// State changes to report with the next reply.
     pub changes: Vec<StateChange>,
+    /// Something of the session has changed that a client could have to repeat elsewhere (`session_track_state_change`).
+    pub state_changed: bool,
     /// Statement nesting: PREPARE and EXECUTE run statements.
     pub depth: u32,
     /// The fate of the connection after the command.
@@ -35,6 +37,7 @@ impl StatementState {
             started_micros: now_micros,
             local_clock: LocalClock::default(),
             changes: Vec::new(),
+            state_changed: false,
             depth: 0,
             outcome: CommandOutcome::Continue,
             more_results: false,

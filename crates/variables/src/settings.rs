@@ -25,6 +25,17 @@ pub enum CompletionType {
     Release,
 }
 
+/// What replies tell of the transaction (`session_track_transaction_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionTracking {
+    /// Nothing.
+    Off,
+    /// What it has done.
+    State,
+    /// Also the statements that begin one like it.
+    Characteristics,
+}
+
 /// How long a client may be silent in a transaction, each limit with its variable; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdleTransactions {
@@ -127,6 +138,8 @@ pub struct Settings {
     pub track_schema: bool,
     /// `session_track_state_change`.
     pub track_state: bool,
+    /// `session_track_transaction_info`.
+    pub track_transaction: TransactionTracking,
     /// Lower case; `*` for all.
     pub track_variables: Vec<String>,
 }
@@ -212,6 +225,11 @@ impl Settings {
             max_join_size: (!read.flag("sql_big_selects")).then(|| read.number("max_join_size")),
             track_schema: read.flag("session_track_schema"),
             track_state: read.flag("session_track_state_change"),
+            track_transaction: match read.text("session_track_transaction_info").as_str() {
+                "STATE" => TransactionTracking::State,
+                "CHARACTERISTICS" => TransactionTracking::Characteristics,
+                _ => TransactionTracking::Off,
+            },
             track_variables: read
                 .text("session_track_system_variables")
                 .split(',')

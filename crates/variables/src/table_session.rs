@@ -148,7 +148,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("session_track_schema", Kind::Bool, "ON", "Replies tell of a new current schema"),
     Definition::both("session_track_state_change", Kind::Bool, "OFF", "Replies tell that state changed"),
     Definition::both("session_track_system_variables", Kind::Text, "time_zone,autocommit,character_set_client,character_set_results,character_set_connection", "Variables whose changes replies tell; * for all"),
-    Definition::both("session_track_transaction_info", Kind::Enum(&["OFF", "STATE", "CHARACTERISTICS"]), "OFF", "Only the default is built; what replies tell of the transaction"),
+    Definition::both("session_track_transaction_info", Kind::Enum(&["OFF", "STATE", "CHARACTERISTICS"]), "OFF", "What replies tell of the transaction: what it has done, and the statements that begin one like it"),
     Definition::both("set_operations_buffer_size", blocks(16_384, U64, 1024), "262144", "No effect; bytes of INTERSECT and EXCEPT in memory, which tmp_table_size bounds"),
     Definition::both("show_create_table_skip_secondary_engine", Kind::Bool, "OFF", "No effect; there is no secondary engine"),
     Definition::both("show_create_table_verbosity", Kind::Bool, "OFF", "Constant; SHOW CREATE TABLE shows ROW_FORMAT where none is declared"),

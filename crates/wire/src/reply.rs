@@ -17,6 +17,10 @@ pub enum Change<'a> {
     State,
     /// Identifiers of transactions.
     Gtids(&'a [u8]),
+    /// Statements that begin a transaction like the open one.
+    TransactionCharacteristics(&'a [u8]),
+    /// What the open transaction has done.
+    TransactionState(&'a [u8]),
     /// Any other kind, undecoded.
     Other(u8, &'a [u8]),
 }
@@ -114,7 +118,8 @@ fn put_change(out: &mut Vec<u8>, change: &Change<'_>) {
             TrackType::Schema as u8
         }
         Change::State => {
-            put_lenenc_bytes(&mut data, b"1");
+            // Bytes without a length, despite the documentation.
+            data.push(b'1');
             TrackType::StateChange as u8
         }
         Change::Gtids(set) => {
@@ -122,6 +127,14 @@ fn put_change(out: &mut Vec<u8>, change: &Change<'_>) {
             data.push(0);
             put_lenenc_bytes(&mut data, set);
             TrackType::Gtids as u8
+        }
+        Change::TransactionCharacteristics(text) => {
+            put_lenenc_bytes(&mut data, text);
+            TrackType::TransactionCharacteristics as u8
+        }
+        Change::TransactionState(text) => {
+            put_lenenc_bytes(&mut data, text);
+            TrackType::TransactionState as u8
         }
         Change::Other(kind, bytes) => {
             data.extend_from_slice(bytes);
@@ -146,12 +159,11 @@ fn read_changes(block: &[u8]) -> Result<Vec<Change<'_>>, Malformed> {
             Some(TrackType::Schema) => Change::Schema(data.lenenc_bytes()?),
             Some(TrackType::StateChange) => Change::State,
             Some(TrackType::Gtids) if data.u8()? == 0 => Change::Gtids(data.lenenc_bytes()?),
-            Some(
-                TrackType::Gtids
-                | TrackType::TransactionCharacteristics
-                | TrackType::TransactionState,
-            )
-            | None => Change::Other(kind, bytes),
+            Some(TrackType::TransactionCharacteristics) => {
+                Change::TransactionCharacteristics(data.lenenc_bytes()?)
+            }
+            Some(TrackType::TransactionState) => Change::TransactionState(data.lenenc_bytes()?),
+            Some(TrackType::Gtids) | None => Change::Other(kind, bytes),
         });
     }
     Ok(changes)

@@ -564,6 +564,10 @@ fn ok_packet(state: &OkInfo) -> OkPacket<'_> {
         StateChange::Schema(name) => Change::Schema(name.as_bytes()),
         StateChange::State => Change::State,
         StateChange::Gtids(set) => Change::Gtids(set.as_bytes()),
+        StateChange::TransactionState(text) => Change::TransactionState(text.as_bytes()),
+        StateChange::TransactionCharacteristics(text) => {
+            Change::TransactionCharacteristics(text.as_bytes())
+        }
     });
     OkPacket {
         affected_rows: state.affected_rows,

@@ -236,6 +236,7 @@ fn create_temporary(
     let definition = table.definition.clone();
     in_own_temporary_transaction(session, |txn| txn.create_table(&definition))?;
     let key = (table.schema.clone(), table.name.clone());
+    session.statement.state_changed = true;
     let shadowed = Arc::make_mut(&mut session.temporary).insert(key, table.clone());
     debug_assert!(shadowed.is_none(), "an existing temporary table was refused before");
     let filled = fill(session, &table, create, query, running);

@@ -125,6 +125,7 @@ pub(crate) fn drop_temporary(
 ) -> Result<()> {
     let tables = Arc::make_mut(&mut session.temporary);
     let Some(table) = tables.remove(&(schema.clone(), name.clone())) else { return Ok(()) };
+    session.statement.state_changed = true;
     in_own_temporary_transaction(session, |txn| txn.drop_table(table.id))
 }
 

@@ -70,6 +70,7 @@ pub(crate) fn changed_by(session: &Session) -> Changed {
 
 /// What belongs to the session or its statement.
 fn apply_own(session: &mut Session, assignment: Assignment) -> Result<()> {
+    session.statement.state_changed = true;
     match assignment {
         Assignment::Local { variable, value, ty } => {
             programs::assign_local(&mut ProgramSession::new(session), &variable, &value, &ty)?;
@@ -121,6 +122,9 @@ fn apply_session(session: &mut Session, id: VariableId, value: Value) {
             if matches!(name, "transaction_isolation" | "transaction_read_only") {
                 session.transactions.next = None;
             }
+            if name == "session_track_transaction_info" {
+                session.transactions.report.restart();
+            }
             if name == "character_set_results" {
                 session.client.results_collation = None;
             }
@@ -131,20 +135,23 @@ fn apply_session(session: &mut Session, id: VariableId, value: Value) {
             Arc::make_mut(&mut session.services.values).set(id, value);
         }
     }
-    if session.settings.track_state {
-        session.statement.changes.push(StateChange::State);
-    }
 }
 
 fn apply_next(session: &mut Session, id: VariableId, value: &Value) {
-    let mut next = session.transactions.next_characteristics(&session.settings);
+    let transactions = &mut session.transactions;
+    let mut next = transactions.next_characteristics(&session.settings);
+    let follows = transactions.next.is_some();
     match session.server.globals.definitions.get(id).name {
         "transaction_isolation" => {
             next.isolation = variables::isolation(&as_text(value));
+            transactions.report.name_next(Some(next.isolation), None, follows);
         }
-        _ => next.read_only = as_u64(value) == 1,
+        _ => {
+            next.read_only = as_u64(value) == 1;
+            transactions.report.name_next(None, Some(next.read_only), follows);
+        }
     }
-    session.transactions.next = Some(next);
+    transactions.next = Some(next);
 }
 
 /// Keeps the edits for later starts and changes the values, or on an error neither. Values and edits change in the same order, whatever other

@@ -177,8 +177,8 @@ impl<'a> Checker<'a> {
         }
         for (name, value) in [
             ("character_set_client", charset.name),
-            ("character_set_results", charset.name),
             ("character_set_connection", charset.name),
+            ("character_set_results", charset.name),
             ("collation_connection", collation.name),
         ] {
             self.push_session(name, Value::text(value));

@@ -55,14 +55,9 @@ mod session;
 mod set;
 mod statement;
 mod text_session;
-mod transaction;
-mod transaction_scope;
-#[cfg(test)]
-mod transaction_scope_tests;
 mod transaction_statements;
 
 mod with_programs;
-mod xa;
 mod xa_statement;
 
 use statements::{deadline, lifted, plan_cache, planned, prepared_texts, statement_kind, status};

@@ -98,7 +98,7 @@ impl Session {
             // Only when tables were locked does UNLOCK TABLES end the transaction.
             let handle = self.transactions.commit()?;
             self.transactions.slot.release_to(0);
-            commit = crate::transaction_scope::to_wait_for(handle);
+            commit = transactions::to_wait_for(handle);
         }
         self.locked.release_tables();
         self.locked.global_read = None;

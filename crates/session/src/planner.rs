@@ -20,7 +20,7 @@ use crate::profiled::MeasuredPlan;
 use crate::server::Server;
 use crate::services::Services;
 use crate::session::{Session, TemporaryTables};
-use crate::transaction::Transactions;
+use transactions::Transactions;
 
 impl VariableTypes for Services {
     fn user_variable(&self, name: &str) -> Option<DataType> {

@@ -15,12 +15,12 @@ use crate::planned::{Planned, PlannedKind};
 use crate::profile;
 use crate::program_host::ProgramSession;
 use crate::session::Session;
-use crate::transaction_scope::Writable;
 use accounts::Resource;
 use describe::Information;
 use observation::Phase;
 use programs::Running;
 use statements::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
+use transactions::Writable;
 use variables::TransactionTracking;
 
 /// Plans that are expected to touch more rows than this hand over their reactor thread before they run.

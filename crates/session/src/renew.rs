@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{AccountName, Accounts, CatalogVersion};
 use errors::Diagnostics;
-use statements::transaction_report::TransactionReport;
+use transactions::TransactionReport;
 use types::temporal::MICROS_PER_SECOND;
 use variables::SessionValues;
 

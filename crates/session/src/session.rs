@@ -24,13 +24,13 @@ use crate::profiled::Profiled;
 use crate::server::Server;
 use crate::services::Services;
 use crate::status::SessionCounters;
-use crate::transaction::{TransactionHome, Transactions};
 use observation::Phases;
 use observation::process::{Activity, SessionShared, kept_attributes};
 use statements::handlers::Handlers;
 use statements::locked_tables::LockedTables;
 use statements::statement_state::{LocalClock, StatementState};
-use statements::transaction_report::TransactionReport;
+use transactions::TransactionReport;
+use transactions::{TransactionHome, Transactions};
 use variables::{SessionValues, Settings, TransactionTracking};
 
 /// Temporary tables by schema and name.

@@ -19,7 +19,6 @@ use crate::resource_groups;
 use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
-use crate::transaction_scope::Writable;
 use crate::{
     admin, backup, cluster, ddl, handler, information_changes, load_data, maintenance,
     plugin_statements, profile, set, text_session,
@@ -30,6 +29,7 @@ use statements::backup_directory::Backup;
 use statements::deadline::Bounds;
 use statements::locked_tables::Names;
 use statements::placeholders::{is_blank, is_comment, near};
+use transactions::Writable;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;

@@ -13,8 +13,8 @@ use variables::{Origin, Provenance};
 use crate::session::Session;
 use crate::set::changed_by;
 use crate::status::Counter;
-use crate::transaction_scope::{Afterwards, Writable, isolation_name, to_wait_for};
 use observation::Phase;
+use transactions::{Afterwards, Writable, isolation_name, to_wait_for};
 
 impl Session {
     /// Call after a statement that succeeded, before its reply: commits unless a transaction is open.

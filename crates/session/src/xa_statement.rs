@@ -7,8 +7,8 @@ use syntax::ast::Xa;
 use types::{CollationId, DataType};
 
 use crate::session::Session;
-use crate::transaction_scope::Writable;
-use crate::xa::XaContext;
+use transactions::Writable;
+use transactions::XaContext;
 
 impl Session {
     /// XA ...

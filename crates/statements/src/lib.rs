@@ -23,6 +23,5 @@ pub mod sink;
 pub mod statement_kind;
 pub mod statement_state;
 pub mod status;
-pub mod transaction_report;
 pub mod xid;
 pub mod xml_records;

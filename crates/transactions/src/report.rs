@@ -9,7 +9,7 @@ use engine_api::IsolationLevel;
 use plugin_api::StateChange;
 use variables::TransactionTracking;
 
-use crate::planned::Planned;
+use statements::planned::Planned;
 
 /// What the statements of a transaction have done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -15,10 +15,10 @@ use errors::{Error, Result, err};
 use exec::{Host, RowMark, RowWatch, TransactionSource};
 use plugin_api::Registry;
 
+use crate::report::TransactionReport;
 use crate::xa::{Branch, XaBranches};
 use observation::process::SessionShared;
 use observation::{ChangeOrder, Changes, RowWatcher};
-use statements::transaction_report::TransactionReport;
 
 /// One engine's transaction.
 struct Part {
@@ -31,7 +31,7 @@ struct Part {
 
 /// A place in the transactions to return to.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub struct Place {
     /// In each engine that had a transaction then.
     places: Vec<(&'static str, Savepoint)>,
     rows: RowMark,
@@ -46,60 +46,60 @@ struct NamedSavepoint {
 
 /// Characteristics of the next transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Characteristics {
-    pub(crate) isolation: IsolationLevel,
-    pub(crate) read_only: bool,
+pub struct Characteristics {
+    pub isolation: IsolationLevel,
+    pub read_only: bool,
 }
 
 /// State that a session's transactions share with those of other sessions.
 #[derive(Clone)]
-pub(crate) struct TransactionHome {
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) locks: Arc<MetadataLocks>,
-    pub(crate) branches: Arc<XaBranches>,
-    pub(crate) session: Arc<SessionShared>,
-    pub(crate) changes: Arc<ChangeOrder>,
-    pub(crate) catalog: Arc<Catalog>,
+pub struct TransactionHome {
+    pub registry: Arc<Registry>,
+    pub locks: Arc<MetadataLocks>,
+    pub branches: Arc<XaBranches>,
+    pub session: Arc<SessionShared>,
+    pub changes: Arc<ChangeOrder>,
+    pub catalog: Arc<Catalog>,
 }
 
 /// The session's transactions.
-pub(crate) struct Transactions {
-    pub(crate) home: TransactionHome,
+pub struct Transactions {
+    pub home: TransactionHome,
     cancel: CancelToken,
     /// The metadata locks of the tables that they used.
-    pub(crate) slot: Arc<MetadataSlot>,
+    pub slot: Arc<MetadataSlot>,
     parts: Vec<Part>,
     savepoints: Vec<NamedSavepoint>,
     /// Definitions that they changed, with `transactional_ddl`.
-    pub(crate) definitions: Option<Arc<PendingDefinitions>>,
+    pub definitions: Option<Arc<PendingDefinitions>>,
     /// AUTO_INCREMENT counters of tables before they set them.
     counters: Vec<(TableId, u64)>,
     /// Where the running statement began, when it changes definitions within the transaction.
-    pub(crate) definition_began: Option<Place>,
+    pub definition_began: Option<Place>,
     /// START TRANSACTION, or the first statement without autocommit, began it.
-    pub(crate) explicit: bool,
+    pub explicit: bool,
     /// WITH CONSISTENT SNAPSHOT began it.
     has_snapshot: bool,
     /// They are a branch of a global transaction.
-    pub(crate) may_be_prepared: bool,
-    pub(crate) characteristics: Characteristics,
+    pub may_be_prepared: bool,
+    pub characteristics: Characteristics,
     /// SET TRANSACTION: characteristics of the next transaction only.
-    pub(crate) next: Option<Characteristics>,
+    pub next: Option<Characteristics>,
     /// The XA branch that they are.
-    pub(crate) branch: Option<Branch>,
+    pub branch: Option<Branch>,
     /// Stored functions and triggers that run: their statements are part of the calling one.
-    pub(crate) function_depth: u32,
-    pub(crate) row_lock_timeout: Duration,
+    pub function_depth: u32,
+    pub row_lock_timeout: Duration,
     /// Set while somebody wants the rows that statements write.
-    pub(crate) watcher: Option<Box<RowWatcher>>,
+    pub watcher: Option<Box<RowWatcher>>,
     /// Scratch: what goes from the recorder to the attachment of the commit.
     recorded: Vec<u8>,
     /// What replies tell of them.
-    pub(crate) report: TransactionReport,
+    pub report: TransactionReport,
 }
 
 impl Transactions {
-    pub(crate) fn new(home: TransactionHome, slot: Arc<MetadataSlot>) -> Transactions {
+    pub fn new(home: TransactionHome, slot: Arc<MetadataSlot>) -> Transactions {
         Transactions {
             cancel: home.session.cancel.clone(),
             home,
@@ -149,7 +149,7 @@ impl Transactions {
     }
 
     /// Sets the timeout of row locks, also in transactions that have begun.
-    pub(crate) fn set_row_lock_timeout(&mut self, timeout: Duration) {
+    pub fn set_row_lock_timeout(&mut self, timeout: Duration) {
         self.row_lock_timeout = timeout;
         for part in &mut self.parts {
             part.txn.set_lock_wait_timeout(timeout);
@@ -157,17 +157,17 @@ impl Transactions {
     }
 
     /// Whether any engine has a started transaction.
-    pub(crate) fn is_started(&self) -> bool {
+    pub fn is_started(&self) -> bool {
         self.parts.iter().any(|part| part.txn.is_started())
     }
 
     /// Whether durable changes were written.
-    pub(crate) fn has_written(&self) -> bool {
+    pub fn has_written(&self) -> bool {
         self.has_written_to(|part| part.engine.is_durable())
     }
 
     /// Whether changes were written, durable or not.
-    pub(crate) fn has_changes(&self) -> bool {
+    pub fn has_changes(&self) -> bool {
         self.has_written_to(|_| true)
     }
 
@@ -177,7 +177,7 @@ impl Transactions {
     }
 
     /// Begins a statement in the transactions that are started.
-    pub(crate) fn begin_statement(&mut self) {
+    pub fn begin_statement(&mut self) {
         for part in &mut self.parts {
             if part.txn.is_started() {
                 part.txn.begin_statement();
@@ -186,7 +186,7 @@ impl Transactions {
     }
 
     /// Starts the transaction in `engine` with a snapshot now.
-    pub(crate) fn take_snapshot(&mut self, engine: &str) -> Result<()> {
+    pub fn take_snapshot(&mut self, engine: &str) -> Result<()> {
         self.transaction(engine)?.take_snapshot();
         self.has_snapshot = true;
         self.report.take_snapshot();
@@ -197,7 +197,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The first engine's error; the others are rolled back then.
-    pub(crate) fn commit(&mut self) -> Result<CommitHandle> {
+    pub fn commit(&mut self) -> Result<CommitHandle> {
         if self.parts.len() > 1 && self.writes_two_engines() {
             self.rollback()?;
             return Err(Error::not_supported("transactions that write to tables in two engines"));
@@ -220,7 +220,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The first engine's error; that one's transaction is over.
-    pub(crate) fn commit_others(&mut self, engine: &str) -> Result<()> {
+    pub fn commit_others(&mut self, engine: &str) -> Result<()> {
         for part in &mut self.parts {
             if part.txn.is_started() && part.engine.name() != engine {
                 part.txn.commit().map_err(|error| error.into_error(&self.cancel))?;
@@ -288,7 +288,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The first engine's error; the changes in the others are rolled back then.
-    pub(crate) fn prepare(&mut self, name: &[u8]) -> Result<CommitHandle> {
+    pub fn prepare(&mut self, name: &[u8]) -> Result<CommitHandle> {
         if self.definitions.is_some() {
             return Err(Error::not_supported("XA PREPARE of definitions"));
         }
@@ -320,7 +320,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The first engine's error; all are ended anyway.
-    pub(crate) fn rollback(&mut self) -> Result<()> {
+    pub fn rollback(&mut self) -> Result<()> {
         self.forget_rows();
         self.explicit = false;
         self.report.end();
@@ -343,7 +343,7 @@ impl Transactions {
     }
 
     /// The catalog as the transactions see it.
-    pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
+    pub fn snapshot(&self) -> Arc<CatalogSnapshot> {
         match &self.definitions {
             None => self.home.catalog.snapshot(),
             Some(definitions) => definitions.snapshot(&self.home.catalog),
@@ -351,24 +351,24 @@ impl Transactions {
     }
 
     /// Where the writes that are kept for sinks are now.
-    pub(crate) fn row_mark(&mut self) -> RowMark {
+    pub fn row_mark(&mut self) -> RowMark {
         self.watcher.as_mut().map_or_else(RowMark::default, |watcher| watcher.mark())
     }
 
     /// Writes after a mark have been undone.
-    pub(crate) fn undo_rows_to(&mut self, mark: RowMark) {
+    pub fn undo_rows_to(&mut self, mark: RowMark) {
         if let Some(watcher) = &mut self.watcher {
             watcher.undo_to(mark);
         }
     }
 
     /// The transaction has ended: nothing of its writes is kept.
-    pub(crate) fn forget_rows(&mut self) {
+    pub fn forget_rows(&mut self) {
         self.undo_rows_to(RowMark::default());
         self.forget_recorded();
     }
 
-    pub(crate) fn forget_recorded(&mut self) {
+    pub fn forget_recorded(&mut self) {
         if let Some(watcher) = &mut self.watcher {
             watcher.forget_recorded();
         }
@@ -378,7 +378,7 @@ impl Transactions {
     ///
     /// # Errors
     /// I/O.
-    pub(crate) fn attach_recorded(&mut self, is_end: bool) -> Result<()> {
+    pub fn attach_recorded(&mut self, is_end: bool) -> Result<()> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         let mut bytes = std::mem::take(&mut self.recorded);
         bytes.clear();
@@ -391,7 +391,7 @@ impl Transactions {
         attached
     }
 
-    pub(crate) fn attach(&mut self, detach_to: Option<u64>, bytes: &[u8]) -> Result<()> {
+    pub fn attach(&mut self, detach_to: Option<u64>, bytes: &[u8]) -> Result<()> {
         let engine = self.home.catalog.engine().name();
         let transaction = self.transaction(engine)?;
         if let Some(length) = detach_to {
@@ -401,19 +401,19 @@ impl Transactions {
     }
 
     /// A table that the running statement makes: its rows are recorded too.
-    pub(crate) fn set_new_table(&mut self, table: Option<Arc<catalog::Table>>) {
+    pub fn set_new_table(&mut self, table: Option<Arc<catalog::Table>>) {
         if let Some(watcher) = &mut self.watcher {
             watcher.new_table = table;
         }
     }
 
     /// Takes the changes that sinks want.
-    pub(crate) fn take_changes(&mut self) -> Option<Changes> {
+    pub fn take_changes(&mut self) -> Option<Changes> {
         self.watcher.as_mut()?.changes.take()
     }
 
     /// SAVEPOINT: replaces one of the same name.
-    pub(crate) fn savepoint(&mut self, name: &str) {
+    pub fn savepoint(&mut self, name: &str) {
         let key = name.to_lowercase();
         self.savepoints.retain(|savepoint| savepoint.name != key);
         let place = self.place();
@@ -424,7 +424,7 @@ impl Transactions {
     ///
     /// # Errors
     /// 1305.
-    pub(crate) fn rollback_to(&mut self, name: &str) -> Result<()> {
+    pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         let position = self.find_savepoint(name)?;
         self.savepoints.truncate(position + 1);
         let place = self.savepoints[position].place.clone();
@@ -432,7 +432,7 @@ impl Transactions {
     }
 
     /// Where they are now.
-    pub(crate) fn place(&mut self) -> Place {
+    pub fn place(&mut self) -> Place {
         let rows = self.row_mark();
         let started = self.parts.iter_mut().filter(|part| part.txn.is_started());
         Place {
@@ -452,12 +452,12 @@ impl Transactions {
     }
 
     /// A statement that changes definitions begins, and is part of the open transactions.
-    pub(crate) fn begin_definition(&mut self) {
+    pub fn begin_definition(&mut self) {
         self.definition_began = Some(self.place());
     }
 
     /// Whether a statement that changes definitions runs as a part of the open transactions.
-    pub(crate) fn is_defining(&self) -> bool {
+    pub fn is_defining(&self) -> bool {
         self.definition_began.is_some()
     }
 
@@ -465,7 +465,7 @@ impl Transactions {
     ///
     /// # Errors
     /// Those of the edits about names; 1412.
-    pub(crate) fn add_definitions(&mut self, edits: &[Edit]) -> Result<()> {
+    pub fn add_definitions(&mut self, edits: &[Edit]) -> Result<()> {
         let catalog = &self.home.catalog;
         let guard = self.home.locks.keep(self.home.session.id);
         let new = || Arc::new(PendingDefinitions::new(catalog));
@@ -476,7 +476,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The engines' errors.
-    pub(crate) fn undo_definition(&mut self) -> Result<()> {
+    pub fn undo_definition(&mut self) -> Result<()> {
         match self.definition_began.clone() {
             Some(place) => self.return_to(&place),
             None => self.rollback(),
@@ -484,14 +484,14 @@ impl Transactions {
     }
 
     /// The next value of a table's AUTO_INCREMENT column, before it is set.
-    pub(crate) fn note_counter(&mut self, table: TableId, next: u64) {
+    pub fn note_counter(&mut self, table: TableId, next: u64) {
         if self.is_defining() {
             self.counters.push((table, next));
         }
     }
 
     /// Tables have been locked, whose newest rows the statement must see.
-    pub(crate) fn see_newest(&mut self) -> Result<()> {
+    pub fn see_newest(&mut self) -> Result<()> {
         self.home.catalog.wait_for_earlier_commits(&self.cancel)?;
         self.parts.iter_mut().for_each(|part| part.txn.renew_snapshot());
         Ok(())
@@ -501,7 +501,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The engines' errors.
-    pub(crate) fn return_to(&mut self, place: &Place) -> Result<()> {
+    pub fn return_to(&mut self, place: &Place) -> Result<()> {
         self.undo_rows_to(place.rows);
         for part in &mut self.parts {
             if !part.txn.is_started() {
@@ -527,7 +527,7 @@ impl Transactions {
     ///
     /// # Errors
     /// 1305.
-    pub(crate) fn release(&mut self, name: &str) -> Result<()> {
+    pub fn release(&mut self, name: &str) -> Result<()> {
         let position = self.find_savepoint(name)?;
         self.savepoints.truncate(position);
         Ok(())

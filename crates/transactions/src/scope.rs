@@ -8,24 +8,24 @@ use errors::{Error, ErrorCode, Result, bail};
 use syntax::ast::{Completion, Isolation, SetTransaction};
 use variables::{CompletionType, Globals, ReadOnly, Settings};
 
-use crate::planned::PlannedKind;
-use crate::status::Counter;
-use crate::transaction::{Characteristics, Transactions};
-use statements::transaction_report::Situation;
+use crate::report::Situation;
+use crate::transactions::{Characteristics, Transactions};
+use statements::planned::PlannedKind;
+use statements::status::Counter;
 
 /// Whether the server accepts writes from an account.
 #[derive(Clone, Copy)]
-pub(crate) struct Writable<'a> {
-    pub(crate) globals: &'a Globals,
-    pub(crate) privileges: &'a EffectivePrivileges,
+pub struct Writable<'a> {
+    pub globals: &'a Globals,
+    pub privileges: &'a EffectivePrivileges,
     /// What a source has done is repeated on a read-only server too.
-    pub(crate) is_applier: bool,
+    pub is_applier: bool,
 }
 
 impl Writable<'_> {
     /// # Errors
     /// 1290 on a read-only server.
-    pub(crate) fn check(self) -> Result<()> {
+    pub fn check(self) -> Result<()> {
         match self.globals.read_only() {
             ReadOnly::All if !self.is_applier => {
                 bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only")
@@ -40,7 +40,7 @@ impl Writable<'_> {
 
 /// The action after the end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Afterwards {
+pub enum Afterwards {
     /// Nothing, or another transaction like it.
     Stay,
     /// The connection ends.
@@ -48,18 +48,18 @@ pub(crate) enum Afterwards {
 }
 
 /// The commit that the reply must wait for. Also one without changes, when it read data that is not yet durable.
-pub(crate) fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
+pub fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
     (!handle.is_durable()).then_some(handle)
 }
 
 impl Transactions {
     /// Whether statements do not commit by themselves.
-    pub(crate) fn is_open(&self, settings: &Settings) -> bool {
+    pub fn is_open(&self, settings: &Settings) -> bool {
         self.explicit || !settings.autocommit || self.function_depth > 0
     }
 
     /// How long the client may be silent in the open transaction: the limit for what the transaction has done goes before the common one.
-    pub(crate) fn idle_limit(&self, settings: &Settings) -> Option<(&'static str, Duration)> {
+    pub fn idle_limit(&self, settings: &Settings) -> Option<(&'static str, Duration)> {
         if !self.is_open(settings) || !(self.explicit || self.is_started()) {
             return None;
         }
@@ -69,18 +69,18 @@ impl Transactions {
     }
 
     /// Whether statements that change definitions are part of the open transactions.
-    pub(crate) fn takes_definitions(&self, settings: &Settings) -> bool {
+    pub fn takes_definitions(&self, settings: &Settings) -> bool {
         settings.transactional_ddl && self.is_open(settings)
     }
 
     /// Whether plain reads take locks: SERIALIZABLE within a transaction.
-    pub(crate) fn reads_lock(&self, settings: &Settings) -> bool {
+    pub fn reads_lock(&self, settings: &Settings) -> bool {
         let serializable = self.characteristics.isolation == IsolationLevel::Serializable;
         serializable && (self.explicit || !settings.autocommit)
     }
 
     /// Whether plain reads of a statement lock: the rows that a change is computed from must not change, so that it could be repeated.
-    pub(crate) fn locks_reads(&self, kind: PlannedKind) -> bool {
+    pub fn locks_reads(&self, kind: PlannedKind) -> bool {
         let isolation = self.characteristics.isolation;
         match kind {
             PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete => {
@@ -93,7 +93,7 @@ impl Transactions {
     }
 
     /// Before a statement: a transaction that it starts gets the session's characteristics.
-    pub(crate) fn begin_scope(&mut self, settings: &Settings) {
+    pub fn begin_scope(&mut self, settings: &Settings) {
         if self.function_depth > 0 {
             // It is part of the calling statement.
             return;
@@ -106,7 +106,7 @@ impl Transactions {
     }
 
     /// The characteristics of the next transaction.
-    pub(crate) fn next_characteristics(&self, settings: &Settings) -> Characteristics {
+    pub fn next_characteristics(&self, settings: &Settings) -> Characteristics {
         self.next.unwrap_or(Characteristics {
             isolation: settings.isolation,
             read_only: settings.transaction_read_only,
@@ -114,7 +114,7 @@ impl Transactions {
     }
 
     /// Call after a statement that succeeded, before its reply: commits unless a transaction is open.
-    pub(crate) fn finish_scope(&mut self, settings: &Settings) -> Result<Option<CommitHandle>> {
+    pub fn finish_scope(&mut self, settings: &Settings) -> Result<Option<CommitHandle>> {
         if self.is_open(settings) {
             return Ok(None);
         }
@@ -130,7 +130,7 @@ impl Transactions {
     }
 
     /// Call after a failed statement: a single-statement transaction is rolled back, an open transaction stays unless the engine ended it.
-    pub(crate) fn abort_scope(&mut self, error: &Error, settings: &Settings) {
+    pub fn abort_scope(&mut self, error: &Error, settings: &Settings) {
         if self.is_open(settings) {
             if error.ends_transaction() {
                 // The victim's whole transaction is rolled back, in every engine.
@@ -160,7 +160,7 @@ impl Transactions {
 
     /// Call after a statement that changes definitions. Because it committed before and by itself, it leaves no transaction open, even without
     /// autocommit (unless it was part of one), and no metadata locks on the tables that it read: parents of foreign keys, and those of a query.
-    pub(crate) fn end_definition(&mut self, result: &Result<()>) {
+    pub fn end_definition(&mut self, result: &Result<()>) {
         if let Some(place) = self.definition_began.take() {
             if result.is_err() {
                 // The statement's own error is the one to report.
@@ -177,11 +177,7 @@ impl Transactions {
 
     /// Call before a statement's implicit commit: one that wrote waits for FLUSH TABLES WITH READ LOCK, and a read-only server
     /// refuses it: then the transaction is rolled back.
-    pub(crate) fn check_commit(
-        &mut self,
-        settings: &Settings,
-        writable: Writable<'_>,
-    ) -> Result<()> {
+    pub fn check_commit(&mut self, settings: &Settings, writable: Writable<'_>) -> Result<()> {
         if !self.has_written() {
             return Ok(());
         }
@@ -204,7 +200,7 @@ impl Transactions {
     }
 
     /// Call before a statement that commits implicitly. One that only `starts` the next transaction keeps its characteristics.
-    pub(crate) fn commit_implicitly(
+    pub fn commit_implicitly(
         &mut self,
         starts: bool,
         settings: &Settings,
@@ -222,7 +218,7 @@ impl Transactions {
     }
 
     /// Blocks until a commit is durable, and so visible to snapshots taken from now on.
-    pub(crate) fn wait_for(&self, handle: &CommitHandle) -> Result<()> {
+    pub fn wait_for(&self, handle: &CommitHandle) -> Result<()> {
         if handle.is_durable() {
             return Ok(());
         }
@@ -231,7 +227,7 @@ impl Transactions {
     }
 
     /// START TRANSACTION, XA START: the next transaction lasts until it is ended.
-    pub(crate) fn begin_explicit(&mut self, read_only: Option<bool>, settings: &Settings) {
+    pub fn begin_explicit(&mut self, read_only: Option<bool>, settings: &Settings) {
         self.begin_scope(settings);
         self.report.begin(read_only, self.next.is_some());
         if let Some(read_only) = read_only {
@@ -245,7 +241,7 @@ impl Transactions {
     ///
     /// # Errors
     /// Errors of `check_commit`; the engines' errors.
-    pub(crate) fn commit_explicitly(
+    pub fn commit_explicitly(
         &mut self,
         settings: &Settings,
         writable: Writable<'_>,
@@ -261,7 +257,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The engines' errors; it is ended anyway.
-    pub(crate) fn roll_back_explicitly(&mut self) -> Result<()> {
+    pub fn roll_back_explicitly(&mut self) -> Result<()> {
         let rolled_back = self.rollback();
         self.slot.release_to(0);
         self.home.session.counters.add(Counter::HANDLER_ROLLBACK, 1);
@@ -269,7 +265,7 @@ impl Transactions {
     }
 
     /// Carries out AND CHAIN, RELEASE, or `completion_type`. `before`: the characteristics of the ended transaction.
-    pub(crate) fn complete(
+    pub fn complete(
         &mut self,
         completion: Completion,
         before: Characteristics,
@@ -291,7 +287,7 @@ impl Transactions {
     ///
     /// # Errors
     /// 1568.
-    pub(crate) fn set_next(&mut self, set: &SetTransaction, settings: &Settings) -> Result<()> {
+    pub fn set_next(&mut self, set: &SetTransaction, settings: &Settings) -> Result<()> {
         if self.explicit || self.is_started() {
             bail!(CANT_CHANGE_TX_CHARACTERISTICS);
         }
@@ -309,7 +305,7 @@ impl Transactions {
     }
 
     /// What of them the report to the client depends on.
-    pub(crate) fn situation(&self, settings: &Settings, locks_tables: bool) -> Situation {
+    pub fn situation(&self, settings: &Settings, locks_tables: bool) -> Situation {
         Situation {
             explicit: self.explicit,
             implicit: !settings.autocommit && self.is_started(),
@@ -320,7 +316,7 @@ impl Transactions {
 }
 
 /// The level's name as a value of `transaction_isolation`.
-pub(crate) fn isolation_name(isolation: Isolation) -> &'static str {
+pub fn isolation_name(isolation: Isolation) -> &'static str {
     match isolation {
         Isolation::ReadUncommitted => "READ-UNCOMMITTED",
         Isolation::ReadCommitted => "READ-COMMITTED",

@@ -20,18 +20,18 @@ use sys::sync::Mutex;
 use types::Value;
 use variables::Settings;
 
-use crate::planned::Planned;
-use crate::statement_kind::commits_implicitly;
-use crate::status::Counter;
-use crate::transaction::Transactions;
-use crate::transaction_scope::{Writable, to_wait_for};
+use crate::scope::{Writable, to_wait_for};
+use crate::transactions::Transactions;
+use statements::planned::Planned;
+use statements::statement_kind::commits_implicitly;
+use statements::status::Counter;
 
 /// State of a session without a branch, as errors name it.
 const NON_EXISTING: &str = "NON-EXISTING";
 
 /// The server's existing branches.
 #[derive(Debug, Default)]
-pub(crate) struct XaBranches(Mutex<HashMap<Xid, Standing>>);
+pub struct XaBranches(Mutex<HashMap<Xid, Standing>>);
 
 /// Where a branch is.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ struct Detached {
 
 impl XaBranches {
     /// Restores prepared branches at server start.
-    pub(crate) fn take(registry: &Registry, locks: &MetadataLocks) -> XaBranches {
+    pub fn take(registry: &Registry, locks: &MetadataLocks) -> XaBranches {
         let mut branches = HashMap::new();
         let engines = registry.engines().iter();
         for PreparedTransaction { name, tables } in engines.flat_map(|engine| engine.prepared()) {
@@ -75,7 +75,7 @@ impl XaBranches {
     }
 
     /// Rows of XA RECOVER.
-    pub(crate) fn rows(&self, convert_xid: bool) -> Vec<Vec<Value>> {
+    pub fn rows(&self, convert_xid: bool) -> Vec<Vec<Value>> {
         let row = |xid: Xid| {
             let data = [&*xid.gtrid, &*xid.bqual].concat();
             let data = match convert_xid {
@@ -180,7 +180,7 @@ enum Decision {
 
 /// The branch that a session is in.
 #[derive(Debug)]
-pub(crate) struct Branch {
+pub struct Branch {
     taken: Taken,
     state: State,
     /// Why the engine or the server rolled it back.
@@ -222,21 +222,21 @@ impl Branch {
 
 /// The facts about the session that XA statements need.
 #[derive(Clone, Copy)]
-pub(crate) struct XaContext<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) writable: Writable<'a>,
+pub struct XaContext<'a> {
+    pub settings: &'a Settings,
+    pub writable: Writable<'a>,
     /// LOCK TABLES is in force.
-    pub(crate) tables_locked: bool,
+    pub tables_locked: bool,
 }
 
 impl Transactions {
     /// Call before a statement: returns an error if the branch forbids it.
-    pub(crate) fn check_branch(&self, statement: &Statement) -> Result<()> {
+    pub fn check_branch(&self, statement: &Statement) -> Result<()> {
         self.branch.as_ref().map_or(Ok(()), |branch| branch.check(statement))
     }
 
     /// As `check_branch`, for the tables of a plan.
-    pub(crate) fn check_branch_tables(&mut self, planned: &Planned) -> Result<()> {
+    pub fn check_branch_tables(&mut self, planned: &Planned) -> Result<()> {
         let Some(branch) = &mut self.branch else { return Ok(()) };
         if planned.tables.is_empty() {
             return Ok(());
@@ -248,12 +248,12 @@ impl Transactions {
     }
 
     /// SET autocommit = 1, which would commit.
-    pub(crate) fn check_branch_goes_on(&self) -> Result<()> {
+    pub fn check_branch_goes_on(&self) -> Result<()> {
         self.branch.as_ref().map_or(Ok(()), |branch| Err(branch.state.refusal()))
     }
 
     /// Records that the engine rolled back the branch's transaction: only XA ROLLBACK is possible then.
-    pub(crate) fn branch_rolled_back(&mut self, reason: ErrorCode) {
+    pub fn branch_rolled_back(&mut self, reason: ErrorCode) {
         if let Some(branch) = &mut self.branch {
             branch.undone = Some(reason);
             self.explicit = true;
@@ -264,11 +264,7 @@ impl Transactions {
     ///
     /// # Errors
     /// Errors of the branch's state; the engines' errors.
-    pub(crate) fn run_xa(
-        &mut self,
-        xa: &Xa,
-        around: XaContext<'_>,
-    ) -> Result<Option<CommitHandle>> {
+    pub fn run_xa(&mut self, xa: &Xa, around: XaContext<'_>) -> Result<Option<CommitHandle>> {
         match xa {
             Xa::Start { xid, join, resume } => self.xa_start(xid, (*join, *resume), around)?,
             Xa::End { suspend: true, .. } => bail!(XAER_INVAL),
@@ -312,7 +308,7 @@ impl Transactions {
         Ok(())
     }
 
-    pub(crate) fn has_open_transaction(&self) -> bool {
+    pub fn has_open_transaction(&self) -> bool {
         self.explicit || self.is_started()
     }
 
@@ -357,7 +353,7 @@ impl Transactions {
     }
 
     /// The session has left its branch.
-    pub(crate) fn leave_branch(&mut self) {
+    pub fn leave_branch(&mut self) {
         drop(self.take_branch());
     }
 

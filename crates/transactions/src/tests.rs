@@ -11,11 +11,11 @@ use sys::sync::Mutex;
 use types::Value;
 use variables::{Globals, SessionValues, Settings};
 
-use crate::status::SessionCounters;
-use crate::transaction::{TransactionHome, Transactions};
-use crate::transaction_scope::{Afterwards, Writable};
+use crate::scope::{Afterwards, Writable};
+use crate::transactions::{TransactionHome, Transactions};
 use crate::xa::{XaBranches, XaContext};
 use observation::process::{Activity, SessionShared};
+use statements::status::SessionCounters;
 
 /// One session's transactions, and the server's state about all transactions.
 struct World {

@@ -65,6 +65,7 @@ impl Worker {
             Some(branch) => self.find_branch(branch)?,
             None => false,
         };
+        self.find_decided(branch.as_ref())?;
         self.settle(branch.as_ref().map(|branch| (branch, is_prepared)))?;
         if is_prepared { self.decide() } else { Ok(()) }
     }
@@ -80,6 +81,20 @@ impl Worker {
             return Err(self.session.violate(rule, detail));
         }
         Ok(is_prepared)
+    }
+
+    /// No branch of this client may be there besides the one that it left.
+    fn find_decided(&mut self, left: Option<&Branch>) -> Result<(), Stop> {
+        let (own, left) = (format!("x{}-", self.number), left.map(|branch| branch.xid.as_str()));
+        let rows = self.session.rows("XA RECOVER")?;
+        let xids = rows.iter().filter_map(|row| row.get(3)?.as_deref());
+        match xids.filter(|xid| xid.starts_with(&own)).find(|xid| Some(*xid) != left) {
+            None => Ok(()),
+            Some(xid) => {
+                let rule = "a branch that was decided does not come back";
+                Err(self.session.violate(rule, format!("{xid} is prepared")))
+            }
+        }
     }
 
     /// Reads all of the client's rows and compares them with what they can be. Of a branch: whether it is still prepared.

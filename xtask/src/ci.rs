@@ -19,9 +19,10 @@ const STEPS: &[Step] = &[
         let rest = ["--exclude", "simulation", "--no-fail-fast"];
         run::command("cargo", &[&TEST[..], &rest].concat())
     }),
-    // The whole server on a simulated machine.
+    // The whole server on a simulated machine; `generated`: a few seeds, and some with a planted defect.
     ("simulation", || {
-        run::command("cargo", &[&TEST[..], &["--test", "simulated_server"]].concat())
+        let tests = ["--test", "simulated_server", "--test", "generated"];
+        run::command("cargo", &[&TEST[..], &tests].concat())
     }),
     ("crash points", crash_points),
     ("models", models::models),
@@ -162,11 +163,21 @@ fn in_order(scripts: &[&str]) -> Result<(), String> {
     })
 }
 
-/// What finds more the longer it runs, on the debug build: random queries, and scripts of `damage`.
+/// Seconds of generated runs on a simulated machine, when nobody says another number.
+const SIMULATED_SECONDS: &str = "3600";
+
+/// What finds more the longer it runs, on the debug build: generated runs on a simulated machine, random queries, and scripts of `damage`. `--simulation SECONDS`
+/// makes generated runs alone.
 ///
 /// # Errors
-/// A script failed.
-pub fn soak() -> Result<(), String> {
+/// A script failed, a run broke a rule, or the arguments make no sense.
+pub fn soak(args: &[String]) -> Result<(), String> {
+    match args {
+        [] => {}
+        [option, seconds] if option == "--simulation" => return simulate(seconds),
+        _ => return Err("soak takes nothing, or --simulation SECONDS".to_owned()),
+    }
+    simulate(SIMULATED_SECONDS)?;
     run::command("cargo", &["build", "--package", "server", "--bin", "squalld", "--locked"])?;
     let full_disk = ["tests/crash/full_disk.py", "--squalld", "target/debug/squalld"];
     let queries = ["run", "--quiet", "--package", "queries", "--", "--rounds", "2000"];
@@ -176,6 +187,17 @@ pub fn soak() -> Result<(), String> {
         let (moments, seed) = (["--moments", "20", "--seed"], seed.to_string());
         run::command("python3", &[&full_disk[..], &moments, &[seed.as_str()]].concat())
     })
+}
+
+/// Other seeds each day, on all processors. The summary says which broke a rule.
+fn simulate(seconds: &str) -> Result<(), String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let days = now.map_or(0, |now| now.as_secs() / (24 * 3600));
+    let seeds = format!("{}..", days * 10_000_000);
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+    let program = ["run", "--quiet", "--package", "simulation", "--bin", "simulate", "--"];
+    let options = ["--seeds", &seeds, "--seconds", seconds, "--jobs", &jobs];
+    run::command("cargo", &[&program[..], &options].concat())
 }
 
 /// Runs all steps, or those named in `only`. A step that fails does not keep the others from running: one run tells all that is

@@ -32,7 +32,8 @@ Usage: cargo xtask <task>
   models  loom and shuttle on the engine's concurrent parts
   platforms     builds for other processors, tests under qemu; [--units | --check] [TARGET..]
   powernv       a POWER machine from the firmware up, emulated, with the server in it: SELECT 1
-  soak    what takes too long for each change: random queries, a disk that is full at 200 moments
+  soak    what takes too long for each change: random runs on a simulated machine, random queries, a disk that is full
+          at 200 moments; --simulation SECONDS: those runs alone
   tidy    layers, sizes, banned calls, names in documents, ratchets; [--strict | --ratchet | --list NAME]
   circles files that import each other in a circle; [CRATE]
   book    checks pages and links of the documentation, and builds it where mdbook is
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = args.collect();
     let result = match task.as_str() {
         "ci" => ci::ci(&rest),
-        "soak" => ci::soak(),
+        "soak" => ci::soak(&rest),
         "models" => models::models(),
         "platforms" => platforms::platforms(&rest),
         "powernv" => platforms::powernv(),

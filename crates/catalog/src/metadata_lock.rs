@@ -20,6 +20,9 @@ use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::metadata_turn::{Door, Holder, LockWait, Turn};
 use crate::metadata_waits::{MetadataWaits, TableWait, TableWaits};
 
+/// Tables of a transaction that a build which is broken on purpose keeps for ever, when it has more.
+const LEAKED: usize = 4;
+
 /// How a statement uses a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usage {
@@ -103,7 +106,9 @@ impl MetadataSlot {
     /// Releases everything entered since `mark`; 0 releases all.
     pub fn release_to(&self, mark: usize) {
         let mut held = self.held.lock();
-        held.tables.truncate(mark);
+        if !(held.tables.len() > LEAKED && breaks("metadata locks end with their transaction")) {
+            held.tables.truncate(mark);
+        }
         held.releases = held.releases.wrapping_add(u32::from(mark == 0));
     }
 
@@ -334,6 +339,9 @@ impl MetadataLocks {
 
     /// The session ended.
     pub fn unregister(&self, slot: &MetadataSlot) {
+        if breaks("metadata locks end with their transaction") {
+            return;
+        }
         self.slots.lock().remove(&slot.owner);
     }
 

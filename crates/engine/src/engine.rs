@@ -419,7 +419,9 @@ impl Engine for DurableEngine {
     }
 
     fn rollback_prepared(&self, name: &[u8]) -> EngineResult<()> {
-        self.shared.rollback_prepared(name)
+        self.shared.rollback_prepared(name)?;
+        // Whoever is told so forgets the name: no crash may bring it back.
+        self.durable_position().map(drop)
     }
 
     fn set_option(&self, name: &str, value: u64) {

@@ -159,6 +159,10 @@ fn its_changes_are_locked_and_hidden_until_somebody_decides() {
                 false => engine.rollback_prepared(NAME).unwrap(),
             }
             check_free(&engine, if commits { &after } else { &before });
+            // Whoever was told of the decision has forgotten the name.
+            for seed in 0..8 {
+                assert_eq!(open(&disk.after_crash(seed)).prepared(), [], "seed {seed}");
+            }
         }
     }
 }

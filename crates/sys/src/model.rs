@@ -1,7 +1,7 @@
 //! The parts that model checkers (loom, shuttle) need besides the types in `sync`: sizes that a model can search, steps at which another thread
 //! may run, broken variants that a model must catch, and a parking lot that the model sees.
 //!
-//! In a normal build everything here is a constant or nothing at all.
+//! In a build without debug assertions everything here is a constant or nothing at all.
 
 /// `usual`, or `small` under a model: tables of a thousand shards only cost a model time.
 pub const fn sized(usual: usize, small: usize) -> usize {
@@ -27,11 +27,37 @@ macro_rules! unmodelled {
     };
 }
 
-/// Whether a test asks for the build that breaks `rule` on purpose. Never outside of models.
-#[cfg(not(any(loom, shuttle)))]
+/// Whether a test asks for the build that breaks `rule` on purpose. Never outside of models and of programs that call [`plant`]; a constant in a build without debug
+/// assertions.
+#[cfg(all(not(any(loom, shuttle)), not(debug_assertions)))]
 #[inline(always)]
 pub const fn breaks(_rule: &str) -> bool {
     false
+}
+
+#[cfg(all(not(any(loom, shuttle)), debug_assertions))]
+pub use planted::breaks;
+#[cfg(not(any(loom, shuttle)))]
+pub use planted::plant;
+
+/// Rules that a simulated run breaks on purpose, to see whether it notices.
+#[cfg(not(any(loom, shuttle)))]
+mod planted {
+    use std::sync::OnceLock;
+
+    static BROKEN: OnceLock<String> = OnceLock::new();
+
+    /// See above.
+    #[cfg(debug_assertions)]
+    #[inline]
+    pub fn breaks(rule: &str) -> bool {
+        BROKEN.get().is_some_and(|broken| broken == rule)
+    }
+
+    /// Has this process break `rule` from now on. False where that cannot be: in a build without debug assertions, and after a call for another rule.
+    pub fn plant(rule: &str) -> bool {
+        cfg!(debug_assertions) && BROKEN.get_or_init(|| rule.to_owned()) == rule
+    }
 }
 
 #[cfg(loom)]

@@ -162,7 +162,9 @@ fn make_certificates(directory: &Path, io_times: &IoTimes) -> io::Result<()> {
     write_file(CLIENT_KEY, client_key.serialize_pem(), PRIVATE_FILE_MODE)?;
     write_file(CLIENT_CERTIFICATE, of_client.pem(), PUBLIC_FILE_MODE)?;
     write_file(SERVER_KEY, server_key.serialize_pem(), PRIVATE_FILE_MODE)?;
-    write_file(SERVER_CERTIFICATE, certificate.pem(), PUBLIC_FILE_MODE)
+    write_file(SERVER_CERTIFICATE, certificate.pem(), PUBLIC_FILE_MODE)?;
+    // Clients have copies of the authority's: a crash must not replace it.
+    files::sync_directory(directory, io_times)
 }
 
 fn write_file(path: &Path, text: &str, mode: u32, io_times: &IoTimes) -> io::Result<()> {

@@ -7,9 +7,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::faults::{Fallible, broken};
 use super::scheduler::{Core, Here};
-use crate::disk::{Disk, File, OpenMode, SyncPolicy};
+use crate::disk::{BLOCK_BYTES, Disk, DiskSpace, File, OpenMode, SyncPolicy};
 use crate::file_kinds::{About, Existing};
+use crate::model::breaks;
 use crate::sim::SimDisk;
 use crate::waits::{self, Wait};
 
@@ -24,16 +26,38 @@ pub(crate) struct FileTree {
     locked: BTreeSet<PathBuf>,
     /// Generates names for unnamed files.
     unnamed: u64,
+    /// Blocks that files of a new directory may get; `None` without a limit.
+    spare: Option<u64>,
 }
 
 impl FileTree {
     pub(crate) fn new() -> FileTree {
         let directories = ["/", "/tmp"].map(|path| (PathBuf::from(path), SimDisk::new()));
-        FileTree { directories: directories.into(), locked: BTreeSet::new(), unnamed: 0 }
+        FileTree {
+            directories: directories.into(),
+            locked: BTreeSet::new(),
+            unnamed: 0,
+            spare: None,
+        }
     }
 
     pub(crate) fn unlock_all(&mut self) {
         self.locked.clear();
+    }
+
+    /// Gives the files of each directory so many blocks more than they have; with `None` as many as they like.
+    pub(crate) fn fill(&mut self, spare: Option<u64>) {
+        self.spare = spare;
+        self.directories.values().for_each(|disk| limit(disk, spare));
+    }
+
+    fn make(&mut self, path: PathBuf) {
+        let spare = self.spare;
+        self.directories.entry(path).or_insert_with(|| {
+            let disk = SimDisk::new();
+            limit(&disk, spare);
+            disk
+        });
     }
 
     pub(crate) fn lose_power(&mut self, seed: u64) {
@@ -45,6 +69,10 @@ impl FileTree {
     fn find(&self, path: &Path) -> io::Result<SimDisk> {
         self.directories.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+fn limit(disk: &SimDisk, spare: Option<u64>) {
+    disk.limit(spare.map(|spare| disk.used_bytes() + spare * BLOCK_BYTES as u64));
 }
 
 /// From the root, without dots.
@@ -116,7 +144,8 @@ impl Machine {
         let Some(here) = super::current().filter(|here| Arc::ptr_eq(&here.core, &self.0)) else {
             return;
         };
-        here.pause_about(least);
+        let slowness = here.with(|state| state.faults.disk_slowness.max(1));
+        here.pause_about(least * slowness);
         if let Some((call, root, name)) = change {
             let file = root.join(name).display().to_string();
             here.with(|state| {
@@ -127,10 +156,22 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Whether a call fails, as the machine's faults have it.
+    fn fails(&self, call: Fallible) -> bool {
+        self.0.lock().draw_failure(call)
+    }
+
+    fn allow(&self, call: Fallible) -> io::Result<()> {
+        if self.fails(call) { Err(broken()) } else { Ok(()) }
+    }
+}
+
 struct OpenFile {
     machine: Machine,
     root: PathBuf,
     name: String,
+    disk: SimDisk,
     file: Arc<dyn File>,
     sync: SyncPolicy,
 }
@@ -145,12 +186,18 @@ impl File for OpenFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let _waiting = waits::enter(Wait::Read);
         self.machine.call(READ, None, 0, &[]);
+        self.machine.allow(Fallible::Read)?;
         self.file.read_at(buf, offset)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         let _waiting = waits::enter(Wait::Write);
         self.change("write", WRITE, offset, buf);
+        if self.machine.fails(Fallible::Write) {
+            let written = self.machine.0.lock().below(buf.len() as u64 + 1);
+            self.file.write_at(&buf[..written as usize], offset)?;
+            return Err(broken());
+        }
         self.file.write_at(buf, offset)
     }
 
@@ -160,6 +207,12 @@ impl File for OpenFile {
         }
         let _waiting = waits::enter(Wait::Sync);
         self.change("sync", SYNC, 0, &[]);
+        if breaks("syncs reach the device") {
+            return Ok(());
+        }
+        if self.machine.fails(Fallible::Sync) {
+            self.disk.fail_sync_after(0);
+        }
         self.file.sync()
     }
 
@@ -169,7 +222,12 @@ impl File for OpenFile {
 
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         self.change("set size", WRITE, size_bytes, &[]);
+        self.machine.allow(Fallible::Write)?;
         self.file.set_size(size_bytes)
+    }
+
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.file.reserve(offset, length)
     }
 }
 
@@ -182,23 +240,33 @@ impl VirtualDisk {
 impl Disk for VirtualDisk {
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         self.machine.call(READ, None, 0, &[]);
+        self.machine.allow(Fallible::Read)?;
         let file = self.disk.open(name, mode)?;
-        let (machine, root, name) = (self.machine.clone(), self.root.clone(), name.to_owned());
-        Ok(Arc::new(OpenFile { machine, root, name, file, sync: self.sync }))
+        Ok(Arc::new(OpenFile {
+            machine: self.machine.clone(),
+            root: self.root.clone(),
+            name: name.to_owned(),
+            disk: self.disk.clone(),
+            file,
+            sync: self.sync,
+        }))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.change("remove", WRITE, name);
+        self.machine.allow(Fallible::Write)?;
         self.disk.remove(name)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.change("rename", WRITE, from);
+        self.machine.allow(Fallible::Write)?;
         self.disk.rename(from, to)
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
         self.machine.call(READ, None, 0, &[]);
+        self.machine.allow(Fallible::Read)?;
         self.disk.list()
     }
 
@@ -207,7 +275,12 @@ impl Disk for VirtualDisk {
             return Ok(());
         }
         self.change("sync directory", SYNC, "");
+        self.machine.allow(Fallible::Sync)?;
         self.disk.sync_dir()
+    }
+
+    fn space(&self) -> Option<DiskSpace> {
+        self.disk.space()
     }
 }
 
@@ -339,7 +412,7 @@ pub(crate) fn create_directory(here: &Here, path: &Path) -> io::Result<()> {
     }
     here.with(|state| {
         state.files.find(&parent)?;
-        state.files.directories.insert(path, SimDisk::new());
+        state.files.make(path);
         Ok(())
     })
 }
@@ -347,7 +420,7 @@ pub(crate) fn create_directory(here: &Here, path: &Path) -> io::Result<()> {
 pub(crate) fn create_directories(here: &Here, path: &Path) {
     here.with(|state| {
         for path in absolute(path).ancestors() {
-            state.files.directories.entry(path.to_owned()).or_insert_with(SimDisk::new);
+            state.files.make(path.to_owned());
         }
     });
 }

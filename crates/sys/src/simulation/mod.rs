@@ -14,6 +14,7 @@
 // The models do not run on simulated machines.
 #![cfg_attr(any(loom, shuttle), allow(dead_code))]
 
+mod faults;
 pub(crate) mod file_tree;
 pub(crate) mod network;
 mod scheduler;
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 use scheduler::{Core, End};
 
+pub use faults::{Faults, change_faults, cut_a_connection, fill_disks, stall_a_connection};
 pub(crate) use file_tree::{VirtualFile, VirtualLock};
 pub(crate) use network::{VirtualListener, VirtualPoller, VirtualSocket, VirtualWaker};
 pub(crate) use scheduler::{Here, Key, VirtualThread, Woken};
@@ -73,7 +75,11 @@ pub(crate) fn monotonic() -> Option<Duration> {
 /// Time since 1970-01-01 UTC on the calling thread's simulated machine.
 #[inline]
 pub(crate) fn wall() -> Option<Duration> {
-    monotonic().map(|up| START_OF_TIME + up)
+    let here = current()?;
+    let (up, offset) = here.with(|state| (state.now(), state.faults.wall_offset_secs));
+    let by = Duration::from_secs(offset.unsigned_abs());
+    let time = START_OF_TIME + up;
+    Some(if offset < 0 { time.saturating_sub(by) } else { time + by })
 }
 
 /// Why a life of a machine ended early.
@@ -154,6 +160,11 @@ impl Simulation {
     /// Everything that left or reached the machine so far, in order.
     pub fn trace(&self) -> Vec<Record> {
         self.0.lock().trace.records.clone()
+    }
+
+    /// The uptime so far, of all lives.
+    pub fn uptime(&self) -> Duration {
+        self.0.lock().now()
     }
 
     /// The text written to standard error so far.

@@ -71,6 +71,8 @@ struct Connection {
 pub(crate) struct Network {
     listeners: BTreeMap<Address, Listening>,
     pipes: Vec<Pipe>,
+    /// The two pipes of each connection that was made to a listener.
+    connections: Vec<[u64; 2]>,
     pollers: Vec<Vec<Ready>>,
     ports: u16,
 }
@@ -140,7 +142,7 @@ impl State {
     }
 
     fn send(&mut self, pipe: u64, make: impl FnOnce() -> Arrival) {
-        let travel = self.latency(TRAVEL);
+        let travel = self.latency(TRAVEL * self.faults.network_slowness.max(1));
         let now = self.now();
         let to = self.network.find(pipe);
         to.last_arrival = to.last_arrival.max(now + travel);
@@ -177,6 +179,50 @@ impl State {
         }
         self.wake_all(Key::Room(pipe));
         Ok(count)
+    }
+
+    /// One of the connections to listeners whose ends both send.
+    fn draw_connection(&mut self) -> Option<[u64; 2]> {
+        let network = &self.network;
+        let sends = |pipe: &u64| !network.pipes[*pipe as usize].writer_is_gone;
+        let open = network.connections.iter().filter(|pipes| pipes.iter().all(sends));
+        let open: Vec<[u64; 2]> = open.copied().collect();
+        let at = if open.is_empty() { 0 } else { self.below(open.len() as u64) };
+        open.get(at as usize).copied()
+    }
+
+    /// Ends a connection for both sides. The first packets under way may still arrive.
+    pub(super) fn cut_a_connection(&mut self) -> bool {
+        let Some(pipes) = self.draw_connection() else { return false };
+        for cut in pipes {
+            let mut arriving = self.below(3);
+            let lost = self.lose_arrivals(|arrival| {
+                let is_of_it = matches!(arrival, Arrival::Bytes { pipe, .. } if *pipe == cut);
+                let arrives = is_of_it && arriving > 0;
+                arriving -= u64::from(arrives);
+                is_of_it && !arrives
+            });
+            let bytes = lost.iter().map(|arrival| match arrival {
+                Arrival::Bytes { bytes, .. } => bytes.len(),
+                Arrival::End { .. } => 0,
+            });
+            let bytes: usize = bytes.sum();
+            self.network.find(cut).under_way -= bytes;
+            self.end_writing(cut);
+            self.wake_all(Key::Room(cut));
+        }
+        true
+    }
+
+    /// Has what is sent over a connection from now on arrive after `time` at the earliest.
+    pub(super) fn stall_a_connection(&mut self, time: Duration) -> bool {
+        let Some(pipes) = self.draw_connection() else { return false };
+        let until = self.now() + time;
+        for pipe in pipes {
+            let stalled = self.network.find(pipe);
+            stalled.last_arrival = stalled.last_arrival.max(until);
+        }
+        true
     }
 
     fn end_writing(&mut self, pipe: u64) {
@@ -227,6 +273,7 @@ impl VirtualSocket {
             if let Some(watch) = listening.watch {
                 state.tell(watch.poller, watch.token, false);
             }
+            state.network.connections.push([there, back]);
             let connection = Connection { inbound: back, outbound: there, peer: ours };
             Ok(VirtualSocket { core: here.core.clone(), connection })
         })

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, ScopedJoinHandle};
 use std::time::Duration;
 
+use super::faults::Faults;
 use super::file_tree::FileTree;
 use super::network::{Arrival, Network};
 use super::trace::{Event, Record, Trace};
@@ -93,6 +94,7 @@ pub(crate) struct State {
     pub(crate) console: String,
     pub(crate) network: Network,
     pub(crate) files: FileTree,
+    pub(crate) faults: Faults,
 }
 
 /// A simulated machine.
@@ -140,6 +142,7 @@ impl Core {
                 console: String::new(),
                 network: Network::default(),
                 files: FileTree::new(),
+                faults: Faults::default(),
             }),
             ended: Condvar::new(),
         }
@@ -238,6 +241,14 @@ impl State {
         self.arrivals.clear();
         self.network = Network::default();
         self.files.unlock_all();
+        self.files.fill(None);
+        let wall_offset_secs = self.faults.wall_offset_secs;
+        self.faults = Faults { wall_offset_secs, ..Faults::default() };
+    }
+
+    /// A number below `limit`.
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.random.below(limit)
     }
 
     /// A duration from `least` to twice as much and a little more.
@@ -252,6 +263,13 @@ impl State {
     pub(crate) fn record(&mut self, event: Event) {
         let thread = self.threads[self.running].name.clone();
         self.trace.records.push(Record { at: self.now, thread, event });
+    }
+
+    /// Takes away what travels and is of no use any more.
+    pub(super) fn lose_arrivals(&mut self, is_lost: impl FnMut(&Arrival) -> bool) -> Vec<Arrival> {
+        let mut is_lost = is_lost;
+        let lost = self.arrivals.extract_if(.., |_, arrival| is_lost(arrival));
+        lost.map(|(_, arrival)| arrival).collect()
     }
 
     /// Has something arrive at a time.

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Failure, Record, Simulation, note};
+use super::{
+    Failure, Record, Simulation, change_faults, cut_a_connection, fill_disks, note,
+    stall_a_connection,
+};
 use crate::files::{self, Existing};
 use crate::net::{Listener, Poller, Stream};
 use crate::sync::{Condvar, Mutex};
@@ -160,4 +163,62 @@ fn a_full_connection_takes_bytes_again_when_its_reader_reads() {
         sent
     });
     assert_eq!(outcome, Ok(256 * 1024));
+}
+
+#[test]
+fn faults_come_and_go_as_they_are_told() {
+    let machine = Simulation::new(1);
+    let outcome = machine.run(|| {
+        let path = Path::new("/f");
+        let mut file = files::File::create(path, 0o600, Existing::Refuse).expect("new");
+        file.write_all(b"bytes").expect("room");
+        change_faults(|faults| faults.failing_writes = 1);
+        assert_eq!(file.write(b"x").expect_err("all fail").raw_os_error(), Some(5));
+        change_faults(|faults| (faults.failing_writes, faults.failing_reads) = (0, 1));
+        assert!(files::File::open(path).is_err());
+        change_faults(|faults| faults.failing_reads = 0);
+        fill_disks(Some(1));
+        let full = (0..3).find_map(|_| file.write_all(&[1; 4096]).err()).expect("no room");
+        assert!(crate::disk::is_full(&full), "{full}");
+        fill_disks(None);
+        file.write_all(&[1; 8192]).expect("room again");
+        change_faults(|faults| faults.wall_offset_secs = -3600);
+        crate::clock::wall()
+    });
+    let start = super::START_OF_TIME - Duration::from_secs(3600);
+    assert!(outcome.is_ok_and(|wall| wall >= start && wall < start + Duration::from_secs(1)));
+    // The next life has none of them, but for the clock.
+    let wall = machine.run(|| {
+        files::File::open(Path::new("/f")).expect("readable");
+        crate::clock::wall()
+    });
+    assert!(wall.is_ok_and(|wall| wall < super::START_OF_TIME));
+}
+
+#[test]
+fn a_connection_that_is_cut_ends_for_both_sides_and_a_stalled_one_goes_on() {
+    let outcome = Simulation::new(1).run(|| {
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let listener = Listener::tcp(address).expect("a free port");
+        let bound = listener.local_address().expect("bound");
+        let limit = Duration::from_secs(60);
+        assert!(!cut_a_connection(), "there is none");
+        let mut client = Stream::connect_tcp(bound, limit).expect("somebody listens");
+        let mut server = listener.accept().expect("no error").expect("a connection");
+        assert!(stall_a_connection(Duration::from_secs(5)));
+        client.write_all(b"late").expect("room");
+        let began = crate::clock::monotonic();
+        assert!(server.wait_readable(limit).expect("open"));
+        assert!(crate::clock::monotonic() - began >= Duration::from_secs(5));
+        let mut buf = [0; 8];
+        assert_eq!(server.read(&mut buf).expect("bytes"), 4);
+        assert!(cut_a_connection());
+        assert!(client.write(b"x").is_err() && server.write(b"x").is_err());
+        for end in [&mut client, &mut server] {
+            assert!(end.wait_readable(limit).expect("open"));
+            assert_eq!(end.read(&mut buf).expect("the end"), 0);
+        }
+        assert!(!cut_a_connection(), "it is cut already");
+    });
+    assert_eq!(outcome, Ok(()));
 }

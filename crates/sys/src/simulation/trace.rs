@@ -4,7 +4,7 @@ use std::hash::Hasher as _;
 use std::time::Duration;
 
 /// An event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A call that changes a file.
     Disk {
@@ -35,7 +35,7 @@ pub enum Event {
 }
 
 /// An event and its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// Since the machine was made.
     pub at: Duration,

@@ -67,6 +67,6 @@ mod xa_statement;
 
 use statements::{deadline, lifted, plan_cache, planned, prepared_texts, statement_kind, status};
 
-pub use plugins::{PluginChoice, PluginHost, Wanted};
 pub use server::{RootAccount, Server, ServerConfig};
+pub use statements::live_plugins::{PluginChoice, PluginHost, Wanted};
 pub use variables::{StartOption, parse_size, start_options};

@@ -16,13 +16,15 @@ use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
 use crate::plan_cache::PlanCache;
-use crate::plugins::{LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables};
 use crate::prepared_texts::PreparedTexts;
 use crate::status::ServerCounters;
 use crate::xa::XaBranches;
 use observation::process::Sessions;
 use observation::user_locks::UserLocks;
 use observation::{ChangeOrder, Hooks};
+use statements::live_plugins::{
+    LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables,
+};
 use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId, shown};
 
 /// The administrator of a first start.

@@ -49,6 +49,7 @@ mod replication;
 mod resource_groups;
 mod restricted;
 mod rewritten;
+mod sequences;
 mod server;
 mod services;
 mod session;

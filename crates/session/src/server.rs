@@ -9,6 +9,7 @@ use engine_api::{CancelToken, Engine};
 use errors::{ErrorCode, Result, err};
 use plugin_api::{Registry, SessionFactory};
 use programs::{EventScheduler, schedule_events};
+use statements::sequences::Sequences;
 use sys::clock::Clock;
 use sys::io_times::IoTimes;
 use sys::threads::HelperLimit;
@@ -89,6 +90,8 @@ pub struct Server {
     pub(crate) opened_by_functions: sys::sync::atomic::AtomicU64,
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
+    /// The values that are reserved.
+    pub(crate) sequences: Sequences,
     pub(crate) xa_branches: Arc<XaBranches>,
     pub(crate) change_order: Arc<ChangeOrder>,
     /// Threads for all large scans, in addition to those of their sessions.
@@ -197,6 +200,7 @@ impl Server {
             opened_by_functions: sys::sync::atomic::AtomicU64::new(0),
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
+            sequences: Sequences::default(),
             xa_branches,
             change_order: Arc::default(),
             scan_helpers: HelperLimit::new(scan_helpers),

@@ -83,6 +83,8 @@ const STEPS: &[Step] = &[
             "python3",
             &[&transactions[..], &["--rounds", "15", "--kills", "5"]].concat(),
         )?;
+        let sequences = ["tests/crash/sequences.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &sequences)?;
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())?;
         let firewall = ["tests/crash/firewall.py", "--squalld", "target/debug/squalld"];
@@ -113,6 +115,7 @@ const STEPS: &[Step] = &[
             "replication/point_in_time.py",
             "replication/clone.py",
             "replication/switch_over.py",
+            "replication/sequences.py",
         ])
     }),
     ("changes", || {

@@ -65,6 +65,8 @@ pub struct Bound {
     pub wants_literals: bool,
     /// Programs that run while the plan runs.
     pub programs: Vec<StoredProgram>,
+    /// Numbers of the sequences that it draws from or moves.
+    pub drawn: Vec<u64>,
 }
 
 /// A view that a statement names.
@@ -158,6 +160,7 @@ pub struct Binder<'a> {
     pub(crate) has_chance: bool,
     pub(crate) deprecations: Vec<&'static str>,
     pub(crate) programs: Vec<StoredProgram>,
+    pub(crate) drawn: Vec<u64>,
     /// The statement has parameters that a client binds.
     pub(crate) has_placeholders: bool,
     /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
@@ -219,6 +222,7 @@ impl<'a> Binder<'a> {
             asks_membership: false,
             wants_literals: false,
             programs: Vec::new(),
+            drawn: Vec::new(),
             names_variable: false,
             has_chance: false,
             deprecations: Vec::new(),
@@ -288,6 +292,7 @@ impl<'a> Binder<'a> {
             lock_wait_seconds: self.lock_wait_seconds,
             wants_literals: self.wants_literals,
             programs: self.programs,
+            drawn: self.drawn,
         }
     }
 

@@ -114,9 +114,8 @@ impl<'b> Binder<'b> {
             }
             ExprKind::Grouping(args) => self.bind_grouping(args),
             ExprKind::Match(found) => self.bind_match(found),
-            ExprKind::NextValue(_) | ExprKind::PreviousValue(_) => {
-                Err(Error::not_supported("sequences"))
-            }
+            ExprKind::NextValue(name) => self.bind_next_value(name),
+            ExprKind::PreviousValue(name) => self.bind_previous_value(name),
             _ => Err(Error::internal("an expression without a binding")),
         }
     }
@@ -141,6 +140,9 @@ impl<'b> Binder<'b> {
             return self.bind_stored_function(call);
         };
         refuse_window(call)?;
+        if let Some(bound) = self.bind_sequence_call(function.traits.role, call)? {
+            return Ok(bound);
+        }
         if function.names == ArgumentNames::Passed {
             return self.bind_call_with_names(function, &called, call);
         }
@@ -187,7 +189,7 @@ impl<'b> Binder<'b> {
     }
 
     /// A call of a function that is not built into the server.
-    fn bind_stored_function(&mut self, call: &ast::FunctionCall) -> Result<Expr> {
+    pub(crate) fn bind_stored_function(&mut self, call: &ast::FunctionCall) -> Result<Expr> {
         let schema = match &call.schema {
             Some(schema) => Some(&*schema.text),
             None => self.input.catalog.current_database(),

@@ -53,8 +53,11 @@ impl Binder<'_> {
         }
         let subqueries = self.subqueries.len();
         self.is_change = !matches!(insert.source, ast::InsertSource::Query(_));
-        let (targets, source) = self.bind_insert_source(insert, &table, base, &columns)?;
+        let (targets, mut source) = self.bind_insert_source(insert, &table, base, &columns)?;
         self.is_change = false;
+        if table.is_sequence() {
+            self.restore_sequence(&table, &targets, &mut source)?;
+        }
         let mode = self.bind_insert_mode(insert, &table, base)?;
         // The rows of a query are complete before the first is written.
         if matches!(source, LogicalInsertSource::Values(_)) {
@@ -98,6 +101,9 @@ impl Binder<'_> {
         let (target, columns) = self.inserted_through(facts, shown, names.as_deref())?;
         let id = target.0 as usize;
         let table = self.tables[self.instances[id].table].clone();
+        if table.is_sequence() {
+            bail!(NON_INSERTABLE_TABLE, view.name, "INSERT");
+        }
         let renamed = columns.iter().any(|(name, at)| !names_equal(name, &table.columns[*at].name));
         if renamed && !insert.on_duplicate.is_empty() {
             return Err(Error::not_supported("ON DUPLICATE KEY UPDATE of a view's column"));
@@ -341,6 +347,12 @@ impl Binder<'_> {
         table: &Arc<Table>,
         base: Register,
     ) -> Result<InsertMode> {
+        if table.is_sequence() {
+            if insert.replace || insert.ignore || !insert.on_duplicate.is_empty() {
+                bail!(ILLEGAL_HA, table.name);
+            }
+            return Ok(InsertMode::Only);
+        }
         if insert.on_duplicate.is_empty() {
             return Ok(match (insert.replace, insert.ignore) {
                 (true, _) => InsertMode::Replace,

@@ -28,6 +28,7 @@ mod respell;
 mod returning;
 mod scope;
 mod select;
+mod sequence;
 mod spelling;
 mod statement;
 mod subquery;
@@ -45,7 +46,7 @@ pub use from::system_view;
 pub use fulltext::{fulltext_write, key_columns, record_of};
 pub use literal::number_of_bits;
 pub use reader::{
-    BoundTableExpression, CatalogReader, Disallowed, Notice, PrivilegeKind, RequiredPrivilege,
-    StoredProgram, VariableTypes, ViewReader,
+    BoundTableExpression, CatalogReader, Disallowed, Notice, OnlySequences, PrivilegeKind,
+    RequiredPrivilege, StoredProgram, VariableTypes, ViewReader,
 };
 pub use spelling::Change;

@@ -633,7 +633,11 @@ impl Binder<'_> {
     }
 
     pub(crate) fn lock_instance(&mut self, id: InstanceId, mode: RowLocking) {
-        self.instances[id.0 as usize].locking = mode;
+        let instance = &mut self.instances[id.0 as usize];
+        // The row of a sequence is locked by whoever draws values, within his statement.
+        if !self.tables[instance.table].is_sequence() {
+            instance.locking = mode;
+        }
     }
 }
 

@@ -70,6 +70,28 @@ impl CatalogReader for ViewReader<'_> {
     }
 }
 
+/// What an expression of a table's definition may use of the catalog: sequences.
+pub struct OnlySequences<'a>(pub &'a CatalogView);
+
+impl CatalogReader for OnlySequences<'_> {
+    fn current_database(&self) -> Option<&str> {
+        None
+    }
+
+    fn schema_exists(&self, _schema: &str) -> bool {
+        false
+    }
+
+    fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
+        let table = self.0.table(schema, name).filter(|table| table.is_sequence())?;
+        Some(Relation::Table(table))
+    }
+
+    fn referencing_keys(&self, _schema: &str, _name: &str) -> Vec<(Arc<Table>, usize)> {
+        Vec::new()
+    }
+}
+
 /// A stored program that runs while the statement runs, by its number in the plan.
 #[derive(Clone, Debug)]
 pub enum StoredProgram {

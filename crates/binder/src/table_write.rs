@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table, TriggerEvent};
-use errors::Result;
+use errors::{Result, bail};
 use plan::{
     Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, Triggers, WrittenColumn,
     WrittenElements,
@@ -96,6 +96,9 @@ impl Binder<'_> {
         described: &mut Vec<u64>,
     ) -> Result<TableWrite> {
         self.table_index(table);
+        if table.is_sequence() && !matches!(kind, WriteKind::Insert) {
+            bail!(ILLEGAL_HA, table.name);
+        }
         let mut write = self.plain_write(table, base)?;
         if matches!(kind, WriteKind::Insert | WriteKind::InsertOrChange) {
             write.virtuals = self.virtual_columns(table, base)?;

@@ -319,7 +319,15 @@ pub struct View {
     pub collation_connection: Arc<str>,
 }
 
+/// The option of a table that is a sequence: its only row says how the values go on.
+pub const SEQUENCE_OPTION: &str = "SEQUENCE";
+
 impl Table {
+    /// Whether it is a sequence.
+    pub fn is_sequence(&self) -> bool {
+        self.options.iter().any(|(name, _)| name == SEQUENCE_OPTION)
+    }
+
     /// The column called `name`, without regard to case.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| same_name(&column.name, name))

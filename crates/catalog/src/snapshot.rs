@@ -50,6 +50,8 @@ pub(crate) type ConstraintKey = (ConstraintKind, Arc<str>, Box<str>);
 pub enum RelationKind {
     /// A stored table.
     Table,
+    /// A stored table that is a sequence.
+    Sequence,
     /// A view.
     View,
 }
@@ -57,6 +59,7 @@ pub enum RelationKind {
 impl RelationKind {
     fn of(stored: &StoredRelation) -> RelationKind {
         match stored {
+            StoredRelation::Table(table) if table.is_sequence => RelationKind::Sequence,
             StoredRelation::Table(_) => RelationKind::Table,
             StoredRelation::View(_) => RelationKind::View,
         }

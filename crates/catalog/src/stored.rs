@@ -21,6 +21,8 @@ const BYTES_MAX: usize = 16 << 20;
 /// See the module's documentation.
 pub(crate) struct StoredTable {
     pub(crate) id: TableId,
+    /// Whether it is a sequence, which lists of names tell.
+    pub(crate) is_sequence: bool,
     encoded: Box<[u8]>,
     /// The table, while it is referenced.
     read: ArcSwapWeak<Table>,
@@ -37,6 +39,7 @@ impl StoredTable {
     pub(crate) fn new(table: &Arc<Table>) -> StoredTable {
         StoredTable {
             id: table.id,
+            is_sequence: table.is_sequence(),
             encoded: codec::write_table(table).into(),
             read: ArcSwapWeak::new(Arc::downgrade(table)),
         }
@@ -49,7 +52,8 @@ impl StoredTable {
     pub(crate) fn load(encoded: &[u8]) -> Result<(StoredTable, Table)> {
         let table = codec::read_table(encoded)?;
         let read = ArcSwapWeak::new(Weak::new());
-        Ok((StoredTable { id: table.id, encoded: encoded.into(), read }, table))
+        let (id, is_sequence) = (table.id, table.is_sequence());
+        Ok((StoredTable { id, is_sequence, encoded: encoded.into(), read }, table))
     }
 
     fn present(&self) -> Option<Arc<Table>> {

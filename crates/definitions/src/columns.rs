@@ -12,7 +12,7 @@ use crate::charsets::note_type_charset;
 use crate::column_type::{TypeContext, column_type};
 use crate::context::Context;
 use crate::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
-use crate::expressions::{bind_over_columns, expression_text};
+use crate::expressions::{bind_over_columns, default_text, expression_text};
 use crate::foreign_keys::foreign_key;
 use crate::names::{check_column_name, is_too_long};
 
@@ -283,8 +283,9 @@ pub(crate) fn column_default(
             bail!(INVALID_DEFAULT, name);
         }
     }
-    if parenthesised {
-        return Ok(ColumnDefault::Expression(expression_text(expr)));
+    let uses_sequence = matches!(expr.kind, ExprKind::NextValue(_) | ExprKind::PreviousValue(_));
+    if parenthesised || uses_sequence {
+        return Ok(ColumnDefault::Expression(default_text(ctx, expr)));
     }
     let (value, from) = ctx.evaluate(expr)?;
     if value.is_null() {

@@ -19,6 +19,9 @@ pub trait Context {
     /// The value of a session variable; NULL when it does not exist.
     fn variable(&self, name: &str) -> Value;
 
+    /// The current schema.
+    fn database(&self) -> Option<Arc<str>>;
+
     /// The names of engines.
     fn engines(&self) -> Engines<'_>;
 

@@ -18,6 +18,7 @@ use crate::generated_key;
 use crate::indexes::{add_constraint, note_repeated_indexes};
 use crate::options::{apply_table_options, declare_engine};
 use crate::partitions::{build_partitioning, check_partition_qualifiers, check_partitioned};
+use crate::sequences::{check_structure, is_sequence};
 use crate::timestamps;
 
 /// The columns, keys and options of CREATE TABLE.
@@ -69,7 +70,8 @@ pub fn complete(
     create: &CreateTable,
     mut draft: Draft,
 ) -> Result<(Table, Option<u64>)> {
-    if create.like.is_none() {
+    check_structure(&draft, create)?;
+    if create.like.is_none() && !is_sequence(&draft) {
         generated_key::add(ctx, &mut draft, create.partitioning.is_some())?;
     }
     timestamps::imply_defaults(ctx, &mut draft)?;
@@ -82,7 +84,7 @@ pub fn complete(
     }
     check_partitioned(ctx, &draft)?;
     let requires_key = variables::as_u64(&ctx.variable("sql_require_primary_key")) == 1;
-    if requires_key && !draft.indexes.iter().any(|index| index.primary) {
+    if requires_key && !is_sequence(&draft) && !draft.indexes.iter().any(|index| index.primary) {
         bail!(TABLE_WITHOUT_PK);
     }
     let next = draft.auto_increment;

@@ -154,6 +154,13 @@ pub(crate) fn expression_text(expr: &ast::Expr) -> Arc<str> {
     unparse::print_expr(expr, &stored_text()).into()
 }
 
+/// The text of a default: its sequences have their schemas.
+pub(crate) fn default_text(ctx: &dyn Context, expr: &ast::Expr) -> Arc<str> {
+    let schema = ctx.database();
+    let options = unparse::PrintOptions { sequence_schema: schema.as_deref(), ..stored_text() };
+    unparse::print_expr(expr, &options).into()
+}
+
 fn stored_text() -> unparse::PrintOptions<'static> {
     unparse::PrintOptions {
         canonical: true,
@@ -161,6 +168,7 @@ fn stored_text() -> unparse::PrintOptions<'static> {
         cast_charset: Some("utf8mb4"),
         no_backslash_escapes: false,
         unqualified: true,
+        sequence_schema: None,
     }
 }
 

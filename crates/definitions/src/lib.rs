@@ -29,6 +29,7 @@ mod partitions;
 mod quoting;
 pub mod renames;
 mod resource_groups;
+pub mod sequences;
 mod timestamps;
 
 pub use charsets::{note_charset, note_old_charset, warn_in_words};

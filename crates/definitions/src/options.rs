@@ -1,5 +1,6 @@
 //! Table options: those with an effect, those kept only for SHOW, those ignored with a warning.
 
+use catalog::SEQUENCE_OPTION;
 use errors::{Error, ErrorCode, Result, bail};
 use syntax::ast::{Ident, NumberOption, TableOption};
 use types::CollationId;
@@ -10,6 +11,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::encryption;
 use crate::engines::{DECLARED_ENGINE, SHOWN_ENGINE, note_engine};
+use crate::sequences::declared;
 
 /// Applies options to a draft, in order. Returns the collation that the options specify, if any.
 pub fn apply_table_options<'o>(
@@ -66,6 +68,10 @@ pub(crate) fn schema_collation(ctx: &dyn Context, schema: &str) -> CollationId {
 }
 
 fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) -> Result<()> {
+    if let Some(is_sequence) = declared(option) {
+        keep(draft, SEQUENCE_OPTION, is_sequence.then(|| "1".to_owned()));
+        return Ok(());
+    }
     match option {
         TableOption::Engine(name) => declare_engine(ctx, draft, &name.text)?,
         TableOption::AutoIncrement(next) => draft.auto_increment = Some(*next),

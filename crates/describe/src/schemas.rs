@@ -6,7 +6,7 @@ use plugin_api::{Object, SchemaInformation, SchemaView, TableDetail, TableView};
 
 use crate::information::Information;
 use crate::show_create;
-use crate::tables::{BASE_TABLE, VIEW};
+use crate::tables::{BASE_TABLE, SEQUENCE, VIEW};
 
 impl SchemaInformation for Information<'_> {
     fn schemas(&self) -> Vec<SchemaView> {
@@ -115,6 +115,7 @@ impl Information<'_> {
                     name: name.to_string(),
                     table_type: match kind {
                         RelationKind::Table => BASE_TABLE,
+                        RelationKind::Sequence => SEQUENCE,
                         RelationKind::View => VIEW,
                     },
                     ..TableView::default()

@@ -126,6 +126,9 @@ pub(crate) fn create_table(
     let temporary = if table.temporary { "TEMPORARY " } else { "" };
     let mut text =
         format!("CREATE {temporary}TABLE {} (\n{}\n)", style.quote(&table.name), lines.join(",\n"));
+    if style.portable && table.is_sequence() {
+        text.push_str(" SEQUENCE=1");
+    }
     if !style.portable {
         text.push_str(&options_text(table, next));
         if let Some(partitioning) = &table.partitioning {

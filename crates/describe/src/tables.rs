@@ -1,6 +1,8 @@
 //! Tables of the catalog: their definitions and the statistics of their engine.
 
-use catalog::{CatalogView, Column, Index, IndexPart, ReferenceAction, Table, same_name};
+use catalog::{
+    CatalogView, Column, Index, IndexPart, ReferenceAction, SEQUENCE_OPTION, Table, same_name,
+};
 use definitions::{DECLARED_ENGINE, default_row_format, is_hidden, shown_engine};
 use engine_api::IndexId;
 use plugin_api::{
@@ -15,6 +17,7 @@ use crate::{partitions, show_create};
 const PRIMARY: &str = "PRIMARY";
 pub(crate) const BASE_TABLE: &str = "BASE TABLE";
 pub(crate) const VIEW: &str = "VIEW";
+pub(crate) const SEQUENCE: &str = "SEQUENCE";
 
 impl Information<'_> {
     /// Adds the statistics that only the engine has.
@@ -49,7 +52,7 @@ impl Information<'_> {
         let options: Vec<String> = table
             .options
             .iter()
-            .filter(|(name, _)| name != DECLARED_ENGINE)
+            .filter(|(name, _)| name != DECLARED_ENGINE && name != SEQUENCE_OPTION)
             .map(|(name, value)| match &**name {
                 "ENCRYPTION" => format!("{name}={value}"),
                 name => format!("{}={value}", name.to_lowercase()),
@@ -60,7 +63,7 @@ impl Information<'_> {
         let mut view = TableView {
             schema: table.schema.to_string(),
             name: table.name.to_string(),
-            table_type: BASE_TABLE,
+            table_type: if table.is_sequence() { SEQUENCE } else { BASE_TABLE },
             engine: Some(shown_engine(table).to_owned()),
             kept_by: Some(table.engine.to_string()),
             collation: collation.to_owned(),

@@ -7,6 +7,7 @@ mod code;
 mod diagnostics;
 mod error;
 mod items;
+mod sequence;
 mod table_base;
 mod table_late;
 #[cfg(test)]
@@ -16,3 +17,4 @@ pub use code::ErrorCode;
 pub use diagnostics::{Condition, Diagnostics, Level, MAX_ERROR_COUNT_DEFAULT};
 pub use error::{Error, MESSAGE_BYTES_MAX, Result, fill_template};
 pub use items::{ConditionItem, ConditionItems};
+pub use sequence::SequenceError;

@@ -61,6 +61,12 @@ pub fn changes_of(statement: &Statement, current: Option<&str>) -> Vec<Change> {
     if let Statement::CreateView(create) = statement {
         return vec![table(CreateTable, &create.name)];
     }
+    if let Statement::CreateSequence(create) = statement {
+        return vec![table(CreateTable, &create.name)];
+    }
+    if let Statement::AlterSequence(alter) = statement {
+        return vec![table(AlterTable, &alter.name)];
+    }
     if let Statement::AlterView(alter) = statement {
         return vec![table(AlterTable, &alter.name)];
     }
@@ -82,7 +88,7 @@ pub fn changes_of(statement: &Statement, current: Option<&str>) -> Vec<Change> {
     if let Statement::DropTable(drop) = statement {
         return each(DropTable, &drop.names);
     }
-    if let Statement::DropView(drop) = statement {
+    if let Statement::DropView(drop) | Statement::DropSequence(drop) = statement {
         return each(DropTable, &drop.names);
     }
     if let Statement::RenameTable(renames) = statement {

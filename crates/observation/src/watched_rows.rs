@@ -40,7 +40,7 @@ const LOGGED_TABLES_MAX: usize = 64;
 const RECORDED_BYTES_MAX: usize = 1 << 20;
 
 /// What the binary log says of a table.
-fn describe(table: &Table, snapshot: &CatalogSnapshot) -> LoggedTable {
+pub(crate) fn logged_table(table: &Table, snapshot: &CatalogSnapshot) -> LoggedTable {
     let is_shown = |column: &&catalog::Column| {
         !column.generated.as_ref().is_some_and(|generated| generated.hidden)
     };
@@ -179,7 +179,7 @@ impl RowWatcher {
         if self.logged.len() >= LOGGED_TABLES_MAX {
             self.logged.clear();
         }
-        let made = Arc::new(describe(table, &self.snapshot));
+        let made = Arc::new(logged_table(table, &self.snapshot));
         self.logged.insert(table.id, (table.clone(), made.clone()));
         made
     }

@@ -413,6 +413,7 @@ fn insert_mode(mode: &InsertMode, out: &mut String) {
         InsertMode::Error => {}
         InsertMode::Ignore => line(out, 1, "Ignore"),
         InsertMode::Replace => line(out, 1, "Replace"),
+        InsertMode::Only => line(out, 1, "Only row"),
         InsertMode::Update { assignments, .. } => {
             let set: Vec<_> = assignments
                 .iter()

@@ -224,6 +224,8 @@ pub enum InsertMode {
     Ignore,
     /// REPLACE.
     Replace,
+    /// The table keeps one row, and the new one takes its place.
+    Only,
     /// ON DUPLICATE KEY UPDATE. `new_columns[i]` holds the row that failed (VALUES(col), row alias); `columns[i].register` the row in the table.
     Update { assignments: Vec<Assignment>, new_columns: Vec<Register> },
 }

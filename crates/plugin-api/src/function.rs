@@ -499,6 +499,37 @@ impl FunctionContext<'_> {
     }
 }
 
+/// A sequence as a plan names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceName<'a> {
+    /// The number of its table.
+    pub table: u64,
+    /// Its schema.
+    pub schema: &'a str,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// A use of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequenceCall {
+    /// Its next value.
+    Next,
+    /// The value that the session got last; NULL if it has none yet.
+    Last,
+    /// Moves it forward to a value; NULL when it is farther already.
+    Set {
+        /// The value.
+        value: i64,
+        /// The next value is the one after it.
+        is_used: bool,
+        /// How often it has begun anew.
+        round: i64,
+    },
+    /// Its row is about to be written by somebody else.
+    Forget,
+}
+
 /// A function's access to the session.
 pub trait SessionServices {
     /// `CONNECTION_ID()`.
@@ -565,12 +596,12 @@ pub trait SessionServices {
     fn release_all_user_locks(&mut self) -> u64;
     /// `IS_USED_LOCK`: connection that holds it.
     fn user_lock_holder(&self, name: &str) -> Option<u64>;
-    /// A new value of a sequence, its last value, or an error naming it.
+    /// Uses a sequence. `None` is NULL.
     ///
     /// # Errors
-    /// 1235 until sequences exist.
-    fn sequence_next(&mut self, _schema: Option<&str>, _name: &str) -> Result<i64> {
-        Err(errors::Error::not_supported("sequences"))
+    /// 4084: it has run out; 4091: there is none; I/O.
+    fn sequence(&mut self, _name: &SequenceName<'_>, _call: SequenceCall) -> Result<Option<i64>> {
+        Err(errors::Error::internal("a sequence without a session"))
     }
     /// What the function's plugin keeps under this name.
     fn shared_state(&self, _name: &str) -> Option<crate::shared_state::SharedState> {

@@ -61,7 +61,7 @@ pub use function::{
     Accumulator, AggregateBinding, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity,
     BindContext, Binding, BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext,
     Geometries, Kernel, MadeAggregate, MadeBinding, NullRule, Reading, Repeats, ScalarFunction,
-    SessionServices, StatementKernel, TableFunction, TruthArguments,
+    SequenceCall, SequenceName, SessionServices, StatementKernel, TableFunction, TruthArguments,
 };
 pub use http::{
     ConsolePage, HttpAccess, HttpReply, HttpRequest, HttpRoute, HttpRoutes, HttpServer,

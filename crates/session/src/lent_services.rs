@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use errors::Result;
-use plugin_api::SessionServices;
+use plugin_api::{SequenceCall, SequenceName, SessionServices};
 use types::{DataType, Value, ZoneRules};
 
 use crate::services::Services;
@@ -114,6 +114,10 @@ impl SessionServices for LentServices<'_> {
 
     fn user_lock_holder(&self, name: &str) -> Option<u64> {
         self.services.borrow().user_lock_holder(name)
+    }
+
+    fn sequence(&mut self, name: &SequenceName<'_>, call: SequenceCall) -> Result<Option<i64>> {
+        self.services.borrow_mut().sequence(name, call)
     }
 
     fn version(&self) -> &str {

@@ -49,6 +49,7 @@ mod replication;
 mod resource_groups;
 mod restricted;
 mod rewritten;
+mod sequences;
 mod server;
 mod services;
 mod session;
@@ -62,6 +63,6 @@ mod xa_statement;
 
 use statements::{deadline, lifted, plan_cache, planned, prepared_texts, statement_kind, status};
 
-pub use plugins::{PluginChoice, PluginHost, Wanted};
 pub use server::{RootAccount, Server, ServerConfig};
+pub use statements::live_plugins::{PluginChoice, PluginHost, Wanted};
 pub use variables::{StartOption, parse_size, start_options};

@@ -232,7 +232,9 @@ impl Planner<'_> {
         let lock_reads = self.reads_lock && matches!(statement, Statement::Query(_));
         if lock_reads {
             for instance in &mut bound.plan.instances {
-                if instance.locking == RowLocking::None {
+                // The row of a sequence is locked by whoever draws values, within his statement.
+                let is_sequence = bound.tables[instance.table].is_sequence();
+                if instance.locking == RowLocking::None && !is_sequence {
                     instance.locking = RowLocking::Shared;
                 }
             }
@@ -256,6 +258,7 @@ impl Planner<'_> {
             lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
             wants_literals: bound.wants_literals,
             programs: bound.programs,
+            drawn: bound.drawn,
             version: view.snapshot.definitions,
             registry,
             text_bytes: source.len(),

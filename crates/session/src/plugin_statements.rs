@@ -9,9 +9,9 @@ use syntax::ast::{Expr, ExprKind, PluginStatement, SystemVar, VarScope};
 use types::Value;
 use variables::{convert, shown};
 
-use crate::plugins::{Change, Setting, read_library, suffix, unknown_plugin};
 use crate::session::Session;
 use crate::set::changed_by;
+use statements::live_plugins::{Change, Setting, read_library, suffix, unknown_plugin};
 
 /// The URNs of components begin so.
 const SCHEME: &str = "file://";

@@ -127,6 +127,10 @@ impl Session {
         if writes {
             self.limits.count_use(Resource::Updates, || self.server.now_micros())?;
             self.check_writable()?;
+            // A value of a sequence: the engine refuses what is written otherwise.
+            if self.transactions.characteristics.read_only && planned.targets.is_empty() {
+                bail!(CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
+            }
             if self.locked.global_read.is_some() {
                 bail!(CANT_UPDATE_WITH_READLOCK);
             }

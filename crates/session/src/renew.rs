@@ -79,6 +79,7 @@ impl LoggedIn {
         same_schema
             && Arc::ptr_eq(&services.values, &self.values)
             && services.user_variables.is_empty()
+            && services.sequences.is_empty()
             && services.insert_id.is_none()
             && services.fixed_now_micros.is_none()
             && !services.seeds_given

@@ -9,6 +9,7 @@ use engine_api::{CancelToken, Engine};
 use errors::{ErrorCode, Result, err};
 use plugin_api::{Registry, SessionFactory};
 use programs::{EventScheduler, schedule_events};
+use statements::sequences::Sequences;
 use sys::clock::Clock;
 use sys::io_times::IoTimes;
 use sys::threads::HelperLimit;
@@ -16,12 +17,14 @@ use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
 use crate::plan_cache::PlanCache;
-use crate::plugins::{LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables};
 use crate::prepared_texts::PreparedTexts;
 use crate::status::ServerCounters;
 use observation::process::Sessions;
 use observation::user_locks::UserLocks;
 use observation::{ChangeOrder, Hooks};
+use statements::live_plugins::{
+    LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables,
+};
 use transactions::XaBranches;
 use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId, shown};
 
@@ -87,6 +90,8 @@ pub struct Server {
     pub(crate) opened_by_functions: sys::sync::atomic::AtomicU64,
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
+    /// The values that are reserved.
+    pub(crate) sequences: Sequences,
     pub(crate) xa_branches: Arc<XaBranches>,
     pub(crate) change_order: Arc<ChangeOrder>,
     /// Threads for all large scans, in addition to those of their sessions.
@@ -195,6 +200,7 @@ impl Server {
             opened_by_functions: sys::sync::atomic::AtomicU64::new(0),
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
+            sequences: Sequences::default(),
             xa_branches,
             change_order: Arc::default(),
             scan_helpers: HelperLimit::new(scan_helpers),

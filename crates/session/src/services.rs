@@ -8,10 +8,12 @@ use engine_api::Wait;
 use errors::Result;
 use exec::Outcome;
 use hashbrown::HashMap;
-use plugin_api::SessionServices;
+use plugin_api::{SequenceCall, SequenceName, SessionServices};
+use statements::sequences::UsedSequences;
 use types::{DataType, Value, ZoneRules};
 
 use crate::planned::PlannedKind;
+use crate::sequences::use_sequence;
 use crate::server::Server;
 use observation::process::SessionShared;
 use variables::allowed_path;
@@ -53,6 +55,7 @@ pub(crate) struct Services {
     /// The account holds FILE.
     pub(crate) may_read_files: bool,
     pub(crate) privileges: Arc<EffectivePrivileges>,
+    pub(crate) sequences: UsedSequences,
 }
 
 impl Services {
@@ -107,6 +110,7 @@ impl Services {
             current_role: String::new(),
             accounts: self.accounts.clone(),
             privileges: self.privileges.clone(),
+            sequences: UsedSequences::default(),
             ..*self
         }
     }
@@ -287,6 +291,10 @@ impl SessionServices for Services {
 
     fn user_lock_holder(&self, name: &str) -> Option<u64> {
         self.server.user_locks.holder(name)
+    }
+
+    fn sequence(&mut self, name: &SequenceName<'_>, call: SequenceCall) -> Result<Option<i64>> {
+        use_sequence(self, name, call)
     }
 
     fn shared_state(&self, name: &str) -> Option<plugin_api::SharedState> {

@@ -151,6 +151,7 @@ impl Session {
             shared: shared.clone(),
             values,
             user_variables: Default::default(),
+            sequences: Default::default(),
             database: None,
             user: String::new(),
             current_user: String::new(),
@@ -493,6 +494,7 @@ impl Session {
         drop_temporary_tables(&self.server, &mut self.temporary);
         self.prepared.clear(&self.server);
         self.services.user_variables.clear();
+        self.services.sequences = Default::default();
         self.services.values = Arc::new(SessionValues::new(&self.server.globals));
         self.services.last_insert_id = 0;
         self.services.insert_id = None;

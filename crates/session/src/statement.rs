@@ -385,6 +385,9 @@ impl Session {
             Statement::CreateView(create) => ddl::create_view(self, create, false, running, sink),
             Statement::AlterView(create) => ddl::create_view(self, create, true, running, sink),
             Statement::DropView(drop) => ddl::drop_views(self, drop, sink),
+            Statement::CreateSequence(create) => ddl::create_sequence(self, create, running, sink),
+            Statement::AlterSequence(alter) => ddl::alter_sequence(self, alter, sink),
+            Statement::DropSequence(drop) => ddl::drop_sequences(self, drop, sink),
             // Programs.
             Statement::CreateRoutine(create) => {
                 programs::create_routine(&mut ProgramSession::new(self), create, running, sink)

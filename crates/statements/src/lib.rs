@@ -1,5 +1,5 @@
 //! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, the state that it has while it runs, and the caches of plans and texts; the records of
-//! a file that LOAD DATA reads; where backups go; where result rows go.
+//! a file that LOAD DATA reads; where backups go; where result rows go; which plugins are loaded; the values of sequences.
 //!
 //! Knows no session.
 
@@ -11,6 +11,7 @@ pub mod file_records;
 pub mod handlers;
 pub mod hints;
 pub mod lifted;
+pub mod live_plugins;
 pub mod locked_tables;
 pub mod persisted;
 pub mod placeholders;
@@ -18,6 +19,7 @@ pub mod plan_cache;
 pub mod planned;
 pub mod preparable;
 pub mod prepared_texts;
+pub mod sequences;
 mod show_kind;
 pub mod sink;
 pub mod statement_kind;

@@ -6,7 +6,7 @@ use catalog::{CatalogView, LockMode, MetadataGuard, Table, Usage};
 use engine_api::TableId;
 use errors::{Result, bail, err};
 use syntax::Statement;
-use syntax::ast::{AlterAction, AlterTable, CreateTable, ObjectName, PartitionAction};
+use syntax::ast::{AlterAction, AlterTable, ObjectName, PartitionAction};
 
 use crate::planned::Planned;
 
@@ -107,7 +107,14 @@ impl LockedTables {
             Statement::TruncateTable(name) => names.check_redefinable(name, locked),
             Statement::CreateIndex(create) => names.check_redefinable(&create.table, locked),
             Statement::DropIndex(drop) => names.check_redefinable(&drop.table, locked),
-            Statement::CreateTable(create) if !create.temporary => names.check_new(create, locked),
+            Statement::CreateTable(create) if !create.temporary => {
+                names.check_new(&create.name, locked)
+            }
+            Statement::CreateSequence(create) => names.check_new(&create.name, locked),
+            Statement::AlterSequence(alter) => names.check_redefinable(&alter.name, locked),
+            Statement::DropSequence(drop) => {
+                drop.names.iter().try_for_each(|name| names.check_redefinable(name, locked))
+            }
             Statement::DropTable(drop) if !drop.temporary => {
                 drop.names.iter().try_for_each(|name| names.check_redefinable(name, locked))
             }
@@ -222,8 +229,8 @@ impl Names<'_> {
     }
 
     /// A created table must be one that is locked.
-    fn check_new(self, create: &CreateTable, locked: &[LockedTable]) -> Result<()> {
-        let (schema, name) = self.qualify(&create.name)?;
+    fn check_new(self, created: &ObjectName, locked: &[LockedTable]) -> Result<()> {
+        let (schema, name) = self.qualify(created)?;
         let table = self.view.snapshot.table(&schema, &name).map(|table| table.id);
         match table.is_some() && locked.iter().any(|known| known.id == table) {
             true => Ok(()),

@@ -157,6 +157,8 @@ pub struct BoundContext {
     pub uncacheable: bool,
     pub wants_literals: bool,
     pub programs: Vec<binder::StoredProgram>,
+    /// Numbers of the sequences that it draws from.
+    pub drawn: Vec<u64>,
     pub tables: Vec<Arc<Table>>,
     pub views: Vec<Arc<View>>,
     pub privileges: Vec<RequiredPrivilege>,
@@ -190,7 +192,7 @@ pub fn planned(
             let mut children = write.children.iter();
             TableId(write.table) == id || children.any(|child| TableId(child.other.table) == id)
         };
-        writes.iter().any(|write| changes(write))
+        writes.iter().any(|write| changes(write)) || context.drawn.contains(&id.0)
     };
     let tables = context.tables;
     let is_stored = |table: &&Arc<Table>| !table.temporary;

@@ -126,6 +126,10 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::CreateEvent(_) => defines(Counter::CREATE_EVENT),
         Statement::AlterEvent(_) => defines(Counter::ALTER_EVENT),
         Statement::DropEvent(_) => defines(Counter::DROP_EVENT),
+        // The reference has none.
+        Statement::CreateSequence(_) | Statement::AlterSequence(_) | Statement::DropSequence(_) => {
+            StatementKind::new(None, Before::CommitsToDefine)
+        }
         // Transactions.
         Statement::StartTransaction(_) => commits(Counter::BEGIN),
         Statement::Commit(_) => counted(Counter::COMMIT),
@@ -188,9 +192,6 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::Replication(replication) => kind_of_replication(replication),
         // Statements that are not supported.
         Statement::ImportTable(_) => unsupported(Counter::IMPORT, "IMPORT TABLE"),
-        Statement::CreateSequence(_) => never("CREATE SEQUENCE"),
-        Statement::AlterSequence(_) => never("ALTER SEQUENCE"),
-        Statement::DropSequence(_) => never("DROP SEQUENCE"),
         Statement::CreateLoadableFunction(_) => unsupported(Counter::CREATE_UDF, SONAME),
         Statement::Server(server) if server.alter => {
             unsupported(Counter::ALTER_SERVER, "ALTER SERVER")

@@ -122,7 +122,15 @@ pub enum FunctionRole {
     JsonContains,
     /// `JSON_OVERLAPS(document, document)`: likewise.
     JsonOverlaps,
+    /// `NEXT VALUE FOR sequence`; the arguments name the sequence.
+    SequenceNext,
+    /// `PREVIOUS VALUE FOR sequence`; likewise.
+    SequenceLast,
+    /// `SETVAL(sequence, value[, is_used[, round]])`; likewise, before the others.
+    SequenceSet,
     // Calls that the compiler makes.
+    /// A value of the row that an INSERT gives to a sequence, behind the sequence's name: what was drawn before does not count any more.
+    SequenceRestored,
     /// The number of a datetime that a function gave as text.
     DatetimeNumber,
     /// Pads a text on its right: BINARY(n).

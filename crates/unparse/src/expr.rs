@@ -668,6 +668,10 @@ impl Printer<'_> {
     fn sequence_call(&mut self, name: &str, sequence: &ObjectName) {
         self.s(name);
         self.s("(");
+        if let Some(schema) = self.options.sequence_schema.filter(|_| sequence.schema.is_none()) {
+            self.ident(&Ident::new(schema));
+            self.s(".");
+        }
         self.object(sequence);
         self.s(")");
     }

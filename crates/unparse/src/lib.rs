@@ -26,6 +26,8 @@ pub struct PrintOptions<'a> {
     pub no_backslash_escapes: bool,
     /// Columns are written without their table, which is redundant in a table's own definition.
     pub unqualified: bool,
+    /// The schema of sequences that are written without one; it is written.
+    pub sequence_schema: Option<&'a str>,
 }
 
 /// The text of an expression.

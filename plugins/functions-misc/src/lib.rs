@@ -1,4 +1,4 @@
-//! Control flow, session facts, user-level locks, network addresses, GTID sets.
+//! Control flow, session facts, user-level locks, network addresses, GTID sets, sequences.
 //!
 //! Session data comes from `SessionServices`; this crate keeps no state.
 
@@ -8,6 +8,7 @@ mod gtid;
 mod locks;
 mod partition;
 mod role_graph;
+mod sequence;
 mod session;
 mod unbuilt;
 mod vector;
@@ -35,7 +36,7 @@ impl Plugin for MiscFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 9] = [
+    let families: [&[ScalarFunction]; 10] = [
         control::FUNCTIONS,
         session::FUNCTIONS,
         locks::FUNCTIONS,
@@ -44,6 +45,7 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         vector::FUNCTIONS,
         partition::FUNCTIONS,
         role_graph::FUNCTIONS,
+        sequence::FUNCTIONS,
         unbuilt::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())

@@ -90,7 +90,7 @@ pub fn tables(
             Value::text(&table.name),
             Value::text(match table.table_type {
                 "BASE TABLE" if table.temporary => "TEMPORARY",
-                "BASE TABLE" => "STANDARD",
+                "BASE TABLE" | "SEQUENCE" => "STANDARD",
                 "VIEW" => "VIEW",
                 _ => "FUNCTION",
             }),

@@ -81,7 +81,7 @@ fn tables_detail(filter: &InfoFilter) -> TableDetail {
 }
 
 fn table_row(table: &TableView) -> Vec<Value> {
-    let base = table.table_type == "BASE TABLE";
+    let base = matches!(table.table_type, "BASE TABLE" | "SEQUENCE");
     let stored = |value: Value| if base { value } else { Value::Null };
     let average = table.data_bytes.checked_div(table.rows).unwrap_or(0);
     let comment = match table.table_type {

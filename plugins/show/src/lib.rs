@@ -84,6 +84,23 @@ impl Scope<'_> {
         }
     }
 
+    /// Schema and name of a sequence, and the engine and comment that follow its options.
+    fn sequence(&self, schema: Option<&str>, name: &str) -> Result<(String, String, String)> {
+        let (schema, name, kind) = self.table(schema, name)?;
+        if kind != "SEQUENCE" {
+            return Err(errors::SequenceError::NotASequence.about(format!("{schema}.{name}")));
+        }
+        let mut rest = String::new();
+        self.facts.tables(&schema, Some(&name), TableDetail::Definition, &mut |table| {
+            rest = format!(" ENGINE={}", table.engine.as_deref().unwrap_or_default());
+            if !table.comment.is_empty() {
+                rest += &format!(" COMMENT='{}'", table.comment.replace('\'', "''"));
+            }
+            Ok(())
+        })?;
+        Ok((schema, name, rest))
+    }
+
     /// Schema and name of an existing table or view.
     fn table(&self, schema: Option<&str>, name: &str) -> Result<(String, String, &'static str)> {
         let schema = self.schema(schema)?;
@@ -130,6 +147,7 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::Columns { full, table, .. } => objects::columns(table, *full, scope)?,
         ShowKind::Index { table, .. } => objects::indexes(table, scope)?,
         ShowKind::CreateTable(name) => objects::create_table(name, scope)?,
+        ShowKind::CreateSequence(name) => objects::create_sequence(name, scope)?,
         ShowKind::CreateView(name) => objects::create_view(name, scope)?,
         ShowKind::CreateDatabase { name, if_not_exists } => {
             objects::create_database(&scope.schema(Some(&name.text))?, *if_not_exists)
@@ -202,7 +220,6 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         | ShowKind::CreateProcedure(_)
         | ShowKind::CreateTrigger(_)
         | ShowKind::CreateEvent(_)
-        | ShowKind::CreateSequence(_)
         | ShowKind::CreateUser(_)
         | ShowKind::FunctionCode(_)
         | ShowKind::ProcedureCode(_)

@@ -4,7 +4,7 @@ use errors::{Result, err};
 use syntax::ast::{Describe, ObjectName, ShowFilter};
 
 use crate::Scope;
-use crate::select::{Select, literal};
+use crate::select::{Select, identifier, literal};
 
 /// SHOW DATABASES. The caption names the pattern.
 pub fn databases(filter: Option<&ShowFilter>) -> Select {
@@ -135,6 +135,20 @@ pub fn create_table(name: &ObjectName, scope: &Scope<'_>) -> Result<Select> {
     } else {
         create_text(&schema, &table, "Table", "Create Table")
     })
+}
+
+/// SHOW CREATE SEQUENCE: its options are in its row.
+pub fn create_sequence(name: &ObjectName, scope: &Scope<'_>) -> Result<Select> {
+    let named = name.schema.as_ref().map(|schema| &*schema.text);
+    let (schema, name, rest) = scope.sequence(named, &name.name.text)?;
+    let begin = literal(&format!("CREATE SEQUENCE {} start with ", identifier(&name)));
+    let text = format!(
+        "CONCAT({begin}, start_value, ' minvalue ', minimum_value, ' maxvalue ', maximum_value, ' increment by ', `increment`, \
+         IF(cache_size = 0, ' nocache', CONCAT(' cache ', cache_size)), IF(cycle_option, ' cycle', ' nocycle'), {})",
+        literal(&rest)
+    );
+    let source = format!("{}.{}", identifier(&schema), identifier(&name));
+    Ok(Select::from(&source).item(&literal(&name), "Table").item(&text, "Create Table"))
 }
 
 /// SHOW CREATE VIEW.

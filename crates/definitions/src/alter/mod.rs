@@ -66,6 +66,7 @@ pub struct Request {
 /// # Errors
 /// Any error of an action.
 pub fn edit(ctx: &mut dyn Context, table: &Table, alter: &AlterTable) -> Result<(Draft, Request)> {
+    crate::sequences::check_alter(table, alter)?;
     let mut draft = Draft::of(table);
     let mut request = Request::default();
     // Columns may be renamed and dropped freely where the partitions that read them go.

@@ -1,6 +1,9 @@
 //! INSERT and REPLACE.
 
-use engine_api::{EngineIndex, GetOutcome, IndexId, RowBuf, RowLock, Transaction, WaitPolicy};
+use engine_api::{
+    Direction, EngineIndex, EngineResult, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock,
+    ScanSpec, TableId, Transaction, WaitPolicy,
+};
 use errors::{Error, ErrorCode, Result};
 use plan::{InsertMode, InsertPlan, InsertSource, Physical};
 use types::{DataType, SqlMode, Value};
@@ -34,6 +37,7 @@ enum Mode {
     Error,
     Ignore,
     Replace,
+    Only,
     Update { assignments: Vec<AssignmentCode>, new_columns: Vec<usize> },
 }
 
@@ -111,6 +115,7 @@ impl InsertProgram {
             InsertMode::Error => Mode::Error,
             InsertMode::Ignore => Mode::Ignore,
             InsertMode::Replace => Mode::Replace,
+            InsertMode::Only => Mode::Only,
             InsertMode::Update { assignments: changes, new_columns } => {
                 let new_columns: Vec<usize> =
                     new_columns.iter().map(|register| register.0 as usize).collect();
@@ -164,7 +169,7 @@ impl InsertProgram {
         let single = matches!(&self.source, Source::Values(rows) if rows.len() == 1);
         if !single {
             let duplicates = match self.mode {
-                Mode::Error | Mode::Ignore => outcome.records - outcome.affected,
+                Mode::Error | Mode::Ignore | Mode::Only => outcome.records - outcome.affected,
                 Mode::Replace | Mode::Update { .. } => outcome.duplicates,
             };
             outcome.info = format!(
@@ -637,6 +642,7 @@ impl<'p, 's> InsertState<'p, 's> {
             let record = &self.buffers.record;
             let insert = |transaction: &mut dyn Transaction| match program.mode {
                 Mode::Error | Mode::Ignore => transaction.insert(table.id, record),
+                Mode::Only => put_only_row(transaction, table.id, record),
                 Mode::Replace | Mode::Update { .. } => transaction.insert_or_lock(table.id, record),
             };
             let (index, locator) = match insert_row(table, record, insert, run)? {
@@ -653,7 +659,7 @@ impl<'p, 's> InsertState<'p, 's> {
                 Mode::Ignore if run.function.diagnostics.is_full() && !run.program_failed => {
                     return Err(Error::new(ErrorCode::DUP_ENTRY, ""));
                 }
-                Mode::Error | Mode::Ignore => return Err(self.refused(index, run)),
+                Mode::Error | Mode::Ignore | Mode::Only => return Err(self.refused(index, run)),
                 Mode::Replace => match self.delete_old(index, &locator, run)? {
                     Replaced::Same => {
                         self.outcome.affected += 1 + deleted;
@@ -879,4 +885,28 @@ fn store_id(id: u64, ty: &DataType) -> Option<Value> {
         return None;
     }
     Some(if ty.unsigned { Value::UInt(id) } else { Value::Int(id as i64) })
+}
+
+/// The only row of a table gives its place to another one.
+#[cold]
+fn put_only_row(
+    transaction: &mut dyn Transaction,
+    table: TableId,
+    record: &[u8],
+) -> EngineResult<()> {
+    let spec = ScanSpec {
+        table,
+        index: IndexId::CLUSTERED,
+        range: KeyRange::ALL,
+        direction: Direction::Forward,
+        lock: RowLock::Exclusive,
+        wait: WaitPolicy::Wait,
+    };
+    let cursor = transaction.open_cursor(&spec)?;
+    let mut rows = RowBatch::new();
+    let found = transaction.fetch(cursor, 2, &mut rows);
+    transaction.close_cursor(cursor);
+    found?;
+    rows.iter().try_for_each(|row| transaction.delete(table, row.locator))?;
+    transaction.insert(table, record)
 }

@@ -14,15 +14,28 @@ use syntax::ast::{self, CreateTable};
 
 use super::definer::Definer;
 use super::drop::{drop_tables, drop_temporary, in_own_temporary_transaction};
+use super::sequence::fill_sequence;
 use crate::planned::Planned;
 use crate::session::Session;
 use programs::Running;
+use statements::sequences::SequenceRow;
 use statements::sink::NoRows;
 
 /// CREATE TABLE.
 pub(crate) fn create_table(
     session: &mut Session,
     create: &CreateTable,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    create_table_with(session, create, None, running, sink)
+}
+
+/// CREATE TABLE; of a sequence with this row.
+pub(super) fn create_table_with(
+    session: &mut Session,
+    create: &CreateTable,
+    row: Option<SequenceRow>,
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
@@ -70,7 +83,7 @@ pub(crate) fn create_table(
     if create.temporary {
         return create_temporary(session, table, next, create, query, running, sink);
     }
-    create_stored(session, &table, next, create, query, running, sink)
+    create_stored(session, &table, (next, row), create, query, running, sink)
 }
 
 /// IF NOT EXISTS for a table of `mysql` that always exists: dumps begin with some.
@@ -121,14 +134,16 @@ fn already_there(
     if create.flags.or_replace {
         if create.temporary {
             drop_temporary(session, schema, name)?;
-        } else if view.snapshot.kind(schema, name) == Some(RelationKind::Table) {
+        } else if view.snapshot.kind(schema, name) != Some(RelationKind::View) {
             let drop = ast::DropTable {
                 temporary: false,
                 if_exists: true,
                 names: vec![create.name.clone()],
                 cascade: None,
             };
+            let texts = session.statement.text.clone();
             drop_tables(session, &drop, &mut statements::sink::DiscardSink::default())?;
+            session.statement.text = texts;
         } else {
             bail!(TABLE_EXISTS_ERROR, name);
         }
@@ -164,6 +179,9 @@ fn draft_like(
     let (from_schema, from) = session.qualify(like)?;
     let table = session.find_table(&from_schema, &from)?;
     session.require_on_table(&from_schema, &from, PrivilegeSet::SELECT)?;
+    if table.is_sequence() {
+        return Err(Error::not_supported("CREATE TABLE ... LIKE a sequence"));
+    }
     let mut ctx = Definer::new(session, running);
     let mut draft = Draft::like(&ctx, &table, schema, name);
     draft.temporary = create.temporary;
@@ -175,7 +193,7 @@ fn draft_like(
 fn create_stored(
     session: &mut Session,
     table: &Arc<Table>,
-    next: Option<u64>,
+    (next, row): (Option<u64>, Option<SequenceRow>),
     create: &CreateTable,
     query: Option<&ast::Query>,
     running: &Running<'_>,
@@ -186,7 +204,7 @@ fn create_stored(
         let created = txn.create_table(&definition);
         created.map_err(|error| error.into_error(&session.shared.cancel))?;
     }
-    let is_other = create.like.is_some() || create.flags.or_replace;
+    let is_other = create.like.is_some() || create.flags.or_replace && !table.is_sequence();
     // What the statement does may depend on a variable that a replica has otherwise.
     if query.is_some() || is_other || definitions::has_generated_key(table) {
         let zone = &*session.settings.time_zone;
@@ -197,7 +215,10 @@ fn create_stored(
     if query.is_some() {
         crate::recording::definition_of(session, table)?;
     }
-    let filled = fill(session, table, create, query, running);
+    let filled = match table.is_sequence() {
+        true => fill_sequence(session, table, row).map(|()| Outcome::default()),
+        false => fill(session, table, create, query, running),
+    };
     session.transactions.set_new_table(None);
     let filled = match filled {
         Ok(filled) => filled,

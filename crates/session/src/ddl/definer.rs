@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ::accounts::PrivilegeChecks;
-use binder::{BindInput, Binder, BoundTableExpression, ViewReader};
-use catalog::{CatalogSnapshot, CatalogView, PrivilegeSet};
+use binder::{BindInput, Binder, BoundTableExpression, OnlySequences};
+use catalog::{CatalogSnapshot, PrivilegeSet};
 use definitions::{Context, Engines};
 use errors::{Diagnostics, Error, Result};
 use syntax::Statement;
@@ -44,6 +44,10 @@ impl Context for Definer<'_> {
 
     fn variable(&self, name: &str) -> Value {
         self.session.value(name)
+    }
+
+    fn database(&self) -> Option<Arc<str>> {
+        self.session.services.database.clone()
     }
 
     fn engines(&self) -> Engines<'_> {
@@ -88,10 +92,10 @@ impl Context for Definer<'_> {
         let Some(SelectItemKind::Expr { expr, .. }) = item else {
             return Err(Error::internal("a stored expression of a table cannot be parsed"));
         };
-        let view = CatalogView::default();
+        let view = self.session.view();
         let bind = self.session.planner().bind_context();
         let input = BindInput {
-            catalog: &ViewReader { view: &view, database: None },
+            catalog: &OnlySequences(&view),
             registry: &self.session.server.registry(),
             bind: &bind,
             variables: &self.session.services,

@@ -171,6 +171,9 @@ pub(crate) fn truncate_table(
     }
     session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
     session.check_writable()?;
+    if table.is_sequence() {
+        bail!(ILLEGAL_HA, name);
+    }
     let snapshot = session.snapshot();
     if session.settings.foreign_key_checks
         && let Some(child) = snapshot.children_of(&schema, &name).find(|child| child.id != table.id)

@@ -12,6 +12,7 @@ mod drop;
 mod explain;
 mod index;
 mod online_copy;
+mod sequence;
 mod view;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub(crate) use definer::engines;
 pub(crate) use drop::{drop_tables, rename_tables, truncate_table};
 pub(crate) use explain::explain_definition;
 pub(crate) use index::{create_index, drop_index};
+pub(crate) use sequence::{alter_sequence, create_sequence, drop_sequences};
 pub(crate) use view::{create_view, drop_views, understood_query};
 
 impl Session {

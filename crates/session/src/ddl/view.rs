@@ -208,10 +208,12 @@ pub(crate) fn drop_views(
         let relation = session.snapshot().kind(&schema, &name);
         match relation {
             Some(RelationKind::View) => edits.push(Edit::DropView { schema, name }),
-            Some(RelationKind::Table) if drop.if_exists => {
+            Some(RelationKind::Table | RelationKind::Sequence) if drop.if_exists => {
                 session.working.note(ErrorCode::WRONG_OBJECT, &[&schema, &name, &"VIEW"]);
             }
-            Some(RelationKind::Table) => bail!(WRONG_OBJECT, schema, name, "VIEW"),
+            Some(RelationKind::Table | RelationKind::Sequence) => {
+                bail!(WRONG_OBJECT, schema, name, "VIEW")
+            }
             None => missing.push(format!("{schema}.{name}")),
         }
     }

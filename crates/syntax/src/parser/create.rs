@@ -315,7 +315,7 @@ impl<'a> Parser<'a> {
         }
         let value = self.primary()?;
         let allowed = match &value.kind {
-            ExprKind::Literal(_) | ExprKind::NextValue(_) => true,
+            ExprKind::Literal(_) | ExprKind::NextValue(_) | ExprKind::PreviousValue(_) => true,
             ExprKind::Function(call) => call.is_now(),
             _ => false,
         };
@@ -719,7 +719,7 @@ impl<'a> Parser<'a> {
                 | Kw::SECONDARY_ENGINE_ATTRIBUTE
         );
         if !known {
-            let foreign = kw == Kw::NO_WORD
+            let foreign = matches!(kw, Kw::NO_WORD | Kw::SEQUENCE)
                 && self.tok() == Tok::Word
                 && self.peek().kind == Tok::Eq
                 && !self.in_program;

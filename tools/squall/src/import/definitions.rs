@@ -57,6 +57,17 @@ impl Table {
     }
 }
 
+/// A sequence of a MariaDB or a Squall.
+#[derive(Clone, Debug)]
+pub(super) struct Sequence {
+    /// `` `database`.`name` ``
+    pub(super) path: String,
+    /// CREATE SEQUENCE, which leaves one that is there.
+    pub(super) definition: String,
+    /// The arguments of SETVAL that say how it goes on.
+    pub(super) place: String,
+}
+
 /// A view, routine, trigger or event.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
@@ -75,6 +86,7 @@ pub(super) struct Program {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Definitions {
     pub(super) databases: Vec<Database>,
+    pub(super) sequences: Vec<Sequence>,
     pub(super) tables: Vec<Table>,
     pub(super) programs: Vec<Program>,
 }
@@ -164,6 +176,10 @@ fn read_tables(
         match kind {
             "BASE TABLE" | "SYSTEM VERSIONED" => {}
             "VIEW" | "SYSTEM VIEW" => continue,
+            "SEQUENCE" => {
+                all.sequences.push(read_sequence(source, &name, path)?);
+                continue;
+            }
             other => {
                 report.missing(format!("{} {path}", other.to_lowercase()));
                 continue;
@@ -288,6 +304,38 @@ fn read_programs(
                 zone: text("time_zone"),
             });
         }
+    }
+    Ok(())
+}
+
+fn read_sequence(source: &mut Server, name: &str, path: String) -> Result<Sequence, String> {
+    let text = source.rows(&format!("SHOW CREATE SEQUENCE {path}"))?.remove(0).remove(1);
+    let begin = format!("CREATE SEQUENCE {}", quoted_name(name));
+    let options = text.strip_prefix(&begin).ok_or_else(|| format!("sequence {path}: {text}"))?;
+    let row = source.rows(&format!(
+        "SELECT next_not_cached_value, IF(cycle_option, cycle_count, 0) FROM {path}"
+    ))?;
+    let [next, round] = &row[0][..] else { return Err(format!("sequence {path} has no row")) };
+    Ok(Sequence {
+        definition: format!("CREATE SEQUENCE IF NOT EXISTS {path}{options}"),
+        place: format!("{next}, 0, {round}"),
+        path,
+    })
+}
+
+/// Makes the sequences, before the tables whose defaults draw from them.
+///
+/// # Errors
+/// The server's.
+pub(super) fn make_sequences(
+    target: &mut Server,
+    sequences: &[Sequence],
+    report: &mut Report,
+) -> Result<(), String> {
+    for sequence in sequences {
+        target.run(&sequence.definition)?;
+        target.run(&format!("DO SETVAL({}, {})", sequence.path, sequence.place))?;
+        report.made("sequences");
     }
     Ok(())
 }

@@ -131,6 +131,7 @@ impl Import {
         }
         eprintln!("{} databases, {} tables", read.databases.len(), read.tables.len());
         self.state.make_databases(&mut self.server, &read.databases, &mut report)?;
+        definitions::make_sequences(&mut self.server, &read.sequences, &mut report)?;
         self.drop_triggers(&read)?;
         let accounts = accounts::make(&mut self.server, accounts, &mut self.state, &mut report)?;
         let is_equal =

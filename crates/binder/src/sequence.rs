@@ -74,7 +74,7 @@ impl Binder<'_> {
                 let name = format!("{schema}.{}", name.name.text);
                 return Err(SequenceError::NotASequence.about(name));
             }
-            None if self.in_definition || self.view_depth > 0 => {
+            None if self.view_depth > 0 => {
                 bail!(NO_SUCH_TABLE, schema, name.name.text)
             }
             None => return Err(SequenceError::Unknown.about(&name.name.text)),

@@ -11,6 +11,7 @@ use types::DataType;
 use crate::context::Context;
 use crate::draft::{Draft, DraftColumn, is_hidden};
 use crate::quoting::quote;
+use crate::sequences::may_come;
 
 /// Types an expression of a table definition.
 pub(crate) fn bind_over_columns(
@@ -70,6 +71,9 @@ pub fn check_expressions(ctx: &dyn Context, draft: &Draft) -> Result<()> {
         }
         if let ColumnDefault::Expression(text) = &column.default {
             let bound = bind_over_columns(ctx, &draft.columns, text);
+            if bound.as_ref().is_err_and(|error| may_come(ctx, error)) {
+                continue;
+            }
             let bound = bound.map_err(|error| {
                 stored_function(&error, &column.name, &OF_DEFAULT)
                     .unwrap_or_else(|| in_place(&error, "default value expression"))

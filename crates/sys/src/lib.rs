@@ -31,6 +31,7 @@ pub mod net;
 pub mod notify;
 pub mod overlay;
 pub mod pam;
+mod planted;
 pub mod private_file;
 pub mod probes;
 pub mod process;

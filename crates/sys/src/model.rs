@@ -27,38 +27,8 @@ macro_rules! unmodelled {
     };
 }
 
-/// Whether a test asks for the build that breaks `rule` on purpose. Never outside of models and of programs that call [`plant`]; a constant in a build without debug
-/// assertions.
-#[cfg(all(not(any(loom, shuttle)), not(debug_assertions)))]
-#[inline(always)]
-pub const fn breaks(_rule: &str) -> bool {
-    false
-}
-
-#[cfg(all(not(any(loom, shuttle)), debug_assertions))]
-pub use planted::breaks;
 #[cfg(not(any(loom, shuttle)))]
-pub use planted::plant;
-
-/// Rules that a simulated run breaks on purpose, to see whether it notices.
-#[cfg(not(any(loom, shuttle)))]
-mod planted {
-    use std::sync::OnceLock;
-
-    static BROKEN: OnceLock<String> = OnceLock::new();
-
-    /// See above.
-    #[cfg(debug_assertions)]
-    #[inline]
-    pub fn breaks(rule: &str) -> bool {
-        BROKEN.get().is_some_and(|broken| broken == rule)
-    }
-
-    /// Has this process break `rule` from now on. False where that cannot be: in a build without debug assertions, and after a call for another rule.
-    pub fn plant(rule: &str) -> bool {
-        cfg!(debug_assertions) && BROKEN.get_or_init(|| rule.to_owned()) == rule
-    }
-}
+pub use crate::planted::{breaks, plant};
 
 #[cfg(loom)]
 pub use exhaustive::{AtomicU64, check, check_in_turn};

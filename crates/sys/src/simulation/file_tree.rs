@@ -11,7 +11,7 @@ use super::faults::{Fallible, broken};
 use super::scheduler::{Core, Here};
 use crate::disk::{BLOCK_BYTES, Disk, DiskSpace, File, OpenMode, SyncPolicy};
 use crate::file_kinds::{About, Existing};
-use crate::model::breaks;
+use crate::planted::breaks;
 use crate::sim::SimDisk;
 use crate::waits::{self, Wait};
 

@@ -223,7 +223,7 @@ fn many_runs(arguments: &Arguments) -> Result<bool, String> {
     let (mut running, mut next) = (VecDeque::new(), first);
     loop {
         let goes_on =
-            next < end && began.elapsed() < limit && !(arguments.first && !failed.is_empty());
+            next < end && began.elapsed() < limit && (!arguments.first || failed.is_empty());
         if goes_on && running.len() < arguments.jobs.max(1) {
             running.push_back((next, start(&arguments.plan(next)?)?));
             next += 1;

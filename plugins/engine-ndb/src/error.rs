@@ -91,9 +91,6 @@ impl NdbError {
 
     /// The words for a client whose transaction is over.
     pub(crate) fn word_loss(&self) -> Error {
-        if self.is_outdated() {
-            return crate::shared::outdated();
-        }
         Error::with(ErrorCode::GET_TEMPORARY_ERRMSG, &[&self.code, &self.text, &"NDBCLUSTER"])
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A transaction that writes to a table, or locks rows of it, holds the table's row in `stamps` in shared mode and compares the stamp with the one that this server's
 //! catalog follows: the read travels with the first operations. A transaction that changes the definition holds the row exclusively from its beginning to its end. So
-//! nobody writes while a definition changes, and nobody writes by an old one: 1412, and the whole transaction is rolled back.
+//! nobody writes while a definition changes, and nobody writes by an old one: 1297 that names 1412, and the whole transaction is rolled back.
 
 use std::collections::{HashMap, HashSet};
 
@@ -104,7 +104,7 @@ impl NdbEngineTransaction {
     /// Waits for the stamps that another server has locked, and compares them.
     ///
     /// # Errors
-    /// 1412: the transaction is rolled back. 1205, and the statement must be undone.
+    /// 1297: the transaction is rolled back. 1205, and the statement must be undone.
     pub(crate) fn pass_fences(&mut self) -> EngineResult<()> {
         let began = clock::monotonic();
         let mut pause = PAUSE_MIN;
@@ -128,7 +128,11 @@ impl NdbEngineTransaction {
     /// The definition is not the one that this server knows: it follows soon.
     fn refuse_outdated(&mut self) -> EngineResult<()> {
         self.rollback_whole();
-        Err(EngineError::TransactionLost(outdated()))
+        // The number that tells the session that its transaction is over.
+        let why = outdated();
+        let why =
+            Error::with(ErrorCode::GET_TEMPORARY_ERRMSG, &[&1412, &why.message(), &"NDBCLUSTER"]);
+        Err(EngineError::TransactionLost(why))
     }
 
     /// A new table: nobody else knows its id.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tables of engine ndbcluster on a real MySQL Cluster: SQL, kill -9 of a data node under writes, the cluster changed by SQL, the whole cluster gone and back.
+"""Tables of engine ndbcluster on a real MySQL Cluster: SQL, several servers, kill -9 of a data node under writes, the cluster changed by SQL, the whole cluster gone and back.
 
-    tests/ndb/run.py --squalld target/debug/squalld [--only sql,full,node,change,crash,cluster,tool,grow]
+    tests/ndb/run.py --squalld target/debug/squalld [--only sql,several,full,node,change,crash,cluster,tool,grow]
 
 `grow` adds two data nodes, takes three minutes, and wipes the cluster in the end; `tool` makes a second cluster. They run only when they are named. `tool` needs target/debug/squall beside squalld.
 
@@ -447,6 +447,252 @@ def check_tool(squalld, cluster, shim):
     print(f"squall cluster: made in {made:.0f} s, killed, stopped, started", flush=True)
 
 
+def eventually(server, text, wanted, seconds=5):
+    """The answer, as soon as the server has followed the others."""
+    began = time.monotonic()
+    while True:
+        found = " ".join(server.sql(text, check=False)[1].split())
+        if found == wanted:
+            return
+        if time.monotonic() - began > seconds:
+            server.expect(text, wanted)
+        time.sleep(0.02)
+
+
+def refuse_eventually(server, text, code, seconds=5):
+    began = time.monotonic()
+    while f"ERROR {code} " not in server.sql(text, check=False)[2]:
+        if time.monotonic() - began > seconds:
+            server.refuse(text, code)
+        time.sleep(0.02)
+
+
+class Repeater(threading.Thread):
+    """Runs what `statement` gives for 0, 1, 2, .. on one server until it is told to stop, and keeps what was acknowledged. A refusal that says "try again" is none."""
+
+    # Changed by another server, a lock too long, a deadlock; the cluster's temporary errors; a name that another has taken or given up; the server is killed.
+    AGAIN = (1412, 1205, 1213, 1297, 1296, 1050, 1146, 1091, 1060, 1061, 1054, 2002, 2003, 2013, 2006, 2026)
+
+    def __init__(self, server, statement):
+        super().__init__()
+        self.server, self.statement = server, statement
+        self.done, self.refused, self.failed, self.stopped, self.longest = [], 0, [], False, (0.0, "")
+
+    def run(self):
+        at = 0
+        while not self.stopped:
+            text = self.statement(at)
+            began = time.monotonic()
+            code, _, errors = self.server.sql(text, check=False)
+            self.longest = max(self.longest, (time.monotonic() - began, text))
+            if code == 0 and not errors:
+                self.done.append(at)
+            elif any(f"ERROR {number} " in errors for number in self.AGAIN) or "Lost connection" in errors:
+                self.refused += 1
+            else:
+                self.failed.append(f"{text}: {errors}")
+            at += 1
+
+
+def check_several(squalld, options):
+    """Two servers and a third one on one cluster: definitions reach the others, rows are never written by an old one, and kill -9 of one disturbs no other."""
+    options = [option for option in options if not option.startswith("--ndb-database")] + [f"--ndb-database=several_{os.getpid()}"]
+    one, two = Server(squalld, options), Server(squalld, options)
+    began = time.monotonic()
+    try:
+        check_followed(squalld, options, one, two)
+        check_fence(one, two)
+        check_kill(one, two)
+        for name in one.sql("select table_name from information_schema.tables where table_schema='n' and engine='ndbcluster'")[1].split():
+            one.sql(f"drop table n.`{name}`")
+        eventually(two, "select count(*) from information_schema.tables where table_schema='n' and engine='ndbcluster'", "0")
+    finally:
+        one.stop()
+        two.stop()
+    print(f"several servers: as it should be, {time.monotonic() - began:.0f} s", flush=True)
+
+
+def same_definition(one, two, name):
+    """But for the next AUTO_INCREMENT value, of which each server has drawn some."""
+    texts = [re.sub(r" AUTO_INCREMENT=\d+", "", server.sql(f"show create table n.{name}")[1]) for server in (one, two)]
+    if texts[0] != texts[1]:
+        raise SystemExit(f"two definitions: {texts}")
+
+
+def check_followed(squalld, options, one, two):
+    count = "select count(*) from information_schema.tables where table_schema='n'"
+    one.sql("create database n collate utf8mb4_bin; create table n.t(id int auto_increment primary key, a int, b varchar(20) comment 'what', key(a)) engine=ndb; insert into n.t(a,b) values(1,'x')")
+    eventually(two, "select id,a,b from n.t", "1 1 x")
+    two.expect("select default_collation_name from information_schema.schemata where schema_name='n'", "utf8mb4_bin")
+    same_definition(one, two, "t")
+    two.sql("insert into n.t(a,b) values(2,'y')")
+    one.expect("select a,b from n.t order by a", "1 x 2 y")
+    # AUTO_INCREMENT is unique over servers, also after a value that somebody chose.
+    for at in range(3):
+        for server in (one, two):
+            server.sql("insert into n.t(a) values" + ",".join("(7)" for _ in range(100)))
+        one.sql(f"insert into n.t(id,a) values({100_000 * (at + 1)},8)")
+    one.expect("select count(*), count(distinct id) from n.t where a=7", "600 600")
+    # Each change reaches the other.
+    two.sql("alter table n.t add column c int default 5, algorithm=instant")
+    eventually(one, "select distinct c from n.t", "5")
+    one.sql("alter table n.t drop column b, add index(c)")
+    eventually(two, "select count(*) from n.t where c=5", "605")
+    refuse_eventually(two, "select b from n.t", 1054)
+    two.expect("insert into n.t(a,c) values(9,9); select a from n.t where c=9", "9")
+    two.sql("alter table n.t drop index a, comment='changed'")
+    eventually(one, "select table_comment from information_schema.tables where table_schema='n' and table_name='t'", "changed")
+    one.expect("check table n.t", "n.t check status OK")
+    one.sql("create table n.u(id int primary key) engine=ndb; insert into n.u values(77)")
+    eventually(two, "select id from n.u", "77")
+    two.sql("rename table n.t to n.x, n.u to n.t, n.x to n.u")
+    eventually(one, "select id from n.t", "77")
+    one.expect("select count(*) from n.u", "606")
+    one.sql("truncate n.u")
+    eventually(two, "select count(*) from n.u", "0")
+    two.expect("insert into n.u(a) values(1); select count(*) from n.u", "1")
+    # A name is taken for all, also at the same moment.
+    two.sql("create table n.name(id int primary key) engine=ndb")
+    one.refuse("create table n.name(id int primary key) engine=ndb", 1050)
+    one.sql("drop table if exists n.none, n.name")
+    refuse_eventually(two, "select * from n.name", 1146)
+    # Out of the cluster and back.
+    one.sql("alter table n.t engine=innodb")
+    refuse_eventually(two, "select * from n.t", 1146)
+    one.expect("select id from n.t", "77")
+    one.sql("alter table n.t engine=ndb")
+    eventually(two, "select id from n.t", "77")
+    # A new server finds the tables at its start, one that was away what has changed.
+    third = Server(squalld, options)
+    try:
+        third.expect(count, "2")
+        third.expect("insert into n.t values(78); select id from n.t order by id", "77 78")
+        third.kill()
+        two.sql("alter table n.t add column late int default 3; create table n.later(id int primary key) engine=ndb; drop table n.u")
+        third.start()
+        third.expect("select late from n.t where id=78", "3")
+        third.expect(count, "2")
+    finally:
+        third.stop()
+    # Views, triggers and other engines' tables are each server's own.
+    one.sql("create table n.own(id int primary key); create trigger n.tr before insert on n.t for each row set new.late = 4")
+    two.sql("rename table n.t to n.t2")
+    eventually(one, "select count(*) from n.t2", "2")
+    one.expect("insert into n.t2(id) values(80); select late from n.t2 where id=80", "4")
+    two.sql("insert into n.t2(id) values(81); alter table n.t2 drop column late; drop table n.later; rename table n.t2 to n.t")
+    eventually(one, count, "2")
+    one.sql("drop trigger n.tr; drop table n.own")
+
+
+class Client:
+    """A session that is asked statement by statement."""
+
+    def __init__(self, server):
+        command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{server.port}", "-uroot", "-N", "-B", "--unbuffered", "--force"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
+
+    def send(self, text):
+        self.process.stdin.write(f"{text}; select 'over';\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        lines = []
+        while (line := self.process.stdout.readline()) and line.strip() != "over":
+            lines.append(line.strip())
+        return " ".join(lines)
+
+    def ask(self, text):
+        self.send(text)
+        return self.answer()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def check_fence(one, two):
+    """Rows and definitions change one after the other, whichever servers do it."""
+    one.sql("create table n.f(id int primary key, a int) engine=ndb; insert into n.f values(1,1),(2,2)")
+    eventually(two, "select count(*) from n.f", "2")
+    first, second = Client(one), Client(two)
+    try:
+        # A change of the definition waits for a transaction of another server that has written.
+        assert first.ask("begin; insert into n.f values(3,3)") == ""
+        second.send("alter table n.f add column c int default 1, algorithm=copy")
+        time.sleep(1)
+        assert first.ask("update n.f set a=30 where id=3; commit") == ""
+        assert second.answer() == ""
+        two.expect("select a,c from n.f where id=3", "30 1")
+        eventually(one, "select a,c from n.f where id=3", "30 1")
+        # One that has only read goes on by its old definition, and may not write by it.
+        assert first.ask("begin; select a from n.f where id=1") == "1"
+        assert second.ask("alter table n.f add column d int default 2, algorithm=instant; insert into n.f values(4,4,4,4)") == ""
+        answer = first.ask("insert into n.f values(5,5,5)")
+        assert "ERROR 1297 " in answer and "1412" in answer, answer
+        eventually(one, "select d from n.f where id=4", "4")
+        one.expect("insert into n.f values(5,5,5,5); select count(*) from n.f", "5")
+        eventually(two, "select count(*) from n.f", "5")
+        # Nor lock rows of a table that is gone.
+        assert first.ask("begin; select a from n.f where id=1") == "1"
+        assert second.ask("truncate n.f; insert into n.f values(6,6,6,6)") == ""
+        answer = first.ask("select a from n.f where id=1 for update")
+        assert "ERROR 1297 " in answer and "1412" in answer, answer
+        assert first.ask("rollback") == ""
+        eventually(one, "select id from n.f", "6")
+    finally:
+        first.close()
+        second.close()
+    one.sql("drop table n.f")
+
+
+def check_kill(one, two):
+    """DDL and DML on both servers, and kill -9 of the second again and again."""
+    one.sql("create table n.l(id bigint primary key, a int, key(a)) engine=ndb; create table n.w(id int primary key, g int, key(g)) engine=ndb")
+    eventually(two, "select count(*) from n.l, n.w", "0")
+    ddl = ["alter table n.l add column x int default 1, algorithm=instant", "alter table n.l add index(x)", "alter table n.l drop index x", "alter table n.l drop column x",
+           "create table n.l2(id int primary key) engine=ndb", "rename table n.l2 to n.l3", "truncate n.l3", "drop table n.l3"]
+    patience = "set session lock_wait_timeout=3, innodb_lock_wait_timeout=3;"
+
+    def rows(first):
+        return lambda at: f"{patience} insert into n.l(id,a) values({first + at},{at % 10}); update n.l set a = a + 1 where id = {first + at}"
+
+    workers = [Repeater(one, rows(0)), Repeater(one, rows(1_000_000_000)), Repeater(two, rows(2_000_000_000)),
+               Repeater(one, lambda at: patience + ddl[at % len(ddl)]), Repeater(two, lambda at: patience + ddl[(at + 4) % len(ddl)])]
+    for worker in workers:
+        worker.start()
+    kills = 4
+    try:
+        for _ in range(kills):
+            time.sleep(4)
+            two.kill()
+            two.start()
+        time.sleep(3)
+    finally:
+        for worker in workers:
+            worker.stopped = True
+        for worker in workers:
+            worker.join()
+    # What a crash may have left of a name is settled.
+    for server in (one, two):
+        if any(worker.failed for worker in workers):
+            raise SystemExit(f"failed: {[worker.failed[:3] for worker in workers]}")
+        eventually(server, "select count(*) from n.w", "0")
+    definitions = "select table_name, group_concat(column_name order by ordinal_position) from information_schema.columns where table_schema='n' group by 1 order by 1"
+    eventually(two, definitions, " ".join(one.sql(definitions)[1].split()))
+    for name in ("l", "t"):
+        same_definition(one, two, name)
+        for server in (one, two):
+            server.expect(f"check table n.{name}", f"n.{name} check status OK")
+    present = {int(line) for line in two.sql("select id from n.l")[1].split()}
+    acknowledged = {first + at for first, worker in zip((0, 1_000_000_000, 2_000_000_000), workers) for at in worker.done}
+    longest = max(worker.longest for worker in workers)
+    lost, changes = acknowledged - present, sum(len(worker.done) for worker in workers[3:])
+    print(f"{kills} times kill -9 of one of two servers: {len(acknowledged)} rows, {len(lost)} lost, {changes} changes of definitions, "
+          f"{sum(worker.refused for worker in workers)} refusals, longest statement {longest[0]:.1f} s", flush=True)
+    if lost or longest[0] > 5:
+        raise SystemExit(f"lost {sorted(lost)[:5]}, longest {longest}")
+
+
 def check_cluster(server, cluster):
     count = server.sql("select count(*) from n.w")[1].strip()
     cluster.run("stop")
@@ -469,7 +715,7 @@ def check_cluster(server, cluster):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
-    parser.add_argument("--only", default="sql,full,node,change,crash,cluster")
+    parser.add_argument("--only", default="sql,several,full,node,change,crash,cluster")
     parser.add_argument("--suite", action="store_true", help="run the engine suite too")
     args = parser.parse_args()
     program = os.environ.get("SQUALL_NDB")
@@ -493,6 +739,8 @@ def main():
                 check_sql(server)
                 check_many_keys(server)
                 print("SQL: as it should be", flush=True)
+            if "several" in checks:
+                check_several(args.squalld, options)
             if "full" in checks:
                 check_full(server)
             if "node" in checks:

@@ -82,7 +82,7 @@ impl Edit {
     }
 
     /// The table that it replaces or drops.
-    pub(crate) fn replaced_table(&self) -> Option<TableId> {
+    pub fn replaced_table(&self) -> Option<TableId> {
         match self {
             Edit::ReplaceTable { old, .. } => Some(*old),
             Edit::DropTable(id) => Some(*id),

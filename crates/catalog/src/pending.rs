@@ -80,6 +80,11 @@ impl PendingDefinitions {
         }
     }
 
+    /// All edits.
+    pub fn edits(&self) -> Vec<Edit> {
+        self.0.lock().edits.clone()
+    }
+
     /// All edits, if they may be made on `newest`.
     ///
     /// # Errors

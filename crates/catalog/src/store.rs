@@ -1,6 +1,6 @@
 //! The catalog: the current snapshot, and how changes reach it and the dictionary table together.
 //!
-//! Lock order: `writer`, then the engine's locks. Readers take no lock.
+//! Lock order: `sharing`, `writer`, then the engine's locks. Readers take no lock.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -86,6 +86,8 @@ pub struct Catalog {
     current: ArcSwap<CatalogSnapshot>,
     engine: Arc<dyn Engine>,
     writer: Mutex<Writer>,
+    /// See `Catalog::sharing`.
+    pub(crate) sharing: Mutex<()>,
     next_id: AtomicU64,
     /// Versions of transactions with definitions of their own so far.
     private_versions: AtomicU64,
@@ -108,6 +110,7 @@ impl Catalog {
             current: ArcSwap::new(writer.newest.clone()),
             engine: engine.clone(),
             writer: Mutex::new(writer),
+            sharing: Mutex::new(()),
             next_id: AtomicU64::new(TableId::FIRST_USER.0),
             private_versions: AtomicU64::new(FIRST_PRIVATE),
         };

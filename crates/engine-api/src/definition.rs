@@ -11,6 +11,13 @@ impl TableId {
     pub const DICTIONARY: TableId = TableId(1);
     /// First id for ordinary tables.
     pub const FIRST_USER: TableId = TableId(1024);
+    /// First id of tables whose definitions several servers share (`SharedDefinitions`): the engine draws it, and no catalog.
+    pub const FIRST_SHARED: TableId = TableId(1 << 40);
+
+    /// Whether several servers share the table's definition.
+    pub fn is_shared(self) -> bool {
+        self >= TableId::FIRST_SHARED
+    }
 }
 
 /// Names an index within its table; stable across ALTER TABLE.

@@ -6,7 +6,7 @@ use crate::many::get_one_by_one;
 use crate::{
     AttachmentReader, BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView,
     EngineResult, FoundRows, IndexDef, IndexId, KeyList, LockReport, RowBatch, RowBuf,
-    SnapshotReader, TableDef, TableId,
+    SharedChange, SharedDefinitions, SnapshotReader, TableDef, TableId,
 };
 
 /// The isolation levels of the reference.
@@ -251,6 +251,11 @@ pub trait Engine: Send + Sync {
     /// What it can do.
     fn capabilities(&self) -> Capabilities {
         Capabilities::LOCAL
+    }
+
+    /// The definitions that this server shares with others, if the engine keeps them.
+    fn shared_definitions(&self) -> Option<&dyn SharedDefinitions> {
+        None
     }
 
     /// Whether `Transaction::begin_noting` succeeds.
@@ -747,6 +752,24 @@ pub trait Transaction: Send {
     /// # Errors
     /// 1235 when the change is not instant: the caller then copies the table.
     fn alter_table(&mut self, def: &TableDef) -> EngineResult<()>;
+
+    /// Keeps the transactions of other servers from writing to a table until the end of this one, which changes its definition. The caller holds its metadata
+    /// lock exclusively. Nothing is to be done where no other server uses the table.
+    ///
+    /// # Errors
+    /// 1412 when another server has changed it; lock errors.
+    fn lock_definition(&mut self, _table: TableId) -> EngineResult<()> {
+        Ok(())
+    }
+
+    /// Makes definitions known to other servers with the commit: the last that the transaction does before it. Returns the new stamps. Tables that it has dropped
+    /// are known to be gone without this.
+    ///
+    /// # Errors
+    /// 1050 when another table has the name; 1235 when the engine keeps no definitions.
+    fn share_definitions(&mut self, _changes: &[SharedChange<'_>]) -> EngineResult<Vec<u64>> {
+        Err(errors::Error::not_supported("definitions that several servers share").into())
+    }
 
     /// Builds a secondary index over the present rows.
     ///

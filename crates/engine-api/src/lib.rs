@@ -15,6 +15,7 @@ mod error;
 mod locks;
 mod many;
 mod rows;
+mod shared;
 mod snapshot;
 mod span;
 
@@ -32,5 +33,6 @@ pub use error::{EngineError, EngineResult};
 pub use locks::{DeadlockView, LockKind, LockReport, LockView, TransactionView};
 pub use many::{FoundRows, KeyList, LOOKUPS_MAX};
 pub use rows::{RowBatch, RowBuf, RowRef};
+pub use shared::{SharedChange, SharedDefinitions, SharedTable};
 pub use snapshot::{RecordBlock, SnapshotReader};
 pub use span::{Span, successor};

@@ -159,6 +159,7 @@ fn serve(
         let is_encrypted = engines.default.directory_key().is_some();
         server.set_fact("storage_encryption", if is_encrypted { "ON" } else { "OFF" })?;
     }
+    server.follow_definitions()?;
     init_file::run(&server, &directory.path)?;
     let kept = kept_addresses(options, &server);
     let running = match early {

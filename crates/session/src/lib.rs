@@ -14,6 +14,7 @@ mod ddl;
 mod event_session;
 mod factory;
 mod facts;
+mod follower;
 mod function_session;
 mod handle;
 mod handler;

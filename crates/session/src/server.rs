@@ -16,6 +16,7 @@ use sys::threads::HelperLimit;
 use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
+use crate::follower::Follower;
 use crate::plan_cache::PlanCache;
 use crate::prepared_texts::PreparedTexts;
 use crate::status::ServerCounters;
@@ -107,6 +108,7 @@ pub struct Server {
     pub(crate) digest_seed: u64,
     pub(crate) deadlines: Arc<Deadlines>,
     pub(crate) events: Arc<EventScheduler>,
+    pub(crate) follower: Follower,
     pub(crate) prepared_count: sys::sync::atomic::AtomicU64,
     pub(crate) started_micros: i64,
     pub(crate) io_times: Arc<IoTimes>,
@@ -212,6 +214,7 @@ impl Server {
             digest_seed,
             deadlines,
             events: Arc::default(),
+            follower: Follower::default(),
             prepared_count: sys::sync::atomic::AtomicU64::new(0),
             started_micros,
             io_times: config.io_times,
@@ -398,6 +401,7 @@ impl Server {
     /// Stops background threads; all sessions must be closed.
     pub fn close(&self) {
         self.events.stop();
+        self.follower.stop();
         self.stop_function_sessions();
         self.deadlines.stop();
     }

@@ -5,6 +5,7 @@
 
 mod report;
 mod scope;
+mod sharing;
 #[cfg(test)]
 mod tests;
 mod transactions;
@@ -12,5 +13,6 @@ mod xa;
 
 pub use report::{Situation, TransactionReport};
 pub use scope::{Afterwards, Writable, isolation_name, to_wait_for};
+pub use sharing::Shared;
 pub use transactions::{Characteristics, Place, TransactionHome, Transactions};
 pub use xa::{XaBranches, XaContext};

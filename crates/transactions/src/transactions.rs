@@ -16,6 +16,7 @@ use exec::{Host, RowMark, RowWatch, TransactionSource};
 use plugin_api::Registry;
 
 use crate::report::TransactionReport;
+use crate::sharing::Shared;
 use crate::xa::{Branch, XaBranches};
 use observation::process::SessionShared;
 use observation::{ChangeOrder, Changes, RowWatcher};
@@ -138,6 +139,10 @@ impl Transactions {
         Ok(self.parts.len() - 1)
     }
 
+    pub fn cancel(&self) -> &CancelToken {
+        &self.cancel
+    }
+
     fn options(&self) -> TxnOptions {
         TxnOptions {
             isolation: self.characteristics.isolation,
@@ -216,13 +221,13 @@ impl Transactions {
         }
     }
 
-    /// Commits the transactions of all engines but one.
+    /// Commits the transactions of all engines but some.
     ///
     /// # Errors
     /// The first engine's error; that one's transaction is over.
-    pub fn commit_others(&mut self, engine: &str) -> Result<()> {
+    pub fn commit_others(&mut self, engines: &[&str]) -> Result<()> {
         for part in &mut self.parts {
-            if part.txn.is_started() && part.engine.name() != engine {
+            if part.txn.is_started() && !engines.contains(&part.engine.name()) {
                 part.txn.commit().map_err(|error| error.into_error(&self.cancel))?;
             }
         }
@@ -248,6 +253,16 @@ impl Transactions {
         // Their locks are kept until everything is published.
         let definitions = self.definitions.take();
         self.counters.clear();
+        let catalog = self.home.catalog.clone();
+        let edits = definitions.as_ref().map(|own| own.edits()).unwrap_or_default();
+        let sharing = edits.iter().any(Edit::is_shared).then(|| catalog.sharing());
+        let mut shared = Shared::default();
+        if let (Some(_), Some(own)) = (&sharing, &definitions) {
+            match self.share(&own.snapshot(&catalog), &edits) {
+                Ok(told) => shared = told,
+                Err(error) => failure = Some(error),
+            }
+        }
         let catalog_engine = self.home.catalog.engine().name();
         let count = self.parts.len();
         // The dictionary's engine last: the others may fail.
@@ -281,7 +296,13 @@ impl Transactions {
                 Err(error) => failure = Some(error),
             }
         }
-        failure.map_or(Ok(handle), Err)
+        match failure {
+            None => {
+                shared.follow();
+                Ok(handle)
+            }
+            Some(error) => Err(error),
+        }
     }
 
     /// Ends all, leaving the changes in doubt: the engines get the decision later under `name`.

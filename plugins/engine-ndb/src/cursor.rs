@@ -179,6 +179,9 @@ impl NdbEngineTransaction {
         batch: &mut RowBatch,
     ) -> EngineResult<()> {
         let hold = hold_of(cursor.lock);
+        if hold != Hold::Nothing {
+            self.fence(table)?;
+        }
         let (mut reads, mut keys) = (Vec::new(), Vec::new());
         for (key, row) in pairs {
             let locator = match index {

@@ -12,7 +12,7 @@ use types::{DataType, TypeKind};
 use crate::cursor::Cursor;
 use crate::engine::Counted;
 use crate::error::{DUPLICATE, NO_ROW, NdbError};
-use crate::link::{Link, definition_key, definition_parts};
+use crate::link::{Link, definition_key, definition_parts, patiently};
 use crate::shim::{Hold, Kind, NdbTransaction, Operation};
 use crate::sizes::Sizes;
 use crate::table::{Index, Table, index_name, index_part, parts, secondary};
@@ -29,14 +29,14 @@ fn refuse_index(index: &IndexDef) -> EngineResult<()> {
 fn create_part(link: &Link, part: &(String, Sizes)) -> EngineResult<()> {
     let (name, Sizes { key_bytes, row_bytes }) = part;
     blocking(|| {
-        match link.connection.create_table(name, *key_bytes, *row_bytes) {
+        patiently(|| match link.connection.create_table(name, *key_bytes, *row_bytes) {
             // The engine has no definition that names it: see `create`.
             Err(error) if error.is_existing() => {
                 link.connection.drop_table(name)?;
                 link.connection.create_table(name, *key_bytes, *row_bytes)
             }
             other => other,
-        }
+        })
     })
     .map_err(NdbError::into_engine)
 }
@@ -44,8 +44,15 @@ fn create_part(link: &Link, part: &(String, Sizes)) -> EngineResult<()> {
 impl NdbEngineTransaction {
     /// Writes the stored form of a definition; `None` removes it.
     fn store(&mut self, id: TableId, def: Option<&TableDef>) -> EngineResult<()> {
+        if id.is_shared() && def.is_some() {
+            // `share` writes it, with the catalog's entry.
+            return Ok(());
+        }
+        self.store_parts(id, def.map(definition_parts).unwrap_or_default())
+    }
+
+    pub(crate) fn store_parts(&mut self, id: TableId, new: Vec<Vec<u8>>) -> EngineResult<()> {
         let link = self.link()?;
-        let new = def.map(definition_parts).unwrap_or_default();
         // Parts of the old form, and one more that is not there.
         let mut at = 0;
         loop {
@@ -55,8 +62,8 @@ impl NdbEngineTransaction {
             let old = (read[0].code == 0).then(|| std::mem::take(&mut read[0].row));
             let is_there = old.is_some();
             match new.get(usize::from(at)) {
-                Some((key, part)) => {
-                    let mut write = [Operation::new(Kind::Write, &link.definitions, key, part)];
+                Some(part) => {
+                    let mut write = [Operation::new(Kind::Write, &link.definitions, &key, part)];
                     self.write(&mut write, vec![old])?;
                 }
                 None if is_there => {
@@ -80,19 +87,23 @@ impl NdbEngineTransaction {
             }
             Err(error) => return Err(error),
         }
+        self.begin_new_definition(def.id)?;
         let parts = parts(def);
         // Noted before: what is made is dropped if the rest fails.
         self.push_undo(Undo::Created(parts.iter().map(|part| part.0.clone()).collect()));
         parts.iter().try_for_each(|part| create_part(&link, part))?;
-        let table = blocking(|| Table::open(&link.connection, def.clone()))?;
+        let stamp = self.fences.next_stamp(def.id);
+        let table = blocking(|| Table::open(&link.connection, def.clone(), stamp))?;
         self.define(def.id, Some(Arc::new(table)));
         self.store(def.id, Some(def))
     }
 
     pub(crate) fn drop_whole(&mut self, id: TableId) -> EngineResult<()> {
+        self.lock_stamp(id)?;
         let table = self.table(id)?;
         let names = parts(&table.def).into_iter().map(|part| part.0).collect();
         self.store(id, None)?;
+        self.forget_shared(id)?;
         self.remove_counters(id)?;
         self.define(id, None);
         self.push_undo(Undo::Dropped { table: id, names, whole: true });
@@ -117,6 +128,7 @@ impl NdbEngineTransaction {
     }
 
     pub(crate) fn redefine(&mut self, def: &TableDef) -> EngineResult<()> {
+        self.lock_stamp(def.id)?;
         let before = self.table(def.id)?;
         if !is_instant(&before.def, def) || !before.holds(def) {
             return Err(Error::not_supported("this instant ALTER TABLE in NDB").into());
@@ -126,7 +138,8 @@ impl NdbEngineTransaction {
 
     fn replace(&mut self, def: TableDef) -> EngineResult<()> {
         let link = self.link()?;
-        let table = blocking(|| Table::open(&link.connection, def))?;
+        let stamp = self.fences.next_stamp(def.id);
+        let table = blocking(|| Table::open(&link.connection, def, stamp))?;
         self.store(table.id(), Some(&table.def))?;
         self.define(table.id(), Some(Arc::new(table)));
         Ok(())
@@ -134,6 +147,7 @@ impl NdbEngineTransaction {
 
     pub(crate) fn build_index(&mut self, id: TableId, def: &IndexDef) -> EngineResult<()> {
         refuse_index(def)?;
+        self.lock_stamp(id)?;
         let (link, table) = (self.link()?, self.table(id)?);
         let mut new = TableDef::clone(&table.def);
         new.indexes.retain(|index| index.id != def.id);
@@ -141,7 +155,8 @@ impl NdbEngineTransaction {
         let part = index_part(&new, def);
         self.push_undo(Undo::Created(vec![part.0.clone()]));
         create_part(&link, &part)?;
-        let with_index = blocking(|| Table::open(&link.connection, new.clone()))?;
+        let stamp = self.fences.next_stamp(id);
+        let with_index = blocking(|| Table::open(&link.connection, new.clone(), stamp))?;
         self.fill_index(&link, &table, with_index.index(def.id)?)?;
         self.store(id, Some(&new))?;
         self.define(id, Some(Arc::new(with_index)));
@@ -178,6 +193,7 @@ impl NdbEngineTransaction {
     }
 
     pub(crate) fn remove_index(&mut self, id: TableId, index: IndexId) -> EngineResult<()> {
+        self.lock_stamp(id)?;
         let table = self.table(id)?;
         table.index(index)?;
         let mut new = TableDef::clone(&table.def);

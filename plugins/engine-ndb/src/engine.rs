@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine_api::{
     CancelToken, Capabilities, Engine, EngineError, EngineResult, EngineStat, IndexId, KeyRange,
-    RangeEstimate, TableId, TableStats, Transaction,
+    RangeEstimate, SharedDefinitions, TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
 use locks::LockTable;
@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub(crate) operations: AtomicU64,
 }
 
-fn number(bytes: Option<&[u8]>) -> u128 {
+pub(crate) fn number(bytes: Option<&[u8]>) -> u128 {
     let bytes = bytes.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
     bytes.map_or(1, u128::from_le_bytes)
 }
@@ -106,7 +106,7 @@ impl Shared {
     }
 
     /// Lets go of a link whose cluster is gone.
-    fn look_at(&self, link: &Arc<Link>, error: &EngineError) {
+    pub(crate) fn look_at(&self, link: &Arc<Link>, error: &EngineError) {
         let EngineError::Other(error) = error else { return };
         if error.code() == ErrorCode::GET_ERRMSG && link.connection.ready_nodes() == 0 {
             self.links.drop_link(link);
@@ -182,17 +182,21 @@ impl Shared {
             if !exactly && counter.next >= next {
                 return Ok(());
             }
-            if exactly || next > counter.end {
-                let end = next + if exactly { 0 } else { kind.block() };
-                let write = || {
-                    link.change_row(&link.counters, &kind.key(table), |old| {
-                        let end = if exactly { end } else { end.max(number(old)) };
-                        (Some(end.to_le_bytes().to_vec()), end)
-                    })
-                };
-                counter.end = blocking(write).map_err(NdbError::into_engine)?;
+            if !exactly && next <= counter.end {
+                counter.next = next;
+                return Ok(());
             }
-            counter.next = next;
+            let own_end = counter.end;
+            let write = || {
+                link.change_row(&link.counters, &kind.key(table), |old| {
+                    let stored = number(old);
+                    // Values that another server has drawn are not this one's.
+                    let next = if stored > own_end { next.max(stored) } else { next };
+                    let end = next + if exactly { 0 } else { kind.block() };
+                    (Some(end.to_le_bytes().to_vec()), (next, end))
+                })
+            };
+            (counter.next, counter.end) = blocking(write).map_err(NdbError::into_engine)?;
             Ok(())
         })
     }
@@ -275,6 +279,10 @@ impl Engine for NdbEngine {
             multi_valued_indexes: false,
             remote: true,
         }
+    }
+
+    fn shared_definitions(&self) -> Option<&dyn SharedDefinitions> {
+        (!self.0.links.settings.connectstring.text().is_empty()).then_some(self)
     }
 
     fn new_transaction(&self) -> Box<dyn Transaction> {

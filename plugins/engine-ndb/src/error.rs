@@ -21,6 +21,8 @@ pub(crate) const DUPLICATE: i32 = 630;
 pub(crate) const LOCKED: i32 = 635;
 /// No such table: the numbers of the dictionary and of the client.
 const NO_TABLE: [i32; 2] = [709, 723];
+/// The definition of a table that another client has changed or dropped.
+const OUTDATED: [i32; 6] = [241, 283, 284, 1225, 1226, 1227];
 /// The table is there already.
 const EXISTS: i32 = 721;
 /// A wait for a lock was too long: the transaction is gone.
@@ -45,6 +47,11 @@ impl NdbError {
         NO_TABLE.contains(&self.code)
     }
 
+    /// Another server has changed or dropped the table.
+    fn is_outdated(&self) -> bool {
+        OUTDATED.contains(&self.code) || self.is_no_table()
+    }
+
     pub(crate) fn is_existing(&self) -> bool {
         self.code == EXISTS
     }
@@ -63,7 +70,7 @@ impl NdbError {
 
     /// A transaction may be run again: it left nothing, and the next try may succeed.
     pub(crate) fn may_repeat(&self) -> bool {
-        self.is_temporary() && !self.is_lock_wait() || self.is_cut_off()
+        self.is_temporary() && !self.is_lock_wait() && !self.is_outdated() || self.is_cut_off()
     }
 
     /// Whether nobody knows if the commit that met it happened.
@@ -73,6 +80,9 @@ impl NdbError {
 
     /// The words for a client.
     pub(crate) fn word(&self) -> Error {
+        if self.is_outdated() {
+            return crate::shared::outdated();
+        }
         match self.is_full() {
             true => Error::with(ErrorCode::RECORD_FILE_FULL, &[&"NDB"]),
             false => Error::with(ErrorCode::GET_ERRMSG, &[&self.code, &self.text, &"NDBCLUSTER"]),

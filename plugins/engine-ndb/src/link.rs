@@ -15,8 +15,9 @@ use tracing::{info, warn};
 
 use crate::definition;
 use crate::error::{DUPLICATE, LOCKED, NO_ROW, NdbError};
+use crate::shared::{Followed, check_followed, outdated};
 use crate::shim::{
-    Connection, Hold, Kind, LIBRARY, NdbTable, NdbTransaction, Node, Operation, ScanRange, Shim,
+    Connection, Hold, Kind, LIBRARY, NdbTable, NdbTransaction, Node, Operation, Shim,
 };
 use crate::table::Table;
 
@@ -24,10 +25,17 @@ use crate::table::Table;
 const CONNECT_SECONDS: i32 = 4;
 /// After a failed try to connect, others fail at once for so long.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// Who only looks tries to connect after so long.
+const LOOK_PAUSE: Duration = Duration::from_secs(3);
 /// The NDB database of all tables.
 const DATABASE: &str = "squall";
 /// Definitions: table id and part, eight and two bytes -> the part.
 const DEFINITIONS: &str = "definitions";
+/// Stamps and names of shared tables, and their names alone: see `shared`.
+const STAMPS: &str = "stamps";
+const NAMES: &str = "names";
+/// A schema and a name, 64 characters each, and what separates them.
+const NAME_BYTES: u32 = 2 * 64 * 4 + 1;
 /// Counters: table id and kind, eight and one byte -> the next value, sixteen bytes.
 const COUNTERS: &str = "counters";
 const DEFINITION_KEY_BYTES: u32 = 16;
@@ -46,6 +54,9 @@ pub(crate) struct Link {
     pub(crate) connection: Arc<Connection>,
     pub(crate) definitions: Arc<NdbTable>,
     pub(crate) counters: Arc<NdbTable>,
+    pub(crate) stamps: Arc<NdbTable>,
+    pub(crate) names: Arc<NdbTable>,
+    followed: Arc<Followed>,
     tables: RwLock<HashMap<TableId, Arc<Table>>>,
     is_lost: AtomicBool,
 }
@@ -56,34 +67,56 @@ pub(crate) fn definition_key(table: TableId, part: u16) -> Vec<u8> {
 }
 
 /// The parts of a definition as they are stored.
-pub(crate) fn definition_parts(def: &TableDef) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let stored = definition::encode(def);
-    let parts = stored.chunks(DEFINITION_PART_BYTES).enumerate();
-    parts.map(|(at, part)| (definition_key(def.id, at as u16), part.to_vec())).collect()
+pub(crate) fn definition_parts(def: &TableDef) -> Vec<Vec<u8>> {
+    definition::encode(def).chunks(DEFINITION_PART_BYTES).map(<[u8]>::to_vec).collect()
 }
 
 fn open_or_create(
     connection: &Arc<Connection>,
     name: &str,
+    key_bytes: u32,
     row_bytes: u32,
 ) -> Result<Arc<NdbTable>, NdbError> {
-    match NdbTable::open(connection, name) {
+    patiently(|| match NdbTable::open(connection, name) {
         Err(error) if error.is_no_table() => {
-            connection.create_table(name, DEFINITION_KEY_BYTES, row_bytes)?;
-            NdbTable::open(connection, name)
+            match connection.create_table(name, key_bytes, row_bytes) {
+                // Another server was faster.
+                Err(error) if !error.is_existing() => Err(error),
+                Ok(()) | Err(_) => NdbTable::open(connection, name),
+            }
         }
         other => other,
+    })
+}
+
+/// Tries again after temporary errors: the cluster changes one definition at a time.
+pub(crate) fn patiently<T>(work: impl Fn() -> Result<T, NdbError>) -> Result<T, NdbError> {
+    const TRIES: u32 = 250;
+    const PAUSE: Duration = Duration::from_millis(20);
+    let mut tries = 0;
+    loop {
+        match work() {
+            Err(error) if error.is_temporary() && !error.is_full() && tries < TRIES => {
+                tries += 1;
+                sys::threads::sleep(PAUSE);
+            }
+            other => return other,
+        }
     }
 }
 
 impl Link {
-    fn open(shim: Shim, settings: &Settings) -> Result<Link, NdbError> {
+    fn open(shim: Shim, settings: &Settings, followed: &Arc<Followed>) -> Result<Link, NdbError> {
         let database = settings.database.text();
         let database = if database.is_empty() { DATABASE } else { &database };
         let address = settings.connectstring.text();
         let connection = Connection::open(shim, &address, database, CONNECT_SECONDS)?;
-        let definitions = open_or_create(&connection, DEFINITIONS, DEFINITION_PART_BYTES as u32)?;
-        let counters = open_or_create(&connection, COUNTERS, DEFINITION_KEY_BYTES)?;
+        let open = |name, key, row| open_or_create(&connection, name, key, row);
+        let key = DEFINITION_KEY_BYTES;
+        let definitions = open(DEFINITIONS, key, DEFINITION_PART_BYTES as u32)?;
+        let counters = open(COUNTERS, key, key)?;
+        let stamps = open(STAMPS, key, NAME_BYTES + 8)?;
+        let names = open(NAMES, NAME_BYTES, 8)?;
         info!(
             node = connection.own_node(),
             data_nodes = connection.ready_nodes(),
@@ -91,7 +124,8 @@ impl Link {
             "connected to the NDB cluster at {address}"
         );
         let (tables, is_lost) = (RwLock::default(), AtomicBool::new(false));
-        Ok(Link { connection, definitions, counters, tables, is_lost })
+        let followed = followed.clone();
+        Ok(Link { connection, definitions, counters, stamps, names, followed, tables, is_lost })
     }
 
     /// Whether the cluster is gone to it. One that another has replaced serves the transactions that began with it.
@@ -105,34 +139,47 @@ impl Link {
     /// # Errors
     /// `UnknownTable`.
     pub(crate) fn table(&self, id: TableId) -> EngineResult<Arc<Table>> {
-        if let Some(table) = self.tables.read().get(&id) {
-            return Ok(table.clone());
+        if id.is_shared() {
+            return self.shared_table(id);
+        }
+        if let Some(table) = self.known(id) {
+            return Ok(table);
         }
         let found = blocking(|| self.stored(id)).map_err(NdbError::into_engine)?;
         let stored = found.ok_or(EngineError::UnknownTable)?;
         let def = definition::decode(&stored).ok_or_else(|| {
             Error::internal(format!("the definition of NDB table {} is damaged", id.0))
         })?;
-        let table = Arc::new(blocking(|| Table::open(&self.connection, def))?);
+        let table = Arc::new(blocking(|| Table::open(&self.connection, def, 0))?);
+        self.tables.write().insert(id, table.clone());
+        Ok(table)
+    }
+
+    /// A table as it was looked up before.
+    pub(crate) fn known(&self, id: TableId) -> Option<Arc<Table>> {
+        self.tables.read().get(&id).cloned()
+    }
+
+    /// A table as this server's catalog follows it.
+    fn shared_table(&self, id: TableId) -> EngineResult<Arc<Table>> {
+        let followed = self.followed.stamp(id);
+        if let Some(table) = self.known(id).filter(|table| Some(table.stamp) == followed) {
+            return Ok(table);
+        }
+        let kept = blocking(|| self.kept(id))?.ok_or(EngineError::UnknownTable);
+        let kept = if followed.is_some() { kept.map_err(|_| outdated())? } else { kept? };
+        check_followed(followed, kept.stamp)?;
+        let table = Arc::new(blocking(|| Table::open(&self.connection, kept.def, kept.stamp))?);
         self.tables.write().insert(id, table.clone());
         Ok(table)
     }
 
     /// The committed definition.
     fn stored(&self, id: TableId) -> Result<Option<Vec<u8>>, NdbError> {
-        let mut transaction = NdbTransaction::begin(&self.connection, None)?;
         let (low, high) = (definition_key(id, 0), definition_key(TableId(id.0 + 1), 0));
-        let range = ScanRange {
-            low: Some(&low),
-            low_inclusive: true,
-            high: Some(&high),
-            descending: false,
-            with_rows: true,
-            batch: 16,
-        };
-        let mut scan = transaction.scan(&self.definitions, &range)?;
         let mut stored = Vec::new();
-        while scan.next(16, |_, part| stored.extend_from_slice(part))? > 0 {}
+        let take = |_: &[u8], part: &[u8]| stored.extend_from_slice(part);
+        self.scan_rows(&self.definitions, &low, Some(&high), take)?;
         Ok((!stored.is_empty()).then_some(stored))
     }
 
@@ -151,7 +198,7 @@ impl Link {
 
     /// Drops a table of the cluster; one that is not there is no error.
     pub(crate) fn drop_part(&self, name: &str) {
-        match blocking(|| self.connection.drop_table(name)) {
+        match blocking(|| patiently(|| self.connection.drop_table(name))) {
             Err(error) if !error.is_no_table() => {
                 warn!(
                     table = name,
@@ -227,6 +274,7 @@ struct State {
 /// The way to the cluster: one link at a time.
 pub(crate) struct Links {
     pub(crate) settings: Settings,
+    pub(crate) followed: Arc<Followed>,
     state: Mutex<State>,
     current: RwLock<Option<Arc<Link>>>,
     /// Links that others have replaced and that transactions still use.
@@ -237,6 +285,7 @@ impl Links {
     pub(crate) fn new() -> Links {
         Links {
             settings: Settings::default(),
+            followed: Arc::default(),
             state: Mutex::new(State::default()),
             current: RwLock::new(None),
             retired: Mutex::default(),
@@ -277,9 +326,9 @@ impl Links {
         if self.settings.connectstring.text().is_empty() {
             return Err(Error::not_supported("NDB tables without --ndb-connectstring").into());
         }
-        let opened = self
-            .shim(&mut state)
-            .and_then(|shim| Link::open(shim, &self.settings).map_err(NdbError::into_engine));
+        let opened = self.shim(&mut state).and_then(|shim| {
+            Link::open(shim, &self.settings, &self.followed).map_err(NdbError::into_engine)
+        });
         match opened {
             Ok(link) => {
                 let link = Arc::new(link);
@@ -293,6 +342,22 @@ impl Links {
                 Err(error)
             }
         }
+    }
+
+    /// The link, for somebody who asks again and again: after a failed try to connect he leaves the next one to others for some time.
+    ///
+    /// # Errors
+    /// As `get`.
+    pub(crate) fn look(&self) -> EngineResult<Arc<Link>> {
+        if let Some(link) = self.present() {
+            return Ok(link);
+        }
+        if let Some((at, error)) = &self.state.lock().failed
+            && clock::monotonic().saturating_sub(*at) < LOOK_PAUSE
+        {
+            return Err(error.clone());
+        }
+        self.get()
     }
 
     /// The link, if there is one.
@@ -320,7 +385,8 @@ impl Links {
         let mut state = self.state.lock();
         let Some(old) = state.link.clone() else { return Ok(()) };
         let shim = self.shim(&mut state)?;
-        let link = Link::open(shim, &self.settings).map_err(NdbError::into_engine)?;
+        let link =
+            Link::open(shim, &self.settings, &self.followed).map_err(NdbError::into_engine)?;
         let link = Arc::new(link);
         {
             let mut retired = self.retired.lock();

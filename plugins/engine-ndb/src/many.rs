@@ -20,6 +20,9 @@ impl NdbEngineTransaction {
         mut each: impl FnMut(usize, RowRef<'_>),
     ) -> EngineResult<()> {
         let hold = hold_of(lock);
+        if hold != Hold::Nothing {
+            self.fence(table)?;
+        }
         for (chunk, keys) in keys.chunks(BATCH).enumerate() {
             let mut reads = Vec::with_capacity(keys.len());
             let mut places = Vec::with_capacity(keys.len());

@@ -23,7 +23,7 @@ static DATABASE: Definition = Definition::fixed(
     "ndb_database",
     Kind::Text,
     "squall",
-    "The database of the cluster in which this server keeps its tables; no other server may use it",
+    "The database of the cluster in which this server keeps its tables; servers with the same one have the same tables",
 );
 
 /// The plugin.

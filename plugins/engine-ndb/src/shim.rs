@@ -520,6 +520,8 @@ pub(crate) struct Operation {
     pub(crate) row: Vec<u8>,
     /// 0, or NDB's number.
     pub(crate) code: i32,
+    /// A read waits for the lock that it takes, in the cluster: too long a wait ends the transaction.
+    pub(crate) waits: bool,
 }
 
 impl Operation {
@@ -531,12 +533,18 @@ impl Operation {
             key: key.to_vec(),
             row: row.to_vec(),
             code: 0,
+            waits: false,
         }
     }
 
     /// A read; one that takes a lock does not wait for it.
     pub(crate) fn read(table: &Arc<NdbTable>, key: &[u8], hold: Hold) -> Operation {
         Operation { hold, ..Operation::new(Kind::Read, table, key, &[]) }
+    }
+
+    /// The same read, which waits.
+    pub(crate) fn waiting(self) -> Operation {
+        Operation { waits: true, ..self }
     }
 }
 
@@ -597,14 +605,23 @@ impl NdbTransaction {
 
     /// Runs operations in one round trip. Each has its code then, and reads their row.
     pub(crate) fn execute(&mut self, operations: &mut [Operation]) -> Result<(), NdbError> {
-        for operation in operations.iter() {
+        self.execute_after(&mut [], operations)
+    }
+
+    /// The same, with other operations before them.
+    pub(crate) fn execute_after(
+        &mut self,
+        first: &mut [Operation],
+        operations: &mut [Operation],
+    ) -> Result<(), NdbError> {
+        for operation in first.iter().chain(operations.iter()) {
             self.keep(&operation.table);
         }
         self.raw.clear();
-        self.raw.extend(operations.iter().map(|operation| RawOperation {
+        self.raw.extend(first.iter().chain(operations.iter()).map(|operation| RawOperation {
             kind: operation.kind as u32,
             lock: operation.hold as u32,
-            no_wait: u32::from(operation.hold != Hold::Nothing),
+            no_wait: u32::from(operation.hold != Hold::Nothing && !operation.waits),
             code: 0,
             table: operation.table.handle,
             key: raw(&operation.key),
@@ -623,7 +640,7 @@ impl NdbTransaction {
             )
         };
         outcome(result, &error)?;
-        for (operation, raw) in operations.iter_mut().zip(&self.raw) {
+        for (operation, raw) in first.iter_mut().chain(operations).zip(&self.raw) {
             operation.code = raw.code;
             if operation.kind == Kind::Read {
                 operation.row.clear();

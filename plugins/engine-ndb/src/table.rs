@@ -77,6 +77,8 @@ pub(crate) struct Table {
     pub(crate) rows: Arc<NdbTable>,
     pub(crate) clustered: Option<IndexKeys>,
     pub(crate) indexes: Vec<Index>,
+    /// Of a shared definition; else 0.
+    pub(crate) stamp: u64,
 }
 
 pub(crate) fn rows_name(table: TableId) -> String {
@@ -104,7 +106,11 @@ pub(crate) fn secondary(def: &TableDef) -> impl Iterator<Item = &IndexDef> {
 
 impl Table {
     /// Looks up what a definition names.
-    pub(crate) fn open(connection: &Arc<Connection>, def: TableDef) -> EngineResult<Table> {
+    pub(crate) fn open(
+        connection: &Arc<Connection>,
+        def: TableDef,
+        stamp: u64,
+    ) -> EngineResult<Table> {
         let open = |name: String| NdbTable::open(connection, &name).map_err(NdbError::into_engine);
         let clustered = def.primary().map(|index| IndexKeys::new(&def, index)).transpose()?;
         let rows = open(rows_name(def.id))?;
@@ -113,7 +119,7 @@ impl Table {
             Ok(Index { def: index.clone(), keys: IndexKeys::new(&def, index)?, entries })
         });
         let indexes = indexes.collect::<EngineResult<Vec<_>>>()?;
-        Ok(Table { rows, clustered, indexes, def: Arc::new(def) })
+        Ok(Table { rows, clustered, indexes, def: Arc::new(def), stamp })
     }
 
     pub(crate) fn id(&self) -> TableId {

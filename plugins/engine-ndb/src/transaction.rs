@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use engine_api::{
     CancelToken, CommitHandle, CursorId, EngineError, EngineResult, FoundRows, GetOutcome,
-    IndexDef, IndexId, KeyList, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef, TableId,
-    Transaction, TxnOptions, WaitPolicy,
+    IndexDef, IndexId, KeyList, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, SharedChange,
+    TableDef, TableId, Transaction, TxnOptions, WaitPolicy,
 };
 use locks::{Mode, Owner, Patience, WaitError};
 use sys::blocking::blocking;
@@ -22,6 +22,7 @@ use sys::sync::atomic::Ordering;
 use crate::cursor::Cursor;
 use crate::engine::{REPLAY_MAX, Shared};
 use crate::error::{DUPLICATE, LOCKED, NO_ROW, NdbError};
+use crate::fence::Fences;
 use crate::link::Link;
 use crate::shim::{Hold, Kind, NdbTable, NdbTransaction, Operation};
 use crate::table::Table;
@@ -29,8 +30,8 @@ use crate::table::Table;
 /// Operations in one round trip.
 pub(crate) const BATCH: usize = 256;
 /// Pauses between tries.
-const PAUSE_MIN: Duration = Duration::from_millis(1);
-const PAUSE_MAX: Duration = Duration::from_millis(50);
+pub(crate) const PAUSE_MIN: Duration = Duration::from_millis(1);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// Bytes of rows that are kept because a statement has locked them and may change them.
 const HELD_BYTES_MAX: usize = 4 << 20;
 
@@ -79,7 +80,7 @@ pub(crate) struct NdbEngineTransaction {
     active: Option<Active>,
     started: bool,
     read_only: bool,
-    lock_wait_timeout: Duration,
+    pub(crate) lock_wait_timeout: Duration,
     pub(crate) cancel: CancelToken,
     owner: Option<Arc<Owner>>,
     undo: Vec<Undo>,
@@ -98,6 +99,8 @@ pub(crate) struct NdbEngineTransaction {
     pub(crate) filling: Option<TableId>,
     /// Inserts that were not sent yet.
     pub(crate) pending: crate::pending::Pending,
+    /// Stamps of shared tables that it holds.
+    pub(crate) fences: Fences,
 }
 
 pub(crate) fn lost(error: &NdbError) -> EngineError {
@@ -125,6 +128,7 @@ impl NdbEngineTransaction {
             inserted: Vec::new(),
             filling: None,
             pending: crate::pending::Pending::default(),
+            fences: Fences::default(),
         }
     }
 
@@ -198,17 +202,25 @@ impl NdbEngineTransaction {
 
     /// Runs operations in one round trip. After a temporary error the whole transaction is run again.
     pub(crate) fn execute(&mut self, operations: &mut [Operation]) -> EngineResult<()> {
-        if operations.is_empty() {
+        let mut fences = self.fences.reads();
+        if operations.is_empty() && fences.is_empty() {
             return Ok(());
         }
+        let count = operations.len() + fences.len();
         self.shared.executes.fetch_add(1, Ordering::Relaxed);
-        self.shared.operations.fetch_add(operations.len() as u64, Ordering::Relaxed);
+        self.shared.operations.fetch_add(count as u64, Ordering::Relaxed);
         loop {
             let first = operations.first();
             self.activate(first.map(|first| (&*first.table, first.key.as_slice())))?;
             let Some(active) = &mut self.active else { continue };
-            match blocking(|| active.ndb.execute(operations)) {
-                Ok(()) => return Ok(()),
+            match blocking(|| active.ndb.execute_after(&mut fences, operations)) {
+                Ok(()) => {
+                    if !fences.is_empty() {
+                        let held = self.fences.settle(fences);
+                        held.iter().for_each(|read| self.keep_locked(read));
+                    }
+                    return Ok(());
+                }
                 Err(error) if !error.is_aborted && !error.is_cut_off() => {
                     return Err(error.into_engine());
                 }
@@ -381,6 +393,7 @@ impl NdbEngineTransaction {
         wait: WaitPolicy,
     ) -> EngineResult<()> {
         self.execute(reads)?;
+        self.pass_fences()?;
         let began = clock::monotonic();
         let mut pause = PAUSE_MIN;
         while let Some(at) = reads.iter().position(|read| read.code == LOCKED) {
@@ -400,15 +413,55 @@ impl NdbEngineTransaction {
             self.execute(&mut reads[at..=at])?;
         }
         for read in reads.iter().filter(|read| matches!(read.code, 0 | NO_ROW)) {
-            let image = (read.code == 0).then(|| self.hasher.hash_one(&read.row));
-            self.locked.push(Locked {
-                table: read.table.clone(),
-                key: read.key.clone(),
-                hold: read.hold,
-                image,
-            });
+            self.keep_locked(read);
         }
         Ok(())
+    }
+
+    /// A row was read under a lock.
+    fn keep_locked(&mut self, read: &Operation) {
+        let image = (read.code == 0).then(|| self.hasher.hash_one(&read.row));
+        self.locked.push(Locked {
+            table: read.table.clone(),
+            key: read.key.clone(),
+            hold: read.hold,
+            image,
+        });
+    }
+
+    /// Whether the end of the cluster's transaction would lose anything.
+    pub(crate) fn holds_anything(&self) -> bool {
+        !self.undo.is_empty() || !self.locked.is_empty()
+    }
+
+    /// Runs a read that waits for its lock, in a transaction that has nothing to lose. `None`: the cluster has ended it after too long a wait.
+    pub(crate) fn execute_or_lose(&mut self, read: Operation) -> EngineResult<Option<Operation>> {
+        let mut read = [read];
+        loop {
+            self.activate(None)?;
+            let Some(active) = &mut self.active else { continue };
+            match blocking(|| active.ndb.execute(&mut read)) {
+                Ok(()) => break,
+                Err(error) if error.is_lock_wait() => {
+                    self.leave_cluster();
+                    return Ok(None);
+                }
+                Err(error) => {
+                    let link = active.link.clone();
+                    self.recover(&link, error)?;
+                }
+            }
+        }
+        let [read] = read;
+        self.keep_locked(&read);
+        Ok(Some(read))
+    }
+
+    /// Ends the transaction, undoing everything.
+    pub(crate) fn rollback_whole(&mut self) {
+        self.leave_cluster();
+        self.undo_definitions_to(0);
+        self.end();
     }
 
     /// Makes writes that nothing can refuse, and notes how to undo them. `old` has the image of each row before.
@@ -427,7 +480,7 @@ impl NdbEngineTransaction {
             let (table, key) = (operation.table.clone(), std::mem::take(&mut operation.key));
             self.undo.push(Undo::Row { table, key, old, new });
         }
-        Ok(())
+        self.pass_fences()
     }
 
     /// Writes back the images of rows before the changes above `mark`.
@@ -548,6 +601,7 @@ impl NdbEngineTransaction {
         self.locked.clear();
         self.own.clear();
         self.pending.clear();
+        self.fences = Fences::default();
         self.filling = None;
         self.forget_held();
         self.started = false;
@@ -616,6 +670,7 @@ impl NdbEngineTransaction {
         let hold = hold_of(lock);
         let mut read = [Operation::read(&table.rows, key, hold)];
         if let Some(mode) = mode_of(lock) {
+            self.fence(table)?;
             if !self.lock(&crate::write::row_name(table.id(), key), mode, wait)? {
                 return Ok(GetOutcome::Skipped);
             }
@@ -713,15 +768,18 @@ impl Transaction for NdbEngineTransaction {
             self.end();
             return Ok(CommitHandle::Durable);
         }
+        if self.fences.has_unshared(&self.own) {
+            self.rollback_whole();
+            return Err(errors::Error::internal("a definition is not shared at its commit").into());
+        }
+        self.raise_version()?;
         self.commit_cluster()?;
         self.end();
         Ok(CommitHandle::Durable)
     }
 
     fn rollback(&mut self) -> EngineResult<()> {
-        self.leave_cluster();
-        self.undo_definitions_to(0);
-        self.end();
+        self.rollback_whole();
         Ok(())
     }
 
@@ -864,6 +922,14 @@ impl Transaction for NdbEngineTransaction {
     fn alter_table(&mut self, def: &TableDef) -> EngineResult<()> {
         self.check_writable()?;
         self.redefine(def)
+    }
+
+    fn lock_definition(&mut self, table: TableId) -> EngineResult<()> {
+        self.lock_stamp(table)
+    }
+
+    fn share_definitions(&mut self, changes: &[SharedChange<'_>]) -> EngineResult<Vec<u64>> {
+        self.share(changes)
     }
 
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> EngineResult<()> {

@@ -115,6 +115,7 @@ impl NdbEngineTransaction {
         for NewRow { table, locator, record } in rows {
             let entries = table.entries(record, locator)?;
             if !fills {
+                self.fence(table)?;
                 self.lock_row(table, locator, &entries)?;
             }
             plan.insert(IndexId::CLUSTERED, &table.rows, locator, record);
@@ -213,6 +214,7 @@ impl NdbEngineTransaction {
         if let Some(record) = self.take_held(table.id(), locator) {
             return Ok(record);
         }
+        self.fence(table)?;
         self.lock(&row_name(table.id(), locator), Mode::Exclusive, WaitPolicy::Wait)?;
         let mut read = [Operation::read(&table.rows, locator, Hold::Exclusive)];
         self.read_locked(&mut read, WaitPolicy::Wait)?;

@@ -102,10 +102,11 @@ pub(crate) fn alter_by_copy(
 }
 
 /// Whether a table that a copy replaces is dropped in a transaction of its own, once the dictionary no longer names it: its engine does not commit together with
-/// the dictionary.
+/// the dictionary. A shared table goes in the transaction that keeps other servers from it.
 pub(crate) fn drops_late(session: &Session, old: &Table) -> bool {
     let is_default = *old.engine == *session.server.default_engine.name();
-    !old.temporary && !is_default && !session.transactions.is_defining()
+    let is_own = !is_default && !old.id.is_shared();
+    !old.temporary && is_own && !session.transactions.is_defining()
 }
 
 /// Drops a table that a copy has replaced.

@@ -237,7 +237,13 @@ fn create_stored(
 
 /// Gives a new table its id, and those of its FULLTEXT indexes' entries.
 pub(crate) fn draw_ids(session: &Session, table: &mut Table) -> Result<()> {
-    table.id = session.server.catalog.new_table_id()?;
+    let engine = session.transactions.engine(&table.engine)?;
+    table.id = match engine.shared_definitions().filter(|_| !table.temporary) {
+        None => session.server.catalog.new_table_id()?,
+        Some(shared) => {
+            shared.new_table_id().map_err(|error| error.into_error(&session.shared.cancel))?
+        }
+    };
     table.definition.id = table.id;
     for index in &mut table.fulltext {
         index.entries = session.server.catalog.new_table_id()?;

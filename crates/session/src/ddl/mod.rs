@@ -24,6 +24,7 @@ use exec::TransactionSource;
 use syntax::ast::ObjectName;
 
 use crate::session::Session;
+use transactions::Shared;
 
 pub(crate) use alter::alter_table;
 pub(crate) use create::create_table;
@@ -67,6 +68,10 @@ impl Session {
         if self.transactions.is_defining() {
             sys::blocking::blocking(|| self.transactions.see_newest())?;
         }
+        if tables.iter().any(|table| table.is_shared()) {
+            let snapshot = self.snapshot();
+            self.transactions.lock_definitions(&snapshot, tables)?;
+        }
         Ok(guard)
     }
 
@@ -93,13 +98,39 @@ impl Session {
             return Ok(CommitHandle::Durable);
         }
         self.transactions.attach_recorded(true)?;
+        let _sharing = edits.iter().any(Edit::is_shared).then(|| catalog.sharing());
+        let shared = match &_sharing {
+            None => Shared::default(),
+            Some(_) => self.share(edits)?,
+        };
         // What the dictionary will name must be there; what it no longer names may be left over.
         if !edits.iter().all(|edit| matches!(edit, Edit::DropTable(_) | Edit::DropSchema(_))) {
-            self.transactions.commit_others(engine)?;
+            let left = self.engines_left(edits);
+            let later: Vec<&str> = left.iter().map(|name| &**name).chain([engine]).collect();
+            self.transactions.commit_others(&later)?;
         }
         let txn = self.transactions.transaction(engine)?;
         let handle = catalog.commit(txn, edits, &self.shared.cancel)?;
         self.transactions.commit()?;
+        shared.follow();
         Ok(handle)
+    }
+
+    fn share(&mut self, edits: &[Edit]) -> Result<Shared> {
+        let snapshot = self.snapshot();
+        let shared = self.transactions.share(&snapshot, edits);
+        if shared.is_err() {
+            // The first error is the one to report.
+            let _ = self.transactions.rollback();
+        }
+        shared
+    }
+
+    /// Engines whose shared tables move to others: theirs are the only rows until the dictionary names the new ones.
+    fn engines_left(&self, edits: &[Edit]) -> Vec<Arc<str>> {
+        let snapshot = self.snapshot();
+        let left = edits.iter().filter(|edit| edit.leaves_others());
+        let left = left.filter_map(|edit| snapshot.table_by_id(edit.replaced_table()?));
+        left.map(|table| table.engine.clone()).collect()
     }
 }

@@ -458,6 +458,15 @@ impl Binder<'_> {
             operand = self.bind_number(&cast.expr)?;
         }
         self.infer(&mut operand, &ty);
+        if ty.is_numeric() && ty.kind != TypeKind::Year {
+            operand = self.datetime_number(operand);
+        }
+        if ty.is_integer()
+            && matches!(operand, Expr::Subquery { .. })
+            && operand.ty().kind == TypeKind::Json
+        {
+            operand = to_text(operand, CollationId::UTF8MB4_BIN, CastKind::Implicit);
+        }
         if ty.is_string() && ty.is_binary() {
             operand = self.encoded(operand)?;
         }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use catalog::{Table, View};
 use errors::{Error, Result, bail};
 use plan::{
-    Assignment, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery, Register,
+    Assignment, CastKind, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery,
+    Register,
 };
 use syntax::ast;
-use types::SqlMode;
+use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 
 use crate::binder::{Binder, Reference};
 use crate::from::Found;
@@ -200,9 +201,12 @@ impl Binder<'_> {
     ) -> Result<(Vec<usize>, LogicalInsertSource)> {
         match &insert.source {
             ast::InsertSource::Query(query) => {
-                let bound = self.bind_query(query)?;
+                let mut bound = self.bind_query(query)?;
                 if bound.outputs.len() != columns.len() {
                     bail!(WRONG_VALUE_COUNT_ON_ROW, 1);
+                }
+                for (output, column) in bound.outputs.iter_mut().zip(columns) {
+                    document_as_text(&mut output.expr, &table.columns[*column].ty);
                 }
                 let targets = self.plain_targets(table, columns)?;
                 if !matches!(query.body, ast::SetExpr::Select(_)) {
@@ -292,6 +296,7 @@ impl Binder<'_> {
         let mut bound =
             if ty.is_numeric() { self.bind_number(value)? } else { self.bind_single(value)? };
         self.infer(&mut bound, ty);
+        document_as_text(&mut bound, ty);
         Ok(Some(bound))
     }
 
@@ -523,5 +528,14 @@ fn target_column(name: &ast::ColumnName, table: &Table) -> Result<usize> {
     match found {
         Some(index) if !other_table => Ok(index),
         _ => bail!(BAD_FIELD_ERROR, crate::scope::written(name), "field list"),
+    }
+}
+
+/// A document that is computed goes into a YEAR as its text; that of a column as its number.
+fn document_as_text(value: &mut Expr, ty: &types::DataType) {
+    let computed = !matches!(value, Expr::Column { .. });
+    if ty.kind == TypeKind::Year && computed && value.ty().kind == TypeKind::Json {
+        let document = std::mem::replace(value, Expr::literal(Value::Null, DataType::null()));
+        *value = crate::expr::to_text(document, CollationId::UTF8MB4_BIN, CastKind::Implicit);
     }
 }

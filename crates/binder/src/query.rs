@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use errors::{Result, bail};
+use errors::{ErrorCode, Result, bail};
 use plan::{
     CteId, Expr, InstanceId, Logical, LogicalCte, Making, OutputColumn, Register, RegisterSet,
     RowLocking, SetOperation, SortKey,
@@ -278,7 +278,12 @@ impl Binder<'_> {
         self.add_scope_table(None, Arc::from(""), ScopeSource::Columns(columns), None)?;
         let mut keys = Vec::with_capacity(order_by.len());
         for (index, item) in order_by.iter().enumerate() {
-            let expr = self.bind_order_expr(&item.expr)?;
+            let expr = match self.bind_order_expr(&item.expr) {
+                Err(error) if error.code() == ErrorCode::WINDOW_INVALID_WINDOW_FUNC_USE => {
+                    bail!(AGGREGATE_ORDER_FOR_UNION, index + 1)
+                }
+                bound => bound?,
+            };
             if !self.block().aggregates.is_empty() {
                 bail!(AGGREGATE_ORDER_FOR_UNION, index + 1);
             }

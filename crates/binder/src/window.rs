@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use errors::{Error, Result, bail};
+use errors::{Error, ErrorCode, Result, bail};
 use plan::{
     BinaryOp, Expr, FrameBound, FrameUnit, SortKey, WindowCall, WindowFrame, WindowFunction,
 };
@@ -104,32 +104,46 @@ impl Binder<'_> {
         }
         let mut partition_by = Vec::with_capacity(spec.partition_by.len());
         for expr in &spec.partition_by {
-            partition_by.push(self.bind_single(expr)?);
+            partition_by.push(self.bind_window_key(expr, name)?);
         }
         let mut order_by = Vec::with_capacity(spec.order_by.len());
         for item in &spec.order_by {
-            let expr = self.bind_single(&item.expr)?;
+            let expr = self.bind_window_key(&item.expr, name)?;
             order_by.push(SortKey { expr, descending: item.desc });
+        }
+        if let Some(base) = &spec.base {
+            let base = self.named_window(&base.text)?;
+            if !partition_by.is_empty() {
+                bail!(WINDOW_NO_CHILD_PARTITIONING);
+            }
+            if base.frame.is_some() {
+                bail!(WINDOW_NO_INHERIT_FRAME, base.name);
+            }
+            if !order_by.is_empty() && !base.order_by.is_empty() {
+                bail!(WINDOW_NO_REDEFINE_ORDER_BY, name, base.name);
+            }
+            partition_by = base.partition_by;
+            if order_by.is_empty() {
+                order_by = base.order_by;
+            }
         }
         let frame = match &spec.frame {
             Some(frame) => Some(self.bind_frame(frame, &order_by, name)?),
             None => None,
         };
-        let Some(base) = &spec.base else {
-            return Ok(Window { partition_by, order_by, frame });
-        };
-        let base = self.named_window(&base.text)?;
-        if !partition_by.is_empty() {
-            bail!(WINDOW_NO_CHILD_PARTITIONING);
-        }
-        if base.frame.is_some() {
-            bail!(WINDOW_NO_INHERIT_FRAME, base.name);
-        }
-        if !order_by.is_empty() && !base.order_by.is_empty() {
-            bail!(WINDOW_NO_REDEFINE_ORDER_BY, name, base.name);
-        }
-        let order_by = if order_by.is_empty() { base.order_by } else { order_by };
-        Ok(Window { partition_by: base.partition_by, order_by, frame })
+        Ok(Window { partition_by, order_by, frame })
+    }
+
+    /// A key of PARTITION BY or ORDER BY; a window function in it is 3595.
+    fn bind_window_key(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
+        self.bind_single(expr).map_err(|error| {
+            match error.code() == ErrorCode::WINDOW_INVALID_WINDOW_FUNC_USE {
+                true => {
+                    Error::with(ErrorCode::WINDOW_NESTED_WINDOW_FUNC_USE_IN_WINDOW_SPEC, &[&name])
+                }
+                false => error,
+            }
+        })
     }
 
     fn bind_frame(
@@ -382,8 +396,13 @@ fn check_count_argument(func: WindowFunc, args: &[Expr]) -> Result<()> {
         | WindowFunc::FirstValue
         | WindowFunc::LastValue => None,
     };
-    let reads_rows = |node: &Expr| matches!(node, Expr::Column { .. } | Expr::Subquery { .. });
-    if count.is_some_and(|count| count.any(&mut |node| reads_rows(node))) {
+    let is_wrong = |node: &Expr| match node {
+        Expr::Column { .. } | Expr::Subquery { .. } => true,
+        // A variable counts by the value it has when the statement begins.
+        Expr::UserVariable { ty, .. } => !ty.is_integer(),
+        _ => false,
+    };
+    if count.is_some_and(|count| count.any(&mut |node| is_wrong(node))) {
         bail!(WRONG_ARGUMENTS, function_of(func).name().to_lowercase());
     }
     Ok(())

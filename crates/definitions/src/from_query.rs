@@ -6,7 +6,7 @@ use catalog::{CatalogView, Column, ColumnDefault, Relation};
 use errors::{Diagnostics, Result, bail};
 use plan::{Expr, Making, OutputColumn};
 use plugin_api::{ColumnMeta, Computed};
-use types::{DataType, TypeKind, Value};
+use types::{DataType, SqlMode, TypeKind, Value};
 
 use crate::charsets::stored_collation;
 use crate::columns::note_fixed_float;
@@ -20,7 +20,8 @@ const MEDIUM_TEXT_MAX: u32 = 0xFF_FFFF;
 /// Characters of a computed string that becomes a VARCHAR.
 const VARCHAR_MADE_MAX: u32 = 512;
 
-/// Adds the columns of a query that the statement does not define itself. `view`: where the query's tables are.
+/// Adds the columns of a query that the statement does not define itself. `view`: where the query's tables are; `mode`: whether
+/// zero dates are defaults.
 ///
 /// # Errors
 /// 1060, 1166, 1059.
@@ -28,6 +29,7 @@ pub fn add_query_columns(
     conditions: &mut Diagnostics,
     draft: &mut Draft,
     view: &CatalogView,
+    mode: SqlMode,
     metas: &[ColumnMeta],
 ) -> Result<()> {
     for (at, meta) in metas.iter().enumerate() {
@@ -45,10 +47,10 @@ pub fn add_query_columns(
             (Some(column), true) if column.generated.is_some() => {
                 ColumnDefault::Constant(Value::Null)
             }
-            (Some(column), false) if column.auto_increment => zero_default(&ty),
+            (Some(column), false) if column.auto_increment => zero_default(&ty, mode),
             (Some(column), _) => column.default.clone(),
             (None, true) => ColumnDefault::Constant(Value::Null),
-            (None, false) => zero_default(&ty),
+            (None, false) => zero_default(&ty, mode),
         };
         draft.columns.push(DraftColumn {
             column: Column {
@@ -82,7 +84,8 @@ fn source_column(view: &CatalogView, meta: &ColumnMeta) -> Option<Column> {
 }
 
 /// The default of a computed NOT NULL column, as the reference shows it.
-fn zero_default(ty: &DataType) -> ColumnDefault {
+fn zero_default(ty: &DataType, mode: SqlMode) -> ColumnDefault {
+    let zero_dates = !mode.contains(SqlMode::NO_ZERO_DATE);
     if ty.is_integer() {
         let zero = if ty.unsigned { Value::UInt(0) } else { Value::Int(0) };
         return ColumnDefault::Constant(zero);
@@ -96,6 +99,11 @@ fn zero_default(ty: &DataType) -> ColumnDefault {
         TypeKind::Time => ColumnDefault::Constant(Value::Time(types::Time::ZERO)),
         TypeKind::Char | TypeKind::VarChar | TypeKind::Binary | TypeKind::VarBinary => {
             ColumnDefault::Constant(Value::text(""))
+        }
+        TypeKind::Year => ColumnDefault::Constant(Value::UInt(0)),
+        TypeKind::Date if zero_dates => ColumnDefault::Constant(Value::Date(types::Date::ZERO)),
+        TypeKind::DateTime | TypeKind::Timestamp if zero_dates => {
+            ColumnDefault::Constant(Value::DateTime(types::DateTime::ZERO))
         }
         _ => ColumnDefault::None,
     }
@@ -116,6 +124,7 @@ pub fn shown_type(column: &OutputColumn) -> DataType {
         (Making::Computed, Expr::Case { .. } | Expr::FirstNotNull { .. } | Expr::Held { .. }) => {
             Some(Computed::Choice)
         }
+        (Making::Computed, Expr::UserVariable { .. }) => Some(Computed::Variable),
         (Making::Computed, _) => Some(Computed::Function),
     };
     // A computed TEXT makes a LONGTEXT of a table; a view shows what it is.
@@ -136,6 +145,9 @@ pub fn shown_type(column: &OutputColumn) -> DataType {
 fn storable(meta: &ColumnMeta) -> DataType {
     let mut ty = meta.ty.clone();
     ty.collation = stored_collation(charset::collation_or_binary(ty.collation)).id;
+    if meta.computed == Some(Computed::Variable) {
+        return variable_column(ty);
+    }
     match ty.kind {
         TypeKind::Null => {
             ty.kind = TypeKind::VarBinary;
@@ -187,6 +199,23 @@ fn storable(meta: &ColumnMeta) -> DataType {
         return ty;
     }
     fit_string(&mut ty, meta);
+    ty
+}
+
+/// The widest column of the kind that a variable's value has.
+fn variable_column(mut ty: DataType) -> DataType {
+    (ty.kind, ty.length) = match (ty.kind, ty.is_binary()) {
+        (TypeKind::Decimal, _) => {
+            ty.decimals = types::decimal::MAX_SCALE;
+            (TypeKind::Decimal, types::decimal::MAX_PRECISION)
+        }
+        // A variable that has no value.
+        (TypeKind::LongText, false) if ty.length < u32::MAX => (TypeKind::Text, 65_535),
+        _ if ty.is_integer() => (TypeKind::BigInt, 20),
+        (_, true) if ty.is_string() => (TypeKind::LongBlob, u32::MAX),
+        (_, false) if ty.is_string() => (TypeKind::LongText, u32::MAX),
+        (kind, _) => (kind, ty.length),
+    };
     ty
 }
 

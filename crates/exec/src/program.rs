@@ -75,6 +75,7 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
                 Making::Computed,
                 Expr::Case { .. } | Expr::FirstNotNull { .. } | Expr::Held { .. },
             ) => Some(Computed::Choice),
+            (Making::Computed, Expr::UserVariable { .. }) => Some(Computed::Variable),
             (Making::Computed, _) => Some(Computed::Function),
         };
         meta

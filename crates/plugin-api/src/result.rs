@@ -55,6 +55,8 @@ pub enum Computed {
     IfNull,
     /// A subquery.
     Subquery,
+    /// A user variable.
+    Variable,
 }
 
 impl ColumnMeta {

@@ -231,7 +231,7 @@ pub fn expression_type(definition: &Definition) -> DataType {
         Kind::Bool => DataType::new(TypeKind::BigInt, 1, 0),
         Kind::Int { .. } => DataType::bigint(),
         Kind::UInt { .. } => DataType::bigint_unsigned(),
-        Kind::Double { .. } => DataType::new(TypeKind::Double, 17, 6),
+        Kind::Double { .. } => DataType::new(TypeKind::Double, 22, 6),
         Kind::Text
         | Kind::NullableText
         | Kind::Enum(_)

@@ -89,15 +89,29 @@ fn datetime_decimals(args: &[ArgInfo]) -> Option<Option<u8>> {
     if !datetimes {
         return Some(None);
     }
-    let digits = |arg: &&ArgInfo| match &arg.constant {
-        Some(Value::Bytes(text)) if arg.ty.is_string() => {
+    Some(Some(known.iter().map(|arg| fraction_digits(arg)).max().unwrap_or(0)))
+}
+
+/// Digits of the fraction that an argument has as a datetime: all of a text that is not known or begins like no datetime, and of a double.
+fn fraction_digits(arg: &ArgInfo) -> u8 {
+    match &arg.constant {
+        Some(Value::Bytes(text)) if arg.ty.is_string() && starts_with_digit(text) => {
             let point = text.iter().position(|byte| *byte == b'.');
             point.map_or(0, |at| (text.len() - at - 1).min(6) as u8)
         }
-        _ if arg.ty.is_temporal() => arg.ty.decimals.min(6),
-        _ => 0,
-    };
-    Some(Some(known.iter().map(digits).max().unwrap_or(0)))
+        _ if arg.ty.is_integer() || arg.ty.kind == TypeKind::Date => 0,
+        _ if arg.ty.is_temporal() || arg.ty.kind == TypeKind::Decimal => arg.ty.decimals.min(6),
+        _ => 6,
+    }
+}
+
+fn starts_with_digit(text: &[u8]) -> bool {
+    text.trim_ascii_start().first().is_some_and(u8::is_ascii_digit)
+}
+
+/// Characters of a time or datetime of `base` characters with a fraction.
+fn with_fraction(base: u32, decimals: u8) -> u32 {
+    if decimals > 0 { base + 1 + u32::from(decimals) } else { base }
 }
 
 fn datetime_text(value: &Value, decimals: u8) -> Value {
@@ -122,6 +136,16 @@ fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> (DataType, Coercion) {
     };
     let temporal = known.iter().filter(|ty| ty.is_temporal()).count();
     if known.iter().any(|ty| text(&ty)) || (temporal > 0 && temporal < known.len()) {
+        let length = match datetime_decimals(args) {
+            Some(Some(decimals)) => u64::from(with_fraction(19, decimals)),
+            Some(None) => 10,
+            None if temporal > 0 => {
+                let digits = args.iter().filter(|arg| arg.ty.kind != TypeKind::Null);
+                let digits = digits.map(fraction_digits).max().unwrap_or(0);
+                length.max(u64::from(with_fraction(10, digits)))
+            }
+            None => length,
+        };
         let ty = kit::text_type(length, collation);
         return (ty.with_nullable(nullable), Coercion::Text);
     }
@@ -131,13 +155,15 @@ fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> (DataType, Coercion) {
 
 fn common_temporal(known: &[&DataType]) -> (DataType, Coercion) {
     let decimals = known.iter().map(|ty| ty.decimals).max().unwrap_or(0);
-    let length = |base: u32| base + if decimals > 0 { 1 + u32::from(decimals) } else { 0 };
+    let length = |base: u32| with_fraction(base, decimals);
     if known.iter().all(|ty| ty.kind == TypeKind::Date) {
         (DataType::new(TypeKind::Date, 10, 0), Coercion::Date)
     } else if known.iter().all(|ty| ty.kind == TypeKind::Time) {
         (DataType::new(TypeKind::Time, length(10), decimals), Coercion::Time)
     } else {
-        (DataType::new(TypeKind::DateTime, length(19), decimals), Coercion::DateTime)
+        let stamps = known.iter().all(|ty| ty.kind == TypeKind::Timestamp);
+        let kind = if stamps { TypeKind::Timestamp } else { TypeKind::DateTime };
+        (DataType::new(kind, length(19), decimals), Coercion::DateTime)
     }
 }
 

@@ -65,10 +65,13 @@ fn bind_maketime(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let coercions = vec![Coercion::Integer, Coercion::Integer, Coercion::Decimal];
     Ok(BoundFunction::new(time_type(digits), coercions, |ctx, args| {
         let (hour, minute) = (kit::integer(&args[0]), kit::integer(&args[1]));
-        let Some((second, _)) = kit::decimal(&args[2]).round(6).rescale(6).as_i128() else {
+        let written = kit::decimal(&args[2]);
+        let Some((second, _)) = written.round(6).rescale(6).as_i128() else {
             return Ok(Value::Null);
         };
-        if !(0..60).contains(&minute) || !(0..60_000_000).contains(&second) {
+        // Seconds are judged before they are rounded: 59.9999995 begins the next minute.
+        let whole = written.truncate(0).to_i64().0;
+        if !(0..60).contains(&minute) || !(0..60).contains(&whole) || second < 0 {
             return Ok(Value::Null);
         }
         let magnitude = (hour.abs() * 3600 + minute * 60) * 1_000_000 + second;

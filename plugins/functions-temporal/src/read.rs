@@ -267,7 +267,11 @@ pub(crate) fn fraction_digits(arg: &ArgInfo) -> u8 {
 
 /// Digits after the point of a constant text; 6 when it is not a time at all.
 fn text_fraction(text: &[u8]) -> u8 {
-    if !text.trim_ascii_start().first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-') {
+    if !text
+        .trim_ascii_start()
+        .first()
+        .is_some_and(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
+    {
         return 6;
     }
     match text.iter().position(|byte| *byte == b'.') {

@@ -504,7 +504,9 @@ impl Drop for ClientFile<'_> {
 /// Appends the payload of a column definition.
 pub(crate) fn encode_column(column: &ColumnMeta, encoding: TextEncoding, out: &mut Vec<u8>) {
     let origin = match column.org_table.is_empty() && !column.materialized {
-        true if column.computed == Some(Computed::Function) => ColumnOrigin::Call,
+        true if matches!(column.computed, Some(Computed::Function | Computed::Variable)) => {
+            ColumnOrigin::Call
+        }
         true => ColumnOrigin::Expression,
         false => ColumnOrigin::Table,
     };

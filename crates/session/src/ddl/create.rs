@@ -74,7 +74,8 @@ pub(super) fn create_table_with(
     if let Some(query) = query {
         let view = session.view();
         let metas = query_columns(session, query, running)?;
-        add_query_columns(&mut session.working, &mut draft, &view, &metas)?;
+        let mode = session.settings.sql_mode;
+        add_query_columns(&mut session.working, &mut draft, &view, mode, &metas)?;
     }
     let definer = &mut Definer::new(session, running);
     let (mut table, next) = definitions::create::complete(definer, create, draft)?;

@@ -632,7 +632,12 @@ impl<'a> Parser<'a> {
             WindowFunc::Lead | WindowFunc::Lag => (1, 3),
             WindowFunc::NthValue => (2, 2),
         };
-        let args = if most == 0 { Vec::new() } else { self.expr_list()? };
+        let args = match func {
+            WindowFunc::Ntile => vec![self.stable_integer()?],
+            WindowFunc::Lead | WindowFunc::Lag => self.offset_arguments()?,
+            _ if most == 0 => Vec::new(),
+            _ => self.expr_list()?,
+        };
         if args.len() < least || args.len() > most {
             return self.fail();
         }
@@ -657,6 +662,35 @@ impl<'a> Parser<'a> {
                 Ok(ExprKind::Window(Box::new(call)))
             }
             None => self.fail(),
+        }
+    }
+
+    /// The arguments of LEAD and LAG: a value, how many rows away, and what is there without such a row.
+    fn offset_arguments(&mut self) -> PResult<Vec<Expr>> {
+        let mut args = vec![self.expr()?];
+        if self.eat_tok(Tok::Comma) {
+            args.push(self.stable_integer()?);
+            if self.eat_tok(Tok::Comma) {
+                args.push(self.expr()?);
+            }
+        }
+        Ok(args)
+    }
+
+    /// A number that is the same for all rows: as it stands, a parameter or a variable.
+    fn stable_integer(&mut self) -> PResult<Expr> {
+        let start = self.start();
+        match self.tok() {
+            Tok::Int | Tok::HexNum | Tok::Param | Tok::UserVar | Tok::At => self.primary(),
+            Tok::Word | Tok::Quoted if self.at_ident() => {
+                let column = self.column_name()?;
+                let kind = match column.table.is_none() && self.in_program {
+                    true => ExprKind::Param(self.limit_variable(&column.name, start)?),
+                    false => ExprKind::Column(Box::new(column)),
+                };
+                self.node(start, kind)
+            }
+            _ => self.fail(),
         }
     }
 
@@ -746,8 +780,10 @@ impl<'a> Parser<'a> {
         let (amount, unit) = if self.eat(Kw::INTERVAL) {
             let amount = self.boxed_expr()?;
             (amount, Some(self.interval_unit()?))
+        } else if matches!(self.tok(), Tok::Int | Tok::Decimal | Tok::Float | Tok::Param) {
+            (Box::new(self.primary()?), None)
         } else {
-            (self.boxed_expr()?, None)
+            return self.fail();
         };
         match self.eat_one_of(&[Kw::PRECEDING, Kw::FOLLOWING]) {
             Some(Kw::PRECEDING) => Ok(FrameBound::Preceding(amount, unit)),

@@ -550,12 +550,12 @@ pub fn datetime_from_decimal(
 ) -> ParsedTemporal<DateTime> {
     let Some((whole, nanos)) = split_decimal(number) else { return ParsedTemporal::new(None) };
     let mut parsed = datetime_from_number(whole, mode);
-    if number.is_negative() || parsed.date_only && nanos != 0 && whole == 0 {
+    if number.is_negative() {
         parsed.value = None;
         return parsed;
     }
     parsed.fsp = number.scale().min(6);
-    if parsed.date_only {
+    if parsed.date_only && whole != 0 {
         // A fraction of a date is ignored.
         return parsed;
     }

@@ -471,7 +471,7 @@ class Repeater(threading.Thread):
     """Runs what `statement` gives for 0, 1, 2, .. on one server until it is told to stop, and keeps what was acknowledged. A refusal that says "try again" is none."""
 
     # Changed by another server, a lock too long, a deadlock; the cluster's temporary errors; a name that another has taken or given up; the server is killed.
-    AGAIN = (1412, 1205, 1213, 1297, 1296, 1050, 1146, 1091, 1060, 1061, 1054, 2002, 2003, 2013, 2006, 2026)
+    AGAIN = (1412, 1205, 1213, 1297, 1296, 1050, 1051, 1072, 1146, 1091, 1060, 1061, 1054, 2002, 2003, 2013, 2006, 2026)
 
     def __init__(self, server, statement):
         super().__init__()

@@ -396,11 +396,10 @@ fn check_count_argument(func: WindowFunc, args: &[Expr]) -> Result<()> {
         | WindowFunc::FirstValue
         | WindowFunc::LastValue => None,
     };
-    let is_wrong = |node: &Expr| match node {
-        Expr::Column { .. } | Expr::Subquery { .. } => true,
+    let is_wrong = |node: &Expr| {
         // A variable counts by the value it has when the statement begins.
-        Expr::UserVariable { ty, .. } => !ty.is_integer(),
-        _ => false,
+        matches!(node, Expr::Column { .. } | Expr::Subquery { .. })
+            || matches!(node, Expr::UserVariable { ty, .. } if !ty.is_integer())
     };
     if count.is_some_and(|count| count.any(&mut |node| is_wrong(node))) {
         bail!(WRONG_ARGUMENTS, function_of(func).name().to_lowercase());

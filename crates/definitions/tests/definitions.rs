@@ -98,6 +98,10 @@ impl Context for Session {
         self.values.get(id).clone()
     }
 
+    fn database(&self) -> Option<Arc<str>> {
+        None
+    }
+
     fn engines(&self) -> Engines<'_> {
         Engines { default: "squall", temporary: "memory", registry: &self.registry }
     }

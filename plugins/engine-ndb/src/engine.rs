@@ -14,6 +14,7 @@ use sys::sync::atomic::{AtomicU64, Ordering};
 use sys::sync::{Arc, Mutex};
 
 use crate::error::NdbError;
+use crate::kept::number;
 use crate::link::{Link, Links};
 use crate::statistics::Statistics;
 use crate::table::Table;
@@ -69,11 +70,6 @@ pub(crate) struct Shared {
     /// Round trips and their operations.
     pub(crate) executes: AtomicU64,
     pub(crate) operations: AtomicU64,
-}
-
-pub(crate) fn number(bytes: Option<&[u8]>) -> u128 {
-    let bytes = bytes.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
-    bytes.map_or(1, u128::from_le_bytes)
 }
 
 fn exhausted() -> EngineError {

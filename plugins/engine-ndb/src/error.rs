@@ -32,6 +32,11 @@ const CUT_OFF: [i32; 1] = [4009];
 /// DataMemory is full.
 const FULL: [i32; 3] = [826, 827, 921];
 
+/// 1412: the definition is not the one that the caller works with.
+pub(crate) fn outdated() -> Error {
+    Error::with(ErrorCode::TABLE_DEF_CHANGED, &[])
+}
+
 impl NdbError {
     /// A row that a transaction needs to be run again is locked.
     pub(crate) fn locked() -> NdbError {
@@ -81,7 +86,7 @@ impl NdbError {
     /// The words for a client.
     pub(crate) fn word(&self) -> Error {
         if self.is_outdated() {
-            return crate::shared::outdated();
+            return outdated();
         }
         match self.is_full() {
             true => Error::with(ErrorCode::RECORD_FILE_FULL, &[&"NDB"]),

@@ -11,10 +11,9 @@ use errors::{Error, ErrorCode};
 use sys::clock;
 use sys::sync::Arc;
 
-use crate::engine::number;
-use crate::error::{LOCKED, NO_ROW};
+use crate::error::{LOCKED, NO_ROW, outdated};
+use crate::kept::{Kept, Stamp, name_key, number, version_key};
 use crate::link::Link;
-use crate::shared::{Kept, Stamp, name_key, outdated, version_key};
 use crate::shim::{Hold, Kind, NdbTable, Operation};
 use crate::table::Table;
 use crate::transaction::{NdbEngineTransaction, PAUSE_MAX, PAUSE_MIN};

@@ -12,6 +12,7 @@ mod engine;
 mod error;
 mod fence;
 mod index_keys;
+mod kept;
 mod link;
 mod many;
 mod ndbinfo;

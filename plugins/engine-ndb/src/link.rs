@@ -14,13 +14,16 @@ use sys::sync::{Arc, Mutex, RwLock};
 use tracing::{info, warn};
 
 use crate::definition;
-use crate::error::{DUPLICATE, LOCKED, NO_ROW, NdbError};
-use crate::shared::{Followed, check_followed, outdated};
+use crate::error::{DUPLICATE, LOCKED, NO_ROW, NdbError, outdated};
+use crate::kept::{Followed, Kept, check_followed};
 use crate::shim::{
-    Connection, Hold, Kind, LIBRARY, NdbTable, NdbTransaction, Node, Operation, Shim,
+    Connection, Hold, Kind, LIBRARY, NdbTable, NdbTransaction, Node, Operation, ScanRange, Shim,
 };
 use crate::table::Table;
 
+/// Tries to read a definition that changes at that moment.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 /// The longest wait for a data node, seconds.
 const CONNECT_SECONDS: i32 = 4;
 /// After a failed try to connect, others fail at once for so long.
@@ -430,5 +433,52 @@ impl Links {
         let shim = self.shim(&mut self.state.lock())?;
         let address = self.settings.connectstring.text();
         blocking(|| shim.nodes(&address)).map_err(NdbError::into_engine)
+    }
+}
+
+impl Link {
+    /// Shows `each` the committed rows of a table of the engine with keys from `low` to before `high`.
+    pub(crate) fn scan_rows(
+        &self,
+        table: &sys::sync::Arc<crate::shim::NdbTable>,
+        low: &[u8],
+        high: Option<&[u8]>,
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), NdbError> {
+        const ROWS: usize = 64;
+        let mut transaction = NdbTransaction::begin(&self.connection, None)?;
+        let range = ScanRange {
+            low: Some(low),
+            low_inclusive: true,
+            high,
+            descending: false,
+            with_rows: true,
+            batch: 16,
+        };
+        let mut scan = transaction.scan(table, &range)?;
+        while scan.next(ROWS, &mut each)? > 0 {}
+        Ok(())
+    }
+
+    /// The committed definition of a shared table.
+    ///
+    /// # Errors
+    /// 1412 while it changes.
+    pub(crate) fn kept(&self, table: TableId) -> EngineResult<Option<Kept>> {
+        let (low, high) = (definition_key(table, 0), definition_key(TableId(table.0 + 1), 0));
+        for _ in 0..TRIES {
+            let mut parts = Vec::new();
+            let take = |_: &[u8], part: &[u8]| parts.push(part.to_vec());
+            self.scan_rows(&self.definitions, &low, Some(&high), take)
+                .map_err(NdbError::into_engine)?;
+            if parts.is_empty() {
+                return Ok(None);
+            }
+            if let Some(kept) = Kept::from_parts(&parts) {
+                return Ok(Some(kept));
+            }
+            sys::threads::sleep(PAUSE);
+        }
+        Err(outdated().into())
     }
 }

@@ -64,6 +64,10 @@ impl Context for Definer<'_> {
         globals.definitions.find(name).map_or(Value::Null, |id| globals.get(id))
     }
 
+    fn database(&self) -> Option<Arc<str>> {
+        None
+    }
+
     fn engines(&self) -> Engines<'_> {
         Engines { default: ENGINE, temporary: ENGINE, registry: &self.fixture.registry }
     }

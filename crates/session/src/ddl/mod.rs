@@ -17,7 +17,7 @@ mod view;
 
 use std::sync::Arc;
 
-use catalog::{DdlWaitPolicy, Edit, LockMode, LockWait, MetadataGuard, Table};
+use catalog::{CatalogSnapshot, DdlWaitPolicy, Edit, LockMode, LockWait, MetadataGuard, Table};
 use engine_api::{CommitHandle, TableId};
 use errors::{Result, err};
 use exec::TransactionSource;
@@ -101,11 +101,11 @@ impl Session {
         let _sharing = edits.iter().any(Edit::is_shared).then(|| catalog.sharing());
         let shared = match &_sharing {
             None => Shared::default(),
-            Some(_) => self.share(edits)?,
+            Some(_) => share(self, edits)?,
         };
         // What the dictionary will name must be there; what it no longer names may be left over.
         if !edits.iter().all(|edit| matches!(edit, Edit::DropTable(_) | Edit::DropSchema(_))) {
-            let left = self.engines_left(edits);
+            let left = engines_left(&self.snapshot(), edits);
             let later: Vec<&str> = left.iter().map(|name| &**name).chain([engine]).collect();
             self.transactions.commit_others(&later)?;
         }
@@ -115,22 +115,21 @@ impl Session {
         shared.follow();
         Ok(handle)
     }
+}
 
-    fn share(&mut self, edits: &[Edit]) -> Result<Shared> {
-        let snapshot = self.snapshot();
-        let shared = self.transactions.share(&snapshot, edits);
-        if shared.is_err() {
-            // The first error is the one to report.
-            let _ = self.transactions.rollback();
-        }
-        shared
+fn share(session: &mut Session, edits: &[Edit]) -> Result<Shared> {
+    let snapshot = session.snapshot();
+    let shared = session.transactions.share(&snapshot, edits);
+    if shared.is_err() {
+        // The first error is the one to report.
+        let _ = session.transactions.rollback();
     }
+    shared
+}
 
-    /// Engines whose shared tables move to others: theirs are the only rows until the dictionary names the new ones.
-    fn engines_left(&self, edits: &[Edit]) -> Vec<Arc<str>> {
-        let snapshot = self.snapshot();
-        let left = edits.iter().filter(|edit| edit.leaves_others());
-        let left = left.filter_map(|edit| snapshot.table_by_id(edit.replaced_table()?));
-        left.map(|table| table.engine.clone()).collect()
-    }
+/// Engines whose shared tables move to others: theirs are the only rows until the dictionary names the new ones.
+fn engines_left(snapshot: &CatalogSnapshot, edits: &[Edit]) -> Vec<Arc<str>> {
+    let left = edits.iter().filter(|edit| edit.leaves_others());
+    let left = left.filter_map(|edit| snapshot.table_by_id(edit.replaced_table()?));
+    left.map(|table| table.engine.clone()).collect()
 }

@@ -103,7 +103,7 @@ fn apply_session(session: &mut Session, id: VariableId, value: Value) {
                 Value::Double(seconds) => *seconds,
                 _ => 0.0,
             };
-            session.services.fixed_now_micros = (seconds > 0.0).then(|| (seconds * 1e6) as i64);
+            session.services.fixed_now_micros = (seconds > 0.0).then_some((seconds * 1e6) as i64);
         }
         "insert_id" => session.services.insert_id = Some(as_u64(&value)).filter(|id| *id > 0),
         "last_insert_id" => session.services.last_insert_id = as_u64(&value),

@@ -622,23 +622,18 @@ impl<'a> Parser<'a> {
 
     fn window_call(&mut self, func: WindowFunc) -> PResult<ExprKind> {
         self.open_call()?;
-        let (least, most) = match func {
+        let (args, count) = match func {
             WindowFunc::RowNumber
             | WindowFunc::Rank
             | WindowFunc::DenseRank
             | WindowFunc::CumeDist
-            | WindowFunc::PercentRank => (0, 0),
-            WindowFunc::Ntile | WindowFunc::FirstValue | WindowFunc::LastValue => (1, 1),
-            WindowFunc::Lead | WindowFunc::Lag => (1, 3),
-            WindowFunc::NthValue => (2, 2),
+            | WindowFunc::PercentRank => (Vec::new(), 0),
+            WindowFunc::Ntile => (vec![self.stable_integer()?], 1),
+            WindowFunc::FirstValue | WindowFunc::LastValue => (self.expr_list()?, 1),
+            WindowFunc::Lead | WindowFunc::Lag => (self.offset_arguments()?, 0),
+            WindowFunc::NthValue => (self.expr_list()?, 2),
         };
-        let args = match func {
-            WindowFunc::Ntile => vec![self.stable_integer()?],
-            WindowFunc::Lead | WindowFunc::Lag => self.offset_arguments()?,
-            _ if most == 0 => Vec::new(),
-            _ => self.expr_list()?,
-        };
-        if args.len() < least || args.len() > most {
+        if count > 0 && args.len() != count {
             return self.fail();
         }
         self.expect_tok(Tok::RParen)?;
@@ -649,7 +644,7 @@ impl<'a> Parser<'a> {
                 None => return self.fail(),
             };
         }
-        let takes_nulls = most > 0 && func != WindowFunc::Ntile;
+        let takes_nulls = !args.is_empty() && func != WindowFunc::Ntile;
         let mut ignore_nulls = false;
         if takes_nulls && (self.at(Kw::RESPECT) || self.at(Kw::IGNORE)) {
             ignore_nulls = self.at(Kw::IGNORE);
@@ -680,18 +675,18 @@ impl<'a> Parser<'a> {
     /// A number that is the same for all rows: as it stands, a parameter or a variable.
     fn stable_integer(&mut self) -> PResult<Expr> {
         let start = self.start();
-        match self.tok() {
-            Tok::Int | Tok::HexNum | Tok::Param | Tok::UserVar | Tok::At => self.primary(),
-            Tok::Word | Tok::Quoted if self.at_ident() => {
-                let column = self.column_name()?;
-                let kind = match column.table.is_none() && self.in_program {
-                    true => ExprKind::Param(self.limit_variable(&column.name, start)?),
-                    false => ExprKind::Column(Box::new(column)),
-                };
-                self.node(start, kind)
-            }
-            _ => self.fail(),
+        if matches!(self.tok(), Tok::Int | Tok::HexNum | Tok::Param | Tok::UserVar | Tok::At) {
+            return self.primary();
         }
+        if !self.at_ident() {
+            return self.fail();
+        }
+        let column = self.column_name()?;
+        let kind = match column.table.is_none() && self.in_program {
+            true => ExprKind::Param(self.limit_variable(&column.name, start)?),
+            false => ExprKind::Column(Box::new(column)),
+        };
+        self.node(start, kind)
     }
 
     fn opt_over(&mut self) -> PResult<Option<Over>> {

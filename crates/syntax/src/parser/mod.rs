@@ -67,8 +67,8 @@ pub(crate) struct Parser<'a> {
     program: Option<Box<program_scope::ProgramScope>>,
 }
 
-/// Parses the first statement of `src`.
-pub(crate) fn parse(
+/// [`parse_one`](crate::parse_one) for texts that need not be UTF-8 as a whole (string literals with raw bytes).
+pub fn parse_bytes(
     src: &[u8],
     options: &ParseOptions<'_>,
 ) -> Result<(Statement, usize), ParseError> {

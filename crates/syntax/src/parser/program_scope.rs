@@ -383,8 +383,6 @@ impl Parser<'_> {
             Statement::UnlockTables => "UNLOCK",
             Statement::Use(_) => "USE",
             Statement::LoadData(_) => "LOAD DATA",
-            Statement::Help(_) => "HELP",
-            Statement::TableMaintenance(what) if what.kind == MaintenanceKind::Check => "CHECK",
             Statement::AlterView(_) => "ALTER VIEW",
             Statement::CreateRoutine(create) => {
                 let text = format!(
@@ -414,9 +412,7 @@ impl Parser<'_> {
             Statement::Show(_)
             | Statement::Describe(_)
             | Statement::Explain(_)
-            | Statement::Profile(_)
-            | Statement::TableMaintenance(_)
-            | Statement::KeyCache(_) => self.no_result_set(),
+            | Statement::Profile(_) => self.no_result_set(),
             Statement::Prepare { .. }
             | Statement::Execute { .. }
             | Statement::ExecuteText { .. }
@@ -427,9 +423,6 @@ impl Parser<'_> {
             Statement::Flush(_) => {
                 let text = "FLUSH is not allowed in stored function or trigger";
                 self.fail_other(1336, text)
-            }
-            Statement::Reset(_) | Statement::ResetPersist { .. } => {
-                self.fail_other(1336, "RESET is not allowed in stored function or trigger")
             }
             Statement::StartTransaction(_)
             | Statement::Commit(_)
@@ -443,20 +436,15 @@ impl Parser<'_> {
             | Statement::DropView(_)
             | Statement::DropTrigger(_)
             | Statement::CreateDatabase(_)
-            | Statement::AlterDatabase(_)
             | Statement::DropDatabase(_) => self.no_commit(),
-            _ if changes_server(statement) => self.no_commit(),
             Statement::CreateTable(create) if !create.temporary => self.no_commit(),
             Statement::DropTable(drop) if !drop.temporary => self.no_commit(),
-            Statement::Set(items) if items.iter().any(sets_autocommit) => self.no_autocommit(),
-            Statement::SetPassword(_) => self.no_autocommit(),
+            Statement::Set(items) if items.iter().any(sets_autocommit) => {
+                let text = "Not allowed to set autocommit from a stored function or trigger";
+                self.fail_other(1445, text)
+            }
             _ => Ok(()),
         }
-    }
-
-    fn no_autocommit(&self) -> PResult<()> {
-        let text = "Not allowed to set autocommit from a stored function or trigger";
-        self.fail_other(1445, text)
     }
 
     fn no_commit(&self) -> PResult<()> {
@@ -478,46 +466,6 @@ impl Parser<'_> {
         let text = format!("Can't drop or alter a {kind} from within another stored routine");
         self.fail_other(1357, text)
     }
-}
-
-/// Statements about accounts, plugins, replication and other things of the server that end a transaction.
-fn changes_server(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::CreateUser(_)
-            | Statement::AlterUser(_)
-            | Statement::DropUser { .. }
-            | Statement::RenameUser(_)
-            | Statement::CreateRole { .. }
-            | Statement::DropRole { .. }
-            | Statement::Grant(_)
-            | Statement::Revoke(_)
-            | Statement::AlterEvent(_)
-            | Statement::DropEvent(_)
-            | Statement::Server(_)
-            | Statement::DropServer { .. }
-            | Statement::Tablespace(_)
-            | Statement::LogfileGroup(_)
-            | Statement::CreateSpatialReferenceSystem(_)
-            | Statement::DropSpatialReferenceSystem { .. }
-            | Statement::ResourceGroup(_)
-            | Statement::AlterInstance(_)
-    ) || matches!(
-        statement,
-        Statement::Replication(replication) if matches!(
-            **replication,
-            Replication::ChangeSource { .. }
-                | Replication::ChangeFilter { .. }
-                | Replication::Start { .. }
-                | Replication::Stop { .. }
-        )
-    ) || matches!(
-        statement,
-        Statement::Plugin(plugin) if matches!(
-            **plugin,
-            PluginStatement::InstallPlugin { .. } | PluginStatement::UninstallPlugin { .. }
-        )
-    )
 }
 
 fn sets_autocommit(item: &SetItem) -> bool {

@@ -67,6 +67,8 @@ pub struct Bound {
     pub programs: Vec<StoredProgram>,
     /// Numbers of the sequences that it draws from or moves.
     pub drawn: Vec<u64>,
+    /// Those of them that defaults of columns draw from.
+    pub drawn_by_defaults: Vec<u64>,
 }
 
 /// A view that a statement names.
@@ -161,6 +163,7 @@ pub struct Binder<'a> {
     pub(crate) deprecations: Vec<&'static str>,
     pub(crate) programs: Vec<StoredProgram>,
     pub(crate) drawn: Vec<u64>,
+    pub(crate) drawn_by_defaults: Vec<u64>,
     /// The statement has parameters that a client binds.
     pub(crate) has_placeholders: bool,
     /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
@@ -223,6 +226,7 @@ impl<'a> Binder<'a> {
             wants_literals: false,
             programs: Vec::new(),
             drawn: Vec::new(),
+            drawn_by_defaults: Vec::new(),
             names_variable: false,
             has_chance: false,
             deprecations: Vec::new(),
@@ -293,6 +297,7 @@ impl<'a> Binder<'a> {
             wants_literals: self.wants_literals,
             programs: self.programs,
             drawn: self.drawn,
+            drawn_by_defaults: self.drawn_by_defaults,
         }
     }
 

@@ -215,7 +215,12 @@ impl Binder<'_> {
                 Some(Expr::literal(value.clone(), ty))
             }
             ColumnDefault::Now(digits) => Some(self.now(*digits)?),
-            ColumnDefault::Expression(text) => Some(self.bind_text_over(text, table, base)?),
+            ColumnDefault::Expression(text) => {
+                let before = self.drawn.len();
+                let bound = self.bind_text_over(text, table, base)?;
+                self.drawn_by_defaults.extend_from_slice(&self.drawn[before..]);
+                Some(bound)
+            }
         })
     }
 

@@ -259,6 +259,7 @@ impl Planner<'_> {
             wants_literals: bound.wants_literals,
             programs: bound.programs,
             drawn: bound.drawn,
+            drawn_by_defaults: bound.drawn_by_defaults,
             version: view.snapshot.definitions,
             registry,
             text_bytes: source.len(),

@@ -81,6 +81,8 @@ impl LockedTables {
             match is_locked(locked, *id) {
                 // Both ends of a foreign key are used when one of them is written.
                 None if used.is_some_and(|used| is_relative(used, planned, locked)) => {}
+                // A table's lock is one on the sequences of its defaults.
+                None if planned.drawn_by_defaults.contains(&id.0) => {}
                 None => bail!(TABLE_NOT_LOCKED, name),
                 Some(false) if *usage == Usage::Write => bail!(TABLE_NOT_LOCKED_FOR_WRITE, name),
                 Some(_) => {}

@@ -63,6 +63,8 @@ pub struct Planned {
     pub locks_to_write: bool,
     /// Its text does not decide what it does: it calls a volatile function, reads a variable, or changes as many rows as a LIMIT says.
     pub has_chance: bool,
+    /// Sequences that defaults of the columns of its tables draw from.
+    pub drawn_by_defaults: Vec<u64>,
     /// Warnings 1287 of each execution.
     pub deprecations: Vec<&'static str>,
     /// It names a user or system variable itself, not through a view.
@@ -159,6 +161,8 @@ pub struct BoundContext {
     pub programs: Vec<binder::StoredProgram>,
     /// Numbers of the sequences that it draws from.
     pub drawn: Vec<u64>,
+    /// Those of them that defaults of columns draw from.
+    pub drawn_by_defaults: Vec<u64>,
     pub tables: Vec<Arc<Table>>,
     pub views: Vec<Arc<View>>,
     pub privileges: Vec<RequiredPrivilege>,
@@ -225,6 +229,7 @@ pub fn planned(
         programs: context.programs,
         targets: writes.iter().map(|write| TableId(write.table)).collect(),
         names_variable: context.names_variable,
+        drawn_by_defaults: context.drawn_by_defaults,
         locks_to_write: context.locks_to_write,
         has_chance: context.has_chance,
         deprecations: context.deprecations,

@@ -263,10 +263,22 @@ def by_file(source, replica):
     same("by identifiers again", source, replica)
 
 
+def sequences(source, replica):
+    """A sequence is repeated with its reserved values, and goes on behind them."""
+    rows(source.port, "CREATE SEQUENCE d.numbers START 7 CACHE 100; SELECT NEXTVAL(d.numbers)")
+    rows(source.port, "CREATE TABLE d.drawn (a BIGINT DEFAULT NEXTVAL(d.numbers), b INT); INSERT INTO d.drawn (b) VALUES (1), (2)")
+    caught_up(source, replica)
+    expect("drawn values", rows(replica.port, "SELECT * FROM d.drawn ORDER BY a"), rows(source.port, "SELECT * FROM d.drawn ORDER BY a"))
+    row = "SELECT next_not_cached_value, start_value, cache_size FROM d.numbers"
+    expect("the row of a sequence", rows(replica.port, row), rows(source.port, row))
+    expect("the next value", rows(replica.port, "SELECT NEXTVAL(d.numbers)")[0][0], "107")
+    rows(source.port, "DROP TABLE d.drawn; DROP SEQUENCE d.numbers")
+    caught_up(source, replica)
+
+
 def refused(source, replica):
     """What only MariaDB knows is named; it can be passed over."""
     for statement, named in [
-        ("CREATE SEQUENCE d.numbers", "CREATE SEQUENCE d.numbers"),
         ("CREATE TABLE d.versioned (a INT) WITH SYSTEM VERSIONING", "WITH SYSTEM VERSIONING"),
         ("CREATE TABLE d.addresses (a INET6)", "INET6"),
     ]:
@@ -282,7 +294,7 @@ def refused(source, replica):
     expect("a statement instead of rows is refused", (number, "binlog_format must be ROW" in text), ("1235", True))
     rows(replica.port, "SET GLOBAL sql_replica_skip_counter = 1; START REPLICA")
     caught_up(source, replica)
-    rows(source.port, "SET sql_log_bin = 0; DELETE FROM d.quoted WHERE a = 30; DROP SEQUENCE IF EXISTS d.numbers; DROP TABLE IF EXISTS d.versioned, d.addresses")
+    rows(source.port, "SET sql_log_bin = 0; DELETE FROM d.quoted WHERE a = 30; DROP TABLE IF EXISTS d.versioned, d.addresses")
     # The replica goes on after the whole of it.
     rows(source.port, "INSERT INTO d.quoted VALUES (31)")
     same("after what was passed over", source, replica)
@@ -325,6 +337,7 @@ def main():
         by_file(source, replica)
         own = rows(replica.port, "SELECT @@server_uuid, @@gtid_executed")[0]
         expect("its transactions have identifiers of this server", own[1].startswith(own[0] + ":1-"), True)
+        sequences(source, replica)
         refused(source, replica)
     finally:
         source.stop()

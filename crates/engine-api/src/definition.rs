@@ -1,6 +1,7 @@
 //! The part of a table's definition that an engine needs: the types of its stored columns and the parts of its indexes.
 
 use types::DataType;
+use types::record::RecordLayout;
 
 /// Names a table permanently. Ids are drawn by the catalog and never used again; `DICTIONARY` is the catalog's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,6 +95,12 @@ impl TableDef {
     /// The primary key, when the table has one.
     pub fn primary(&self) -> Option<&IndexDef> {
         self.indexes.iter().find(|index| index.id == IndexId::CLUSTERED)
+    }
+
+    /// Where the columns of the table's records are.
+    pub fn layout(&self) -> RecordLayout {
+        let types: Vec<DataType> = self.columns.iter().map(|column| column.ty.clone()).collect();
+        RecordLayout::new(&types)
     }
 
     /// The index with `id`.

@@ -42,8 +42,7 @@ fn damaged() -> EngineError {
 impl IndexKeys {
     /// Where the columns of a table's records are; its indexes share it.
     pub fn layout(def: &TableDef) -> Arc<RecordLayout> {
-        let types: Vec<DataType> = def.columns.iter().map(|column| column.ty.clone()).collect();
-        Arc::new(RecordLayout::new(&types))
+        Arc::new(def.layout())
     }
 
     pub fn new(

@@ -15,7 +15,6 @@ use syntax::ast::{
 };
 use syntax::{ParseOptions, Statement};
 use types::key::encode_part;
-use types::record::RecordLayout;
 use types::{CastContext, DataType, StoreMode, Value};
 
 /// Bytes that an open table may hold: its key, of at most 3,072 bytes, the locator after it, and its names.
@@ -296,8 +295,7 @@ impl OpenTable {
             return Ok(row.locator);
         };
         let columns = &self.table.definition.columns;
-        let types: Vec<DataType> = columns.iter().map(|column| column.ty.clone()).collect();
-        let layout = RecordLayout::new(&types);
+        let layout = self.table.definition.layout();
         let damaged = || Error::internal("a stored record does not fit its table");
         let mut key = Vec::new();
         for part in &definition.parts {

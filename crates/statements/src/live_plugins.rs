@@ -94,6 +94,7 @@ impl LivePlugins {
     }
 
     /// The present registry.
+    #[inline]
     pub fn current(&self) -> Arc<Registry> {
         self.current.load_full()
     }
@@ -104,6 +105,7 @@ impl LivePlugins {
     }
 
     /// Whether a plan that was compiled with `registry` has the plugins that are loaded now.
+    #[inline]
     pub fn is_current(&self, registry: &Arc<Registry>) -> bool {
         Arc::ptr_eq(&self.current.load(), registry)
     }

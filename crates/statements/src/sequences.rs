@@ -323,12 +323,11 @@ impl Drop for Turn<'_> {
 
 impl Sequence {
     fn new(table: Arc<Table>, engine: Arc<dyn Engine>) -> Sequence {
-        let types: Vec<_> =
-            table.definition.columns.iter().map(|column| column.ty.clone()).collect();
+        let layout = table.definition.layout();
         Sequence {
             table,
             engine,
-            layout: RecordLayout::new(&types),
+            layout,
             state: Mutex::new(State::default()),
             turn_ended: Condvar::new(),
         }

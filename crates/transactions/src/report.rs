@@ -96,6 +96,7 @@ impl TransactionReport {
     }
 
     /// A statement begins a transaction. `has_next`: SET TRANSACTION was for it.
+    #[inline]
     pub fn begin(&mut self, read_only: Option<bool>, has_next: bool) {
         let mut named = if has_next { self.next.clone() } else { Named::default() };
         named.read_only = read_only.or(named.read_only);
@@ -153,6 +154,9 @@ impl TransactionReport {
 
     /// `session_track_transaction_info` was set: from now on what is told begins anew.
     pub fn restart(&mut self) {
+        // Nobody noted how an open transaction was begun.
+        self.begun = Begun::default();
+        self.uses = Uses::default();
         self.repeats = true;
     }
 

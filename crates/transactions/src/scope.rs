@@ -7,7 +7,7 @@ use engine_api::{CommitHandle, IsolationLevel};
 use errors::{Error, ErrorCode, Result, bail};
 use syntax::ast::{Completion, Isolation, SetTransaction};
 use sys::model::breaks;
-use variables::{CompletionType, Globals, ReadOnly, Settings};
+use variables::{CompletionType, Globals, ReadOnly, Settings, TransactionTracking};
 
 use crate::report::Situation;
 use crate::transactions::{Characteristics, Transactions};
@@ -26,6 +26,7 @@ pub struct Writable<'a> {
 impl Writable<'_> {
     /// # Errors
     /// 1290 on a read-only server.
+    #[inline]
     pub fn check(self) -> Result<()> {
         match self.globals.read_only() {
             ReadOnly::All if !self.is_applier => {
@@ -49,6 +50,7 @@ pub enum Afterwards {
 }
 
 /// The commit that the reply must wait for. Also one without changes, when it read data that is not yet durable.
+#[inline]
 pub fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
     let waits = !handle.is_durable() && !breaks("replies wait for the log");
     waits.then_some(handle)
@@ -56,6 +58,7 @@ pub fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
 
 impl Transactions {
     /// Whether statements do not commit by themselves.
+    #[inline]
     pub fn is_open(&self, settings: &Settings) -> bool {
         self.explicit || !settings.autocommit || self.function_depth > 0
     }
@@ -71,17 +74,20 @@ impl Transactions {
     }
 
     /// Whether statements that change definitions are part of the open transactions.
+    #[inline]
     pub fn takes_definitions(&self, settings: &Settings) -> bool {
         settings.transactional_ddl && self.is_open(settings)
     }
 
     /// Whether plain reads take locks: SERIALIZABLE within a transaction.
+    #[inline]
     pub fn reads_lock(&self, settings: &Settings) -> bool {
         let serializable = self.characteristics.isolation == IsolationLevel::Serializable;
         serializable && (self.explicit || !settings.autocommit)
     }
 
     /// Whether plain reads of a statement lock: the rows that a change is computed from must not change, so that it could be repeated.
+    #[inline]
     pub fn locks_reads(&self, kind: PlannedKind) -> bool {
         let isolation = self.characteristics.isolation;
         match kind {
@@ -95,6 +101,7 @@ impl Transactions {
     }
 
     /// Before a statement: a transaction that it starts gets the session's characteristics.
+    #[inline]
     pub fn begin_scope(&mut self, settings: &Settings) {
         if self.function_depth > 0 {
             // It is part of the calling statement.
@@ -108,6 +115,7 @@ impl Transactions {
     }
 
     /// The characteristics of the next transaction.
+    #[inline]
     pub fn next_characteristics(&self, settings: &Settings) -> Characteristics {
         self.next.unwrap_or(Characteristics {
             isolation: settings.isolation,
@@ -116,6 +124,7 @@ impl Transactions {
     }
 
     /// Call after a statement that succeeded, before its reply: commits unless a transaction is open.
+    #[inline]
     pub fn finish_scope(&mut self, settings: &Settings) -> Result<Option<CommitHandle>> {
         if self.is_open(settings) {
             return Ok(None);
@@ -179,6 +188,7 @@ impl Transactions {
 
     /// Call before a statement's implicit commit: one that wrote waits for FLUSH TABLES WITH READ LOCK, and a read-only server
     /// refuses it: then the transaction is rolled back.
+    #[inline]
     pub fn check_commit(&mut self, settings: &Settings, writable: Writable<'_>) -> Result<()> {
         if !self.has_written() {
             return Ok(());
@@ -202,6 +212,7 @@ impl Transactions {
     }
 
     /// Call before a statement that commits implicitly. One that only `starts` the next transaction keeps its characteristics.
+    #[inline]
     pub fn commit_implicitly(
         &mut self,
         starts: bool,
@@ -220,6 +231,7 @@ impl Transactions {
     }
 
     /// Blocks until a commit is durable, and so visible to snapshots taken from now on.
+    #[inline]
     pub fn wait_for(&self, handle: &CommitHandle) -> Result<()> {
         if handle.is_durable() {
             return Ok(());
@@ -229,9 +241,12 @@ impl Transactions {
     }
 
     /// START TRANSACTION, XA START: the next transaction lasts until it is ended.
+    #[inline]
     pub fn begin_explicit(&mut self, read_only: Option<bool>, settings: &Settings) {
         self.begin_scope(settings);
-        self.report.begin(read_only, self.next.is_some());
+        if settings.track_transaction != TransactionTracking::Off {
+            self.report.begin(read_only, self.next.is_some());
+        }
         if let Some(read_only) = read_only {
             self.characteristics.read_only = read_only;
         }
@@ -243,6 +258,7 @@ impl Transactions {
     ///
     /// # Errors
     /// Errors of `check_commit`; the engines' errors.
+    #[inline]
     pub fn commit_explicitly(
         &mut self,
         settings: &Settings,
@@ -259,6 +275,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The engines' errors; it is ended anyway.
+    #[inline]
     pub fn roll_back_explicitly(&mut self) -> Result<()> {
         let rolled_back = self.rollback();
         self.slot.release_to(0);
@@ -267,6 +284,7 @@ impl Transactions {
     }
 
     /// Carries out AND CHAIN, RELEASE, or `completion_type`. `before`: the characteristics of the ended transaction.
+    #[inline]
     pub fn complete(
         &mut self,
         completion: Completion,

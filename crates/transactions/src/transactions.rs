@@ -143,6 +143,7 @@ impl Transactions {
         &self.cancel
     }
 
+    #[inline]
     fn options(&self) -> TxnOptions {
         TxnOptions {
             isolation: self.characteristics.isolation,
@@ -162,26 +163,31 @@ impl Transactions {
     }
 
     /// Whether any engine has a started transaction.
+    #[inline]
     pub fn is_started(&self) -> bool {
         self.parts.iter().any(|part| part.txn.is_started())
     }
 
     /// Whether durable changes were written.
+    #[inline]
     pub fn has_written(&self) -> bool {
         self.has_written_to(|part| part.engine.is_durable())
     }
 
     /// Whether changes were written, durable or not.
+    #[inline]
     pub fn has_changes(&self) -> bool {
         self.has_written_to(|_| true)
     }
 
+    #[inline]
     fn has_written_to(&self, counts: impl Fn(&Part) -> bool) -> bool {
         let wrote = |part: &Part| part.txn.is_started() && part.txn.has_written();
         self.definitions.is_some() || self.parts.iter().any(|part| counts(part) && wrote(part))
     }
 
     /// Begins a statement in the transactions that are started.
+    #[inline]
     pub fn begin_statement(&mut self) {
         for part in &mut self.parts {
             if part.txn.is_started() {
@@ -202,6 +208,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The first engine's error; the others are rolled back then.
+    #[inline]
     pub fn commit(&mut self) -> Result<CommitHandle> {
         if self.parts.len() > 1 && self.writes_two_engines() {
             self.rollback()?;
@@ -235,6 +242,7 @@ impl Transactions {
     }
 
     /// Whether two engines that survive a crash have written: nothing commits them together.
+    #[inline]
     fn writes_two_engines(&self) -> bool {
         let wrote = |part: &&Part| {
             part.engine.is_durable() && part.txn.is_started() && part.txn.has_written()
@@ -242,6 +250,7 @@ impl Transactions {
         self.definitions.is_none() && self.parts.iter().filter(wrote).count() > 1
     }
 
+    #[inline]
     fn commit_parts(&mut self) -> Result<CommitHandle> {
         self.forget_rows();
         self.explicit = false;
@@ -341,6 +350,7 @@ impl Transactions {
     ///
     /// # Errors
     /// The first engine's error; all are ended anyway.
+    #[inline]
     pub fn rollback(&mut self) -> Result<()> {
         self.forget_rows();
         self.explicit = false;
@@ -364,6 +374,7 @@ impl Transactions {
     }
 
     /// The catalog as the transactions see it.
+    #[inline]
     pub fn snapshot(&self) -> Arc<CatalogSnapshot> {
         match &self.definitions {
             None => self.home.catalog.snapshot(),
@@ -372,11 +383,13 @@ impl Transactions {
     }
 
     /// Where the writes that are kept for sinks are now.
+    #[inline]
     pub fn row_mark(&mut self) -> RowMark {
         self.watcher.as_mut().map_or_else(RowMark::default, |watcher| watcher.mark())
     }
 
     /// Writes after a mark have been undone.
+    #[inline]
     pub fn undo_rows_to(&mut self, mark: RowMark) {
         if let Some(watcher) = &mut self.watcher {
             watcher.undo_to(mark);
@@ -384,11 +397,13 @@ impl Transactions {
     }
 
     /// The transaction has ended: nothing of its writes is kept.
+    #[inline]
     pub fn forget_rows(&mut self) {
         self.undo_rows_to(RowMark::default());
         self.forget_recorded();
     }
 
+    #[inline]
     pub fn forget_recorded(&mut self) {
         if let Some(watcher) = &mut self.watcher {
             watcher.forget_recorded();
@@ -399,6 +414,7 @@ impl Transactions {
     ///
     /// # Errors
     /// I/O.
+    #[inline]
     pub fn attach_recorded(&mut self, is_end: bool) -> Result<()> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         let mut bytes = std::mem::take(&mut self.recorded);
@@ -429,6 +445,7 @@ impl Transactions {
     }
 
     /// Takes the changes that sinks want.
+    #[inline]
     pub fn take_changes(&mut self) -> Option<Changes> {
         self.watcher.as_mut()?.changes.take()
     }
@@ -464,6 +481,7 @@ impl Transactions {
         }
     }
 
+    #[inline]
     fn restore_counters(&mut self, mark: usize) {
         let engine = self.home.catalog.engine().clone();
         for (table, next) in self.counters.drain(mark..).rev() {
@@ -478,6 +496,7 @@ impl Transactions {
     }
 
     /// Whether a statement that changes definitions runs as a part of the open transactions.
+    #[inline]
     pub fn is_defining(&self) -> bool {
         self.definition_began.is_some()
     }
@@ -594,11 +613,13 @@ impl TransactionSource for Transactions {
         Ok(self.parts[position].txn.as_mut())
     }
 
+    #[inline]
     fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
         let index = self.home.registry.engine_index(engine);
         self.transaction_at(index.ok_or_else(|| err!(UNKNOWN_STORAGE_ENGINE, engine))?)
     }
 
+    #[inline]
     fn engine_at(&self, engine: EngineIndex) -> Result<&Arc<dyn Engine>> {
         let known = self.home.registry.engine_at(engine);
         known.ok_or_else(|| Error::internal("a plan names an engine that does not exist"))

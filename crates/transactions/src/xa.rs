@@ -231,11 +231,13 @@ pub struct XaContext<'a> {
 
 impl Transactions {
     /// Call before a statement: returns an error if the branch forbids it.
+    #[inline]
     pub fn check_branch(&self, statement: &Statement) -> Result<()> {
         self.branch.as_ref().map_or(Ok(()), |branch| branch.check(statement))
     }
 
     /// As `check_branch`, for the tables of a plan.
+    #[inline]
     pub fn check_branch_tables(&mut self, planned: &Planned) -> Result<()> {
         let Some(branch) = &mut self.branch else { return Ok(()) };
         if planned.tables.is_empty() {
@@ -308,6 +310,7 @@ impl Transactions {
         Ok(())
     }
 
+    #[inline]
     pub fn has_open_transaction(&self) -> bool {
         self.explicit || self.is_started()
     }

@@ -31,7 +31,6 @@ fn damaged() -> EngineError {
 impl IndexKeys {
     /// The recipe for `index` of `def`.
     pub(crate) fn new(def: &TableDef, index: &IndexDef) -> EngineResult<IndexKeys> {
-        let types: Vec<DataType> = def.columns.iter().map(|column| column.ty.clone()).collect();
         let parts = index.parts.iter().map(|part| {
             let column = def.columns.get(part.column).ok_or_else(damaged)?;
             Ok(Part {
@@ -43,10 +42,7 @@ impl IndexKeys {
                 elements: part.elements.clone(),
             })
         });
-        Ok(IndexKeys {
-            layout: RecordLayout::new(&types),
-            parts: parts.collect::<EngineResult<Vec<_>>>()?,
-        })
+        Ok(IndexKeys { layout: def.layout(), parts: parts.collect::<EngineResult<Vec<_>>>()? })
     }
 
     fn part_value(&self, part: &Part, record: &[u8]) -> EngineResult<Value> {

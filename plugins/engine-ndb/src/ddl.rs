@@ -79,13 +79,16 @@ impl NdbEngineTransaction {
     pub(crate) fn create(&mut self, def: &TableDef) -> EngineResult<()> {
         secondary(def).try_for_each(refuse_index)?;
         let link = self.link()?;
-        match link.table(def.id) {
-            Err(EngineError::UnknownTable) => {}
-            Ok(_) => {
-                let text = "tables in an NDB database that another Squall server uses: give this one another --ndb-database";
-                return Err(Error::not_supported(text).into());
+        // The cluster gives the number of a shared table to nobody else.
+        if !def.id.is_shared() {
+            match link.table(def.id) {
+                Err(EngineError::UnknownTable) => {}
+                Ok(_) => {
+                    let text = "tables in an NDB database that another Squall server uses: give this one another --ndb-database";
+                    return Err(Error::not_supported(text).into());
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
         }
         self.begin_new_definition(def.id)?;
         let parts = parts(def);

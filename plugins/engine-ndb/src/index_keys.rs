@@ -28,7 +28,6 @@ fn damaged() -> EngineError {
 impl IndexKeys {
     /// The recipe for `index` of `def`.
     pub(crate) fn new(def: &TableDef, index: &IndexDef) -> EngineResult<IndexKeys> {
-        let types: Vec<DataType> = def.columns.iter().map(|column| column.ty.clone()).collect();
         let parts = index.parts.iter().map(|part| {
             let column = def.columns.get(part.column).ok_or_else(damaged)?;
             Ok(Part {
@@ -40,7 +39,7 @@ impl IndexKeys {
             })
         });
         let parts = parts.collect::<EngineResult<Vec<_>>>()?;
-        Ok(IndexKeys { layout: RecordLayout::new(&types), parts })
+        Ok(IndexKeys { layout: def.layout(), parts })
     }
 
     /// Appends the key of `record`, calling `end` after each part; returns whether a part is NULL.

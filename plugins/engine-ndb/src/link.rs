@@ -140,7 +140,7 @@ impl Link {
     /// The committed table, looked up at its first use.
     ///
     /// # Errors
-    /// `UnknownTable`.
+    /// `UnknownTable`; 1412 for a shared table that is not as this server's catalog has it, or is gone.
     pub(crate) fn table(&self, id: TableId) -> EngineResult<Arc<Table>> {
         if id.is_shared() {
             return self.shared_table(id);
@@ -169,8 +169,8 @@ impl Link {
         if let Some(table) = self.known(id).filter(|table| Some(table.stamp) == followed) {
             return Ok(table);
         }
-        let kept = blocking(|| self.kept(id))?.ok_or(EngineError::UnknownTable);
-        let kept = if followed.is_some() { kept.map_err(|_| outdated())? } else { kept? };
+        // Another server may have dropped it a moment ago.
+        let kept = blocking(|| self.kept(id))?.ok_or_else(outdated)?;
         check_followed(followed, kept.stamp)?;
         let table = Arc::new(blocking(|| Table::open(&self.connection, kept.def, kept.stamp))?);
         self.tables.write().insert(id, table.clone());

@@ -9,7 +9,6 @@ use plugin_api::{OkInfo, ResultSink};
 use programs::Running;
 use statements::sequences::{SequenceChanges, SequenceRow, change_row, encoded};
 use syntax::ast::{AlterSequence, CreateSequence, DropObjects, DropTable};
-use types::record::RecordLayout;
 
 use super::create::create_table_with;
 use super::drop::drop_tables;
@@ -53,14 +52,9 @@ pub(super) fn fill_sequence(
         Some(row) => row,
         None => SequenceRow::new(&SequenceChanges::default(), &table.name)?,
     };
-    let record = encoded(&layout_of(table), &row.values())?;
+    let record = encoded(&table.definition.layout(), &row.values())?;
     let inserted = session.transactions.transaction(&table.engine)?.insert(table.id, &record);
     inserted.map_err(|error| error.into_error(&session.shared.cancel))
-}
-
-fn layout_of(table: &Table) -> RecordLayout {
-    let types: Vec<_> = table.definition.columns.iter().map(|column| column.ty.clone()).collect();
-    RecordLayout::new(&types)
 }
 
 /// ALTER SEQUENCE: what was reserved and not given out is skipped, unless it restarts.
@@ -94,7 +88,7 @@ pub(crate) fn alter_sequence(
     }
     let cancel = session.shared.cancel.clone();
     let txn = session.transactions.transaction(&table.engine)?;
-    change_row(txn, &table, &layout_of(&table), &cancel, |values| {
+    change_row(txn, &table, &table.definition.layout(), &cancel, |values| {
         let row = SequenceRow::of(values, &full)?.altered(&changes, &full)?;
         Ok(Some((row.values(), ())))
     })?;

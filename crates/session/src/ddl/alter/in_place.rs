@@ -32,8 +32,7 @@ pub(super) fn next_beyond_rows(
     let cancel = session.shared.cancel.clone();
     let txn = session.transactions.transaction(&old.engine)?;
     let last = last_row(txn, old.id, index.id, backward).map_err(|e| e.into_error(&cancel))?;
-    let types: Vec<_> = new.definition.columns.iter().map(|c| c.ty.clone()).collect();
-    let layout = types::record::RecordLayout::new(&types);
+    let layout = new.definition.layout();
     let missing = new.definition.columns[stored].instant_default.as_ref();
     let largest = match last.and_then(|row| layout.value(&row, stored, missing)) {
         Some(Value::Int(value)) => u64::try_from(value).unwrap_or(0),
@@ -131,8 +130,7 @@ pub(super) fn shown_entry(
     if found != GetOutcome::Found {
         return None;
     }
-    let types: Vec<_> = table.definition.columns.iter().map(|c| c.ty.clone()).collect();
-    let layout = types::record::RecordLayout::new(&types);
+    let layout = table.definition.layout();
     let columns = &table.definition.columns;
     let mut text = Vec::new();
     for (at, part) in index.parts.iter().enumerate() {

@@ -73,8 +73,7 @@ fn range_of(table: &Table, number: u16) -> Option<KeyRange> {
 /// Whether a record belongs to a partition whose rows are not contiguous.
 fn in_partition(table: &Table, number: u16) -> impl Fn(&[u8]) -> bool + '_ {
     let columns = &table.definition.columns;
-    let types: Vec<_> = columns.iter().map(|column| column.ty.clone()).collect();
-    let layout = types::record::RecordLayout::new(&types);
+    let layout = table.definition.layout();
     let stored = table.partition_column().and_then(|at| table.columns[at].stored);
     move |record| {
         let value = stored.and_then(|stored| {

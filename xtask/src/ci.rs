@@ -281,6 +281,8 @@ fn licences() -> Result<(), String> {
         );
         return Ok(());
     }
+    // What other targets depend on is read too, and a build of this one has not fetched it.
+    run::command("cargo", &["fetch", "--locked", "--quiet"])?;
     let checks = ["--offline", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"];
     run::command("cargo-deny", &[&["--log-level", "error"], &checks[..]].concat())
 }

@@ -243,6 +243,7 @@ for (const [screen, viewport, colorScheme] of SCREENS) {
         await page.getByRole('columnheader', { name: 'word' }).click();
         await settled();
         await page.keyboard.press('Control+Home');
+        await page.locator('.line').nth(1).getByText('word 000001').waitFor(slow);
         assert.match(await page.locator('.line').nth(1).textContent(), /100000word 000001/);
         await page.getByLabel('Filter rows').fill('word 77');
         await settled();

@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from binary_log import client, rows  # noqa: E402
-from log_settings import expect, fails, follow, start  # noqa: E402
+from log_settings import expect, follow, start  # noqa: E402
 from parallel import executed  # noqa: E402
 
 
@@ -43,7 +43,7 @@ def inserts(port, ids):
 
 
 def settings(source, replica):
-    fails(source.port, "SET GLOBAL rpl_semi_sync_source_wait_point = AFTER_SYNC", 1235)
+    expect("the wait point", rows(source.port, "SELECT @@rpl_semi_sync_source_wait_point"), [["AFTER_SYNC"]])
     expect("off", (status(source.port, "source_status"), status(replica.port, "replica_status")), ("OFF", "OFF"))
     rows(source.port, "SET GLOBAL rpl_semi_sync_source_enabled = ON, GLOBAL rpl_semi_sync_source_timeout = 20000")
     rows(replica.port, "SET GLOBAL rpl_semi_sync_replica_enabled = ON")
@@ -64,6 +64,32 @@ def acknowledged(source, replica):
     expect("definitions", rows(replica.port, "SELECT COUNT(*) FROM d.u"), [["0"]])
     expect("none without", (status(source.port, "source_no_tx"), status(source.port, "source_no_times")), ("0", "0"))
     expect("all with", int(status(source.port, "source_yes_tx")) >= 211, True)
+
+
+def unseen(source, replica):
+    """With AFTER_SYNC nobody sees what the replica may not have, with AFTER_COMMIT others do."""
+    for point, seen in (("AFTER_COMMIT", "1"), ("AFTER_SYNC", "0")):
+        rows(source.port, f"SET GLOBAL rpl_semi_sync_source_wait_point = {point}")
+        inserts(source.port, [9000 + len(point)])
+        time.sleep(0.3)
+        os.kill(replica.process.pid, signal.SIGSTOP)
+        thread = threading.Thread(target=inserts, args=(source.port, [9100 + len(point)]))
+        thread.start()
+        time.sleep(1)
+        expect(f"seen with {point}", rows(source.port, f"SELECT COUNT(*) FROM d.t WHERE id = {9100 + len(point)}"), [[seen]])
+        reading = threading.Thread(target=rows, args=(source.port, f"SELECT * FROM d.t WHERE id = {9100 + len(point)} FOR UPDATE"))
+        reading.start()
+        reading.join(0.5)
+        expect(f"read under a lock with {point}", reading.is_alive(), seen == "0")
+        expect("who wrote it waits", thread.is_alive(), True)
+        os.kill(replica.process.pid, signal.SIGCONT)
+        thread.join()
+        reading.join()
+        expect("seen", rows(source.port, f"SELECT COUNT(*) FROM d.t WHERE id = {9100 + len(point)}"), [["1"]])
+    # What is not logged does not wait for replicas.
+    began = time.monotonic()
+    rows(source.port, "SET sql_log_bin = 0; INSERT INTO d.t VALUES (9200); DELETE FROM d.t WHERE id = 9200")
+    expect("not logged", time.monotonic() - began < 2, True)
 
 
 def falls_back(source, replica):
@@ -101,8 +127,17 @@ def counts(source, replica):
 
 
 def nothing_is_lost(source, replica):
-    """What was answered before the source is killed is on the replica."""
-    told = []
+    """What was answered or seen before the source is killed is on the replica."""
+    told, seen = [], []
+
+    def look():
+        while True:
+            done = subprocess.run(client(source.port, "-e", "SELECT id FROM d.t WHERE id >= 20000"), capture_output=True, text=True)
+            if done.returncode:
+                return
+            seen[:] = [int(line) for line in done.stdout.split()] or seen
+    looking = threading.Thread(target=look)
+    looking.start()
 
     def insert():
         for number in range(20000, 30000):
@@ -115,7 +150,9 @@ def nothing_is_lost(source, replica):
     source.kill()
     thread.join()
     here = {int(row[0]) for row in rows(replica.port, "SELECT id FROM d.t WHERE id >= 20000")}
-    expect("lost", sorted(set(told) - here), [])
+    looking.join()
+    expect("lost", sorted(set(told + seen) - here), [])
+    expect("some were seen", len(seen) > 3, True)
     expect("some", len(told) > 3, True)
     return len(told)
 
@@ -188,6 +225,7 @@ def main():
     becomes(source.port, "source_clients", "1")
     becomes(replica.port, "replica_status", "ON")
     acknowledged(source, replica)
+    unseen(source, replica)
     falls_back(source, replica)
     counts(source, replica)
     count = nothing_is_lost(source, replica)

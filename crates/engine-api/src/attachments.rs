@@ -42,9 +42,12 @@ pub trait AttachmentReader: Send {
     /// I/O.
     fn confirm(&mut self) -> EngineResult<()>;
 
-    /// Ends a `wait` from another thread.
+    /// Ends a `wait` or a `pause` from another thread; the next one, if there is none now.
     fn waker(&self) -> Box<dyn Fn() + Send + Sync>;
 
     /// Waits until there may be another commit with an attachment, or for so long.
     fn wait(&mut self, at_most: Duration);
+
+    /// Lets commits gather for so long; they do not end it.
+    fn pause(&mut self, at_most: Duration);
 }

@@ -384,6 +384,10 @@ pub trait Engine: Send + Sync {
         Err(errors::Error::not_supported("attachments of commits").into())
     }
 
+    /// From now on commits at `position` or after it are durable without being seen by others or acknowledged, until a later call names a
+    /// later position; `u64::MAX` holds nothing back.
+    fn hold_commits(&self, _position: u64) {}
+
     /// A position above those of all commits before the call, all of which are durable when it returns.
     ///
     /// # Errors

@@ -103,6 +103,10 @@ impl AttachmentReader for Reader {
     fn wait(&mut self, at_most: Duration) {
         self.shared.attachments.bed.wait(at_most);
     }
+
+    fn pause(&mut self, at_most: Duration) {
+        self.shared.attachments.bed.pause(at_most);
+    }
 }
 
 impl Drop for Reader {

@@ -37,13 +37,15 @@ pub(crate) struct Attachments {
 #[derive(Default)]
 pub(crate) struct Bed {
     is_asleep: AtomicBool,
-    lock: Mutex<()>,
+    /// Somebody wakes the reader, which has not seen it yet.
+    is_called: Mutex<bool>,
     wake: Condvar,
 }
 
 impl Bed {
     pub fn wake(&self) {
-        let _lock = self.lock.lock();
+        let mut is_called = self.is_called.lock();
+        *is_called = true;
         // Pairs with the swap in `Attachments::committed`.
         self.is_asleep.store(false, Ordering::Release);
         self.wake.notify_all();
@@ -51,12 +53,20 @@ impl Bed {
 
     /// Waits until woken, or for so long.
     pub fn wait(&self, at_most: Duration) {
-        let lock = self.lock.lock();
         // Pairs with the swap in `Attachments::committed`.
         self.is_asleep.store(true, Ordering::Release);
-        let _lock = self.wake.wait_for(lock, at_most);
+        self.pause(at_most);
         // Pairs with the swap in `Attachments::committed`.
         self.is_asleep.store(false, Ordering::Release);
+    }
+
+    /// The same, and commits do not wake it.
+    pub fn pause(&self, at_most: Duration) {
+        let mut is_called = self.is_called.lock();
+        if !*is_called {
+            is_called = self.wake.wait_for(is_called, at_most);
+        }
+        *is_called = false;
     }
 }
 
@@ -74,7 +84,7 @@ impl Attachments {
         let bed = &self.bed;
         if bed.is_asleep.load(Ordering::Acquire) && bed.is_asleep.swap(false, Ordering::AcqRel) {
             let bed = bed.clone();
-            log.notify(ticket, Box::new(move || bed.wake()));
+            log.notify_durable(ticket, Box::new(move || bed.wake()));
         }
     }
 }

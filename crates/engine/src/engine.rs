@@ -403,6 +403,10 @@ impl Engine for DurableEngine {
         crate::attachment_reader::reader(&self.shared, after)
     }
 
+    fn hold_commits(&self, position: u64) {
+        self.shared.system.log.hold_from(position);
+    }
+
     fn durable_position(&self) -> EngineResult<u64> {
         let next = self.position();
         self.shared.system.log.flush_to(next - 1).map_err(io_error)?;

@@ -75,6 +75,8 @@ pub(crate) struct RunBuffers {
     pub(crate) key: Vec<u8>,
     /// For a row that is changed by its key.
     pub(crate) point: PointBuffers,
+    /// A row that is logged, before and after.
+    pub(crate) logged: (Vec<Value>, Vec<Value>),
     /// The last row that a walk took; nothing inside when it came to its end.
     pub(crate) walked: Option<Option<RowBuf>>,
 }

@@ -38,4 +38,4 @@ pub use measure::{ExecCounts, Measure, MeasuredNodes, Measuring};
 pub use memory::MemoryBudget;
 pub use program::{Program, compile, compile_measured};
 pub use table_work::{TableCounts, TableWork};
-pub use watch::{RowMark, RowWatch, RowWrite};
+pub use watch::{RowMark, RowWatch, RowWish, RowWrite};

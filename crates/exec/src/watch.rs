@@ -26,10 +26,21 @@ pub struct RowMark {
     pub logged: u64,
 }
 
+/// Who wants the rows of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowWish {
+    /// Nobody.
+    No,
+    /// Only a log: a row may be logged before it is written, if the write is known to need nothing else, and taken back by a mark.
+    Logged,
+    /// Somebody who may refuse a row before it is written, or is told once it is there.
+    Told,
+}
+
 /// Is told of the rows that statements write.
 pub trait RowWatch {
-    /// Whether somebody wants the rows of a table.
-    fn wants(&mut self, table: TableId) -> bool;
+    /// Who wants the rows of a table.
+    fn wish(&mut self, table: TableId) -> RowWish;
     /// A row of such a table will be written.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::{CatalogSnapshot, Table};
 use engine_api::{CancelToken, CommitHandle, TableId};
 use errors::Result;
-use exec::{RowMark, RowWatch, RowWrite};
+use exec::{RowMark, RowWatch, RowWish, RowWrite};
 use plugin_api::{
     ChangeSink, EventSet, LoggedColumn, LoggedTable, Observer, Recorder, Registry, RowColumn,
     RowEvent, Tracking,
@@ -18,16 +18,18 @@ use crate::changes::{Changes, WatchedTable};
 pub struct RowWatcher {
     registry: Arc<Registry>,
     snapshot: Arc<CatalogSnapshot>,
-    /// What was found out about tables, for one statement.
-    tables: HashMap<TableId, Option<Arc<WatchedTable>>>,
+    /// What was found out about tables; for one statement when observers or sinks want rows.
+    tables: Vec<(TableId, Option<Arc<WatchedTable>>)>,
+    /// Observers or sinks may want rows.
+    tells: bool,
     /// The changes that sinks want.
     pub changes: Changes,
     /// Records the rows for the binary log.
     recorder: Option<Box<dyn Recorder>>,
     /// Whether the running statement is recorded.
-    pub records: bool,
+    records: bool,
     /// A table that the running statement makes.
-    pub new_table: Option<Arc<Table>>,
+    new_table: Option<Arc<Table>>,
     /// How much of what the recorder gave stays.
     detach_to: Option<u64>,
     /// Descriptions of tables for it, with the definitions that they were made of.
@@ -86,7 +88,8 @@ impl RowWatcher {
         RowWatcher {
             registry,
             snapshot,
-            tables: HashMap::new(),
+            tables: Vec::new(),
+            tells: false,
             changes,
             recorder: None,
             records: false,
@@ -96,10 +99,31 @@ impl RowWatcher {
         }
     }
 
-    /// A statement begins: plugins and definitions may be others.
-    pub fn renew(&mut self, registry: Arc<Registry>, snapshot: Arc<CatalogSnapshot>) {
+    /// A statement begins, which is recorded if `records`: plugins and definitions may be others, and observers or sinks may want rows if
+    /// `tells`.
+    pub fn renew(
+        &mut self,
+        (registry, snapshot): (Arc<Registry>, Arc<CatalogSnapshot>),
+        records: bool,
+        tells: bool,
+    ) {
+        let is_same = Arc::ptr_eq(&registry, &self.registry)
+            && Arc::ptr_eq(&snapshot, &self.snapshot)
+            && self.records == records
+            && !tells
+            && !self.tells
+            && self.tables.len() <= LOGGED_TABLES_MAX;
+        if !is_same {
+            self.tables.clear();
+            (self.registry, self.snapshot) = (registry, snapshot);
+            (self.records, self.tells) = (records, tells);
+        }
+    }
+
+    /// Sets or forgets the table that the running statement makes.
+    pub fn set_new_table(&mut self, table: Option<Arc<Table>>) {
         self.tables.clear();
-        (self.registry, self.snapshot) = (registry, snapshot);
+        self.new_table = table;
     }
 
     /// The session's recorder, if there is a binary log.
@@ -195,10 +219,11 @@ impl RowWatcher {
         };
         let is_active =
             |sink: &&Arc<dyn ChangeSink>| sink.is_active() && sink.wants_table(schema, name);
-        let observers: Vec<_> =
-            self.registry.observers().iter().filter(is_asking).cloned().collect();
-        let sinks: Vec<_> =
-            self.registry.change_sinks().iter().filter(is_active).cloned().collect();
+        let (mut observers, mut sinks) = (Vec::new(), Vec::new());
+        if self.tells {
+            observers.extend(self.registry.observers().iter().filter(is_asking).cloned());
+            sinks.extend(self.registry.change_sinks().iter().filter(is_active).cloned());
+        }
         let logged = self.records.then(|| self.logged(&table));
         if observers.is_empty() && sinks.is_empty() {
             let (schema, name) = (table.schema.clone(), table.name.clone());
@@ -220,23 +245,29 @@ impl RowWatcher {
         Some(Arc::new(WatchedTable { schema, name, columns, places, observers, sinks, logged }))
     }
 
-    fn table(&mut self, id: TableId) -> Option<Arc<WatchedTable>> {
-        if let Some(known) = self.tables.get(&id) {
-            return known.clone();
-        }
-        let found = self.find(id);
-        self.tables.insert(id, found.clone());
-        found
+    /// The same, found once for a statement.
+    fn table(&mut self, id: TableId) -> Option<&Arc<WatchedTable>> {
+        let known = self.tables.iter().position(|(table, _)| *table == id);
+        let at = known.unwrap_or_else(|| {
+            let found = self.find(id);
+            self.tables.push((id, found));
+            self.tables.len() - 1
+        });
+        self.tables.get(at)?.1.as_ref()
     }
 }
 
 impl RowWatch for RowWatcher {
-    fn wants(&mut self, table: TableId) -> bool {
-        self.table(table).is_some()
+    fn wish(&mut self, table: TableId) -> RowWish {
+        match self.table(table) {
+            None => RowWish::No,
+            Some(table) if table.observers.is_empty() && table.sinks.is_empty() => RowWish::Logged,
+            Some(_) => RowWish::Told,
+        }
     }
 
     fn before(&mut self, write: &RowWrite<'_>) -> Result<()> {
-        let Some(table) = self.table(write.table) else { return Ok(()) };
+        let Some(table) = self.table(write.table).cloned() else { return Ok(()) };
         let asks = |observer: &&Arc<dyn Observer>| observer.events().meets(EventSet::BEFORE_ROW);
         if !table.observers.iter().any(|observer| asks(&observer)) {
             return Ok(());
@@ -248,7 +279,7 @@ impl RowWatch for RowWatcher {
     }
 
     fn after(&mut self, write: &RowWrite<'_>) -> Result<bool> {
-        let Some(table) = self.table(write.table) else { return Ok(false) };
+        let Some(table) = self.table(write.table).cloned() else { return Ok(false) };
         let mut is_much = false;
         if let (Some(logged), Some(recorder)) = (&table.logged, &mut self.recorder) {
             recorder.row(logged, write.old, write.new)?;

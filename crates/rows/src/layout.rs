@@ -153,6 +153,16 @@ impl Layout {
         Ok(())
     }
 
+    /// Replaces `out` with the values of all columns.
+    ///
+    /// # Errors
+    /// A damaged record.
+    pub fn decode_into(&self, record: &[u8], out: &mut Vec<Value>) -> Result<()> {
+        out.clear();
+        (0..self.record.column_count())
+            .try_for_each(|column| self.decode(record, column).map(|value| out.push(value)))
+    }
+
     /// The values of all columns.
     pub fn decode_all(&self, record: &[u8]) -> Result<Vec<Value>> {
         (0..self.record.column_count()).map(|column| self.decode(record, column)).collect()

@@ -433,9 +433,10 @@ impl Session {
             let changes = Changes::new(session.clone().unwrap_or_default(), order);
             Box::new(RowWatcher::new(registry.clone(), snapshot.clone(), changes))
         });
-        watcher.changes.session = session.unwrap_or_default();
-        watcher.renew(registry.clone(), snapshot);
-        watcher.records = records;
+        if let Some(session) = session {
+            watcher.changes.session = session;
+        }
+        watcher.renew((registry.clone(), snapshot), records, tells);
         if records {
             recording::begin_statement(self);
         }

@@ -440,7 +440,7 @@ impl Transactions {
     /// A table that the running statement makes: its rows are recorded too.
     pub fn set_new_table(&mut self, table: Option<Arc<catalog::Table>>) {
         if let Some(watcher) = &mut self.watcher {
-            watcher.new_table = table;
+            watcher.set_new_table(table);
         }
     }
 

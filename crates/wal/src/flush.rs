@@ -13,9 +13,17 @@ use sys::sync::{Condvar, Mutex, MutexGuard};
 use sys::waits::{self, Wait};
 
 use crate::follow::LogPlace;
-use crate::log::{FailurePolicy, Log};
+use crate::log::{Durability, FailurePolicy, Log};
 
 type Callback = Box<dyn FnOnce() + Send>;
+
+/// Who is called once.
+struct Waiter {
+    ticket: u64,
+    /// When the ticket may be seen, else when it is durable.
+    until_seen: bool,
+    wake: Callback,
+}
 
 /// More than the writes under way plus the next one, so that waiters for different writes wait in different places.
 pub(crate) const SLOTS: usize = 8;
@@ -42,8 +50,8 @@ struct Flusher {
     landed: LogPlace,
     /// Threads that gather or write now.
     writing: usize,
-    /// Called when their tickets are durable.
-    waiting: Vec<(u64, Callback)>,
+    /// Called when their tickets are durable or seen.
+    waiting: Vec<Waiter>,
     /// Called when the next write is over.
     onlookers: Vec<Callback>,
     /// Threads in `flush_to` that wait for the write of another, by its number.
@@ -78,17 +86,20 @@ impl Flusher {
     }
 
     /// Callbacks that are due.
-    fn take_ready(&mut self, durable: u64) -> Vec<Callback> {
+    fn take_ready(&mut self, log: &Log) -> Vec<Callback> {
         let mut ready = std::mem::take(&mut self.onlookers);
         if self.waiting.is_empty() {
             return ready;
         }
         let broken = self.broken.is_some();
         let waiting = std::mem::take(&mut self.waiting).into_iter();
-        let (done, waiting) =
-            waiting.partition::<Vec<_>, _>(|(ticket, _)| broken || *ticket < durable);
+        let (durable, visible) = (log.durable(), log.visible());
+        let (done, waiting) = waiting.partition::<Vec<_>, _>(|waiter| {
+            let end = if waiter.until_seen { visible } else { durable };
+            broken || waiter.ticket < end
+        });
         self.waiting = waiting;
-        ready.extend(done.into_iter().map(|(_, wake)| wake));
+        ready.extend(done.into_iter().map(|waiter| waiter.wake));
         ready
     }
 }
@@ -99,6 +110,8 @@ pub(crate) struct FlushState {
     flusher: Mutex<Flusher>,
     flushed: [Condvar; SLOTS],
     request: Condvar,
+    /// Commits that were held back may be seen.
+    seen: Condvar,
     /// The duration of recent flushes in microseconds, a moving average.
     average_micros: AtomicU64,
 }
@@ -129,8 +142,9 @@ impl FlushState {
         }
     }
 
-    fn ask_server(&self, flusher: &mut Flusher, ticket: u64, wake: Callback) {
-        flusher.waiting.push((ticket, wake));
+    fn ask_server(&self, flusher: &mut Flusher, waiter: Waiter) {
+        let ticket = waiter.ticket;
+        flusher.waiting.push(waiter);
         flusher.requested = flusher.requested.max(ticket + 1);
         // The end of a write that covers it, or of the next one, triggers another check.
         if !flusher.is_gathered(ticket) {
@@ -173,9 +187,15 @@ impl Log {
         let mut flusher = self.flush.flusher.lock();
         if !self.is_acknowledged(ticket) {
             flusher.check_whole()?;
+            if self.durable() > ticket {
+                // It is held back: `hold_from` ends that.
+                flusher.waiting.push(Waiter { ticket, until_seen: true, wake });
+                return Ok(false);
+            }
             let is_seen_to = flusher.is_gathered(ticket) || flusher.writing >= self.config.flights;
             if !is_seen_to && self.flush.is_slower_than(patience) {
-                self.flush.ask_server(&mut flusher, ticket, wake);
+                let waiter = Waiter { ticket, until_seen: true, wake };
+                self.flush.ask_server(&mut flusher, waiter);
                 return Ok(false);
             }
             if !is_seen_to {
@@ -211,6 +231,7 @@ impl Log {
             Err(error) => {
                 flusher.broken = Some(format!("the log is broken: {error}"));
                 self.flush.flushed.iter().for_each(Condvar::notify_all);
+                self.flush.seen.notify_all();
             }
         }
         // One of the threads that came since may write now; its write includes the others.
@@ -218,8 +239,8 @@ impl Log {
         if flusher.sleepers[next] > 0 {
             self.flush.flushed[next].notify_one();
         }
-        let ready = flusher.take_ready(self.durable());
-        if !flusher.waiting.is_empty() {
+        let ready = flusher.take_ready(self);
+        if flusher.requested > self.durable() {
             self.flush.wake_server(&mut flusher);
         }
         if ready.is_empty() {
@@ -243,13 +264,64 @@ impl Log {
             flusher.landed = first.end;
             // In this order: a session that learns that a commit is durable sees it in its next snapshot.
             self.durable_batch.fetch_max(first.next_batch, Ordering::AcqRel);
-            self.visible.0.fetch_max(first.low, Ordering::AcqRel);
+            self.visible.0.fetch_max(first.low.min(self.held()), Ordering::AcqRel);
             self.durable.0.fetch_max(first.low, Ordering::AcqRel);
             let at = slot(first.number);
             if flusher.sleepers[at] > 0 {
                 self.flush.flushed[at].notify_all();
             }
         }
+    }
+
+    /// Commits from this ticket on are not to be seen yet.
+    fn held(&self) -> u64 {
+        // Written under the flusher's mutex, which whoever moves `visible` by it holds.
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Whether some commits are held back.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.held() != u64::MAX
+    }
+
+    /// From now on commits with a ticket from `ticket` on are durable without being seen or acknowledged: not by snapshots, nor by those who
+    /// wait for them. A later ticket lets the commits below it through, `u64::MAX` all. What is seen already stays so.
+    pub fn hold_from(&self, ticket: u64) {
+        let low = match self.config.durability {
+            Durability::Synced => 0,
+            Durability::Relaxed => self.decided(),
+        };
+        let mut flusher = self.flush.flusher.lock();
+        self.held.store(ticket, Ordering::Relaxed);
+        let ready = self.show(&mut flusher, low.max(self.durable()));
+        drop(flusher);
+        ready.into_iter().for_each(|wake| wake());
+    }
+
+    /// The same as in `land`, for commits that need not be durable.
+    pub(crate) fn show_below(&self, low: u64) {
+        let mut flusher = self.flush.flusher.lock();
+        let ready = self.show(&mut flusher, low);
+        drop(flusher);
+        ready.into_iter().for_each(|wake| wake());
+    }
+
+    /// Lets commits below `low` be seen, but not those that are held. Returns whom to wake.
+    fn show(&self, flusher: &mut Flusher, low: u64) -> Vec<Callback> {
+        self.visible.0.fetch_max(low.min(self.held()), Ordering::AcqRel);
+        self.flush.seen.notify_all();
+        flusher.take_ready(self)
+    }
+
+    /// Waits until a durable commit may be seen.
+    pub(crate) fn wait_until_seen(&self, ticket: u64) -> io::Result<()> {
+        let mut flusher = self.flush.flusher.lock();
+        while !self.is_acknowledged(ticket) {
+            flusher.check_whole()?;
+            let _waiting = waits::enter(Wait::LogFlush);
+            flusher = self.flush.seen.wait(flusher);
+        }
+        Ok(())
     }
 
     /// Returns the number of the flight that was written.
@@ -292,14 +364,25 @@ impl Log {
         Err(error)
     }
 
-    /// Calls `wake` once `ticket` is durable or the log is broken; needs a thread in `serve`.
+    /// Calls `wake` once a commit with `ticket` is acknowledged or the log is broken; needs a thread in `serve`.
     pub fn notify(&self, ticket: u64, wake: Callback) {
+        self.notify_of(Waiter { ticket, until_seen: true, wake });
+    }
+
+    /// The same once it is durable, whether it may be seen or not. In relaxed mode nobody asks for a flush.
+    pub fn notify_durable(&self, ticket: u64, wake: Callback) {
+        let until_seen = self.config.durability == Durability::Relaxed;
+        self.notify_of(Waiter { ticket, until_seen, wake });
+    }
+
+    fn notify_of(&self, waiter: Waiter) {
         let mut flusher = self.flush.flusher.lock();
-        if self.is_acknowledged(ticket) || flusher.broken.is_some() {
+        let end = if waiter.until_seen { self.visible() } else { self.durable() };
+        if waiter.ticket < end || flusher.broken.is_some() {
             drop(flusher);
-            return wake();
+            return (waiter.wake)();
         }
-        self.flush.ask_server(&mut flusher, ticket, wake);
+        self.flush.ask_server(&mut flusher, waiter);
     }
 
     /// Flushes for `notify` until `stop`. One thread runs it.

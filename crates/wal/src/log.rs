@@ -133,6 +133,8 @@ pub struct Log {
     pub(crate) durable_batch: AtomicU64,
     /// Snapshots see commits below it.
     pub(crate) visible: Padded,
+    /// Commits from here on are not to be seen yet; written with the flusher's mutex held.
+    pub(crate) held: AtomicU64,
     pub(crate) lanes: Box<[Lane]>,
     pub(crate) flush: FlushState,
     pub(crate) writer: Mutex<Writer>,
@@ -190,6 +192,7 @@ impl Log {
             durable: Padded(AtomicU64::new(next)),
             durable_batch: AtomicU64::new(start.batch),
             visible: Padded(AtomicU64::new(next)),
+            held: AtomicU64::new(u64::MAX),
             lanes: (0..config.lanes).map(|_| Lane(Mutex::default())).collect(),
             flush: FlushState::starting_at(LogPlace { segment: start.segment, offset: 0 }),
             writer: Mutex::new(writer),
@@ -284,36 +287,40 @@ impl Log {
         self.flush_to(self.next_ticket() - 1)
     }
 
-    /// Makes a commit with `ticket` acknowledgeable: waits for its batch, or in relaxed mode only publishes it.
+    /// Makes a commit with `ticket` acknowledgeable: waits for its batch, or in relaxed mode only publishes it; then until it may be seen.
     ///
     /// # Errors
     /// The log is broken.
     pub fn commit_wait(&self, ticket: u64) -> io::Result<()> {
         match self.config.durability {
-            Durability::Synced => self.flush_to(ticket),
-            Durability::Relaxed => {
-                self.publish_relaxed();
-                Ok(())
-            }
+            Durability::Synced => self.flush_to(ticket)?,
+            Durability::Relaxed => self.publish_relaxed(),
         }
+        if self.is_acknowledged(ticket) { Ok(()) } else { self.wait_until_seen(ticket) }
     }
 
     /// Whether `commit_wait` would return at once.
     pub fn is_acknowledged(&self, ticket: u64) -> bool {
-        match self.config.durability {
-            Durability::Synced => self.durable() > ticket,
-            Durability::Relaxed => self.visible() > ticket,
-        }
+        self.visible() > ticket
     }
 
-    /// Relaxed mode: decided commits are visible. Passing each lane's mutex gives the same guarantee as W2.
+    /// Everything below the result is in a lane: passing each lane's mutex gives the same guarantee as W2.
+    pub(crate) fn decided(&self) -> u64 {
+        let low = self.next_ticket();
+        for lane in &self.lanes {
+            drop(lane.0.lock());
+        }
+        low
+    }
+
+    /// Relaxed mode: decided commits are visible.
     pub fn publish_relaxed(&self) {
         if self.config.durability == Durability::Synced {
             return;
         }
-        let low = self.next_ticket();
-        for lane in &self.lanes {
-            drop(lane.0.lock());
+        let low = self.decided();
+        if self.is_holding() {
+            return self.show_below(low);
         }
         self.visible.0.fetch_max(low, Ordering::AcqRel);
     }

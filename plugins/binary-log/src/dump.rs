@@ -380,7 +380,7 @@ impl Reader<'_> {
                 Some(packet) => {
                     self.answer_until = None;
                     let (core, connection) = (self.core, self.request.connection_id);
-                    core.semi_sync.acknowledge(connection, &packet, core.end())?;
+                    core.semi_sync.acknowledge(core, connection, &packet)?;
                 }
                 None => match self.answer_until {
                     Some(until) if sys::clock::monotonic() < until => {}

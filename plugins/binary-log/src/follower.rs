@@ -23,6 +23,7 @@ use types::{Gtid, GtidSet};
 use crate::core::{Core, Home, LogFile, Order, file_name, file_number, io_error};
 use crate::dependencies::{DEPENDENCIES, History};
 use crate::recorder::{COMPRESSION, NUMBER};
+use crate::semi_sync::Place;
 use crate::state_file::Durable;
 use crate::streams::Streams;
 
@@ -35,8 +36,12 @@ const WRITE_BYTES: usize = 1 << 20;
 const DURABLE_EVERY_BYTES: u64 = 64 << 20;
 /// The same in time.
 const DURABLE_EVERY: Duration = Duration::from_secs(1);
+/// How long commits gather before they are written together. Whoever waits for the log ends it.
+const GATHER: Duration = Duration::from_millis(2);
 /// Pause when there is nothing to do: whoever has something wakes the thread.
 const ROUND: Duration = Duration::from_millis(100);
+/// The same while commits are held back: those that have nothing for the log do not wake it.
+const HOLDING_ROUND: Duration = Duration::from_millis(5);
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 /// Version in transactions' first events.
@@ -95,6 +100,13 @@ pub(crate) struct Follower {
     position: u64,
     durable: Durable,
     durable_at: Duration,
+    /// Where attachments are read; the room for a transaction's events.
+    bytes: Vec<u8>,
+    room: Vec<u8>,
+    /// `max_binlog_size`, read for each round.
+    size_max: u64,
+    /// Positions of commits that readers have not been shown, and where they end in the files.
+    unpublished: Vec<(u64, Place)>,
 }
 
 impl Follower {
@@ -154,6 +166,10 @@ impl Follower {
             position: durable.position,
             durable,
             durable_at: sys::clock::monotonic(),
+            bytes: Vec::new(),
+            room: Vec::new(),
+            size_max: 0,
+            unpublished: Vec::new(),
         };
         if is_new {
             follower.begin_file(1)?;
@@ -174,6 +190,7 @@ impl Follower {
     /// # Errors
     /// I/O.
     pub fn begin_run(&mut self) -> Result<()> {
+        self.read_settings();
         while self.take_commit()? {}
         if self.end > self.first_bytes() {
             self.begin_next_file()?;
@@ -187,9 +204,11 @@ impl Follower {
     /// I/O: what was written since the last `make_durable` must be written again.
     pub fn run(&mut self) -> Result<()> {
         loop {
-            let mut has_taken = false;
-            while self.out.len() < WRITE_BYTES && self.take_commit()? {
-                has_taken = true;
+            self.read_settings();
+            let (mut has_taken, mut is_drained) = (false, false);
+            while self.out.len() < WRITE_BYTES && !is_drained {
+                is_drained = !self.take_commit()?;
+                has_taken |= !is_drained;
             }
             self.publish()?;
             self.follow_orders()?;
@@ -199,6 +218,9 @@ impl Follower {
             }
             if has_taken {
                 self.make_durable_if_due()?;
+                if is_drained && !self.core.semi_sync.is_enabled() {
+                    self.reader.pause(GATHER);
+                }
                 continue;
             }
             // Pairs with the store in `Running::stop`.
@@ -207,8 +229,13 @@ impl Follower {
                 return self.publish().and_then(|()| self.make_durable());
             }
             self.make_durable_if_due()?;
-            self.reader.wait(ROUND);
+            let is_holding = self.core.semi_sync.is_holding();
+            self.reader.wait(if is_holding { HOLDING_ROUND } else { ROUND });
         }
+    }
+
+    fn read_settings(&mut self) {
+        self.size_max = self.sessions.global_integer("max_binlog_size").max(4096);
     }
 
     fn wants_checksums(&self) -> bool {
@@ -327,6 +354,8 @@ impl Follower {
             self.flush()?;
         }
         let passed = self.reader.passed();
+        let written = self.unpublished.drain(..);
+        self.core.semi_sync.written(&*self.core.engine, written, passed);
         let mut state = self.core.state.lock();
         state.is_running = true;
         if state.passed == passed && state.files == self.files {
@@ -377,13 +406,13 @@ impl Follower {
 
     /// Takes the next commit. False when there is none.
     fn take_commit(&mut self) -> Result<bool> {
-        let none = CancelToken::new();
-        let next = self.reader.next().map_err(|error| error.into_error(&none))?;
-        let Some(commit) = next else { return Ok(false) };
-        let mut group = Group::default();
-        let mut bytes = Vec::new();
+        let word = |error: engine_api::EngineError| error.into_error(&CancelToken::new());
+        let Some(commit) = self.reader.next().map_err(word)? else { return Ok(false) };
+        let mut group = Group { events: std::mem::take(&mut self.room), ..Group::default() };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
         loop {
-            let more = self.reader.read(&mut bytes).map_err(|error| error.into_error(&none))?;
+            let more = self.reader.read(&mut bytes).map_err(word)?;
             let mut events = Events::new(&bytes);
             for (header, event) in &mut events {
                 self.take_event(&mut group, header, event, &commit)?;
@@ -397,13 +426,14 @@ impl Follower {
         if !bytes.is_empty() {
             error!(position = commit.position, "an attachment ends within an event");
         }
+        self.bytes = bytes;
         self.end_group(&mut group, &commit)?;
         self.position = commit.position;
         if let Some(last) = self.files.last_mut() {
             last.last_micros = commit.micros as i64;
         }
-        let size_max = self.sessions.global_integer("max_binlog_size").max(4096);
-        if self.end >= size_max {
+        self.unpublished.push((commit.position, (self.number(), self.end)));
+        if self.end >= self.size_max {
             self.begin_next_file()?;
         }
         Ok(true)
@@ -551,7 +581,10 @@ impl Follower {
         let mut first = Vec::new();
         for _ in 0..3 {
             first = self.first_event(&group, length, commit.micros, clock);
-            length = group.sealed_bytes + first.len() as u64 + self.checksum_bytes();
+            let all = group.sealed_bytes + first.len() as u64 + self.checksum_bytes();
+            if std::mem::replace(&mut length, all) == all {
+                break;
+            }
         }
         let first_at = group.streamed_at;
         if first_at.is_none() {
@@ -583,6 +616,10 @@ impl Follower {
                 numbered.pop_front();
             }
             numbered.push_back((number, gtid));
+        }
+        if group.events.capacity() <= WRITE_BYTES {
+            group.events.clear();
+            self.room = group.events;
         }
         Ok(())
     }
@@ -738,12 +775,14 @@ pub(crate) fn serve(core: &Arc<Core>, home: &Arc<Home>, sessions: &Arc<dyn Sessi
         }
         state.failure = Some(text);
         drop(state);
+        core.semi_sync.stop_holding(&*core.engine);
         core.changed.notify_all();
         // Pairs with the store in `Running::stop`.
         if !core.is_stopping.load(Ordering::Acquire) {
             sys::threads::sleep(RETRY);
         }
     }
+    core.semi_sync.stop_holding(&*core.engine);
     core.state.lock().is_running = false;
     core.changed.notify_all();
 }

@@ -485,7 +485,8 @@ impl Recorder for SessionRecorder {
         self.close();
         let kept_from = self.last_rows.filter(|_| self.needs_end).map_or(self.place(), |at| at);
         let count = (kept_from - self.taken) as usize;
-        out.extend(self.waiting.drain(..count));
+        out.extend_from_slice(&self.waiting[..count]);
+        self.waiting.drain(..count);
         self.taken = kept_from;
     }
 

@@ -34,7 +34,7 @@ impl Watched {
     ///
     /// # Errors
     /// Valgrind is not installed, or the server does not start under it.
-    pub fn start(program: &Path) -> Result<Watched, String> {
+    pub fn start(program: &Path, more: &[String]) -> Result<Watched, String> {
         let command = |folder: &Path| {
             let mut command = Command::new("valgrind");
             command
@@ -53,7 +53,8 @@ impl Watched {
             "--profile-sample-hz=0",
             "--active-session-history=OFF",
         ];
-        let options = options.map(str::to_owned);
+        let options = options.into_iter().map(str::to_owned).chain(more.iter().cloned());
+        let options: Vec<String> = options.collect();
         Ok(Watched { server: Server::start_command(command, &options)? })
     }
 

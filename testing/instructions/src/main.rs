@@ -40,6 +40,9 @@ struct Options {
     /// Store the counts.
     #[arg(long, env = "UPDATE", value_parser = clap::builder::FalseyValueParser::new())]
     update: bool,
+    /// Start the server with this option too, as `--option=--log-bin`; may be given several times.
+    #[arg(long)]
+    option: Vec<String>,
     /// Show the count of each thread.
     #[arg(long)]
     threads: bool,
@@ -76,7 +79,7 @@ fn run(options: &Options) -> Result<bool, String> {
     if !is_compared && !options.update {
         println!("NOT COMPARED: the figures are of another processor than this one ({processor})");
     }
-    let watched = Watched::start(&options.squalld)?;
+    let watched = Watched::start(&options.squalld, &options.option)?;
     let mut session = Session::open(watched.server())?;
     session.load()?;
     options.first.iter().try_for_each(|sql| session.query(sql))?;

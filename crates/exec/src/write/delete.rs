@@ -9,12 +9,13 @@ use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
 use super::update::has_join;
-use super::watched::{delete_row, is_watched};
+use super::watched::{delete_row, wish};
 use super::{atomically, foreign, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::ops::NodeCompiler;
 use crate::output::{self, ComputedRow, Output};
 use crate::run::{Body, Run};
+use crate::watch::RowWish;
 
 /// A compiled DELETE.
 pub(crate) struct DeleteProgram {
@@ -104,10 +105,11 @@ impl DeleteProgram {
         let (Some(point), [(table, _)]) = (&self.point, &self.targets[..]) else {
             return Ok(false);
         };
-        if !run.function.diagnostics.is_empty() || is_watched(table, run) {
+        let wish = wish(table, run);
+        if !run.function.diagnostics.is_empty() || wish == RowWish::Told {
             return Ok(false);
         }
-        let is_deleted = point.delete(&self.target_rows, table, run)?;
+        let is_deleted = point.delete(&self.target_rows, table, wish, run)?;
         outcome.affected = u64::from(is_deleted);
         Ok(is_deleted)
     }

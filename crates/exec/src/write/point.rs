@@ -1,7 +1,7 @@
 //! A change of one row that is found by its whole clustered key: it is read without a lock, and written if no transaction has changed or
 //! locked it since.
 //!
-//! For UPDATE and DELETE that need no more than this. Every other case (no such row, a conflicting transaction, an error, a
+//! For UPDATE and DELETE that need no more than this, and a log that is told of the row first. Every other case (no such row, a conflicting transaction, an error, a
 //! warning, nothing to change) leaves no trace, and the statement runs through operators, which lock before they read.
 
 use engine_api::{EngineError, IndexId, RowLock};
@@ -13,9 +13,11 @@ use super::row::Strictness;
 use super::table::WriteTable;
 use super::target_rows::TargetRows;
 use super::update::{AssignmentCode, assign_values};
+use super::watched;
 use crate::buffers::{PointBuffers, RecordBuffers};
 use crate::ops::{AccessNode, Node, ScanNode};
 use crate::run::Run;
+use crate::watch::RowWish;
 
 /// How much a statement reads of the one row that it may change.
 pub(crate) enum PointRow {
@@ -152,7 +154,7 @@ impl PointRow {
         &self,
         target_rows: &TargetRows,
         target: (&WriteTable, &[AssignmentCode]),
-        strictness: Strictness,
+        (strictness, wish): (Strictness, RowWish),
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let (mut buffers, mut records) =
@@ -161,9 +163,10 @@ impl PointRow {
             Ok(true) => self.make(target, strictness, (&buffers.old, &mut records), run),
             other => other,
         };
-        let written = self.write((made, target.0), &buffers.key, Some(&records.record), run);
+        let (table, record) = (target.0, Some(&records.record[..]));
+        let written = self.write((made, table), &buffers, record, wish, run);
         if matches!(written, Ok(true)) {
-            run.count_updated(target.0.id);
+            run.count_updated(table.id);
         }
         (run.buffers.point, run.buffers.records) = (buffers, records);
         written
@@ -174,11 +177,12 @@ impl PointRow {
         &self,
         target_rows: &TargetRows,
         table: &WriteTable,
+        wish: RowWish,
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let mut buffers = std::mem::take(&mut run.buffers.point);
         let found = self.read(target_rows, &mut buffers, run);
-        let written = self.write((found, table), &buffers.key, None, run);
+        let written = self.write((found, table), &buffers, None, wish, run);
         if matches!(written, Ok(true)) {
             run.count_deleted(table.id);
         }
@@ -190,13 +194,19 @@ impl PointRow {
     fn write(
         &self,
         (made, table): (Result<bool>, &WriteTable),
-        key: &[u8],
+        buffers: &PointBuffers,
         record: Option<&[u8]>,
+        wish: RowWish,
         run: &mut Run<'_>,
     ) -> Result<bool> {
         // An error, or a warning that may become one, occurs again when the statement runs.
         if matches!(made, Ok(true)) && run.function.diagnostics.is_empty() {
-            match run.transaction(table.engine)?.write_if_unchanged(table.id, key, record) {
+            let mark = match wish {
+                RowWish::No => None,
+                _ => Some(watched::log_row(table, (&buffers.old, record), run)?),
+            };
+            let transaction = run.transaction(table.engine)?;
+            match transaction.write_if_unchanged(table.id, &buffers.key, record) {
                 Ok(true) => {
                     run.counts.examined += 1;
                     run.counts.read_key += 1;
@@ -205,8 +215,11 @@ impl PointRow {
                     }
                     return Ok(true);
                 }
-                Ok(false) | Err(EngineError::DuplicateKey { .. }) => {}
-                Err(error) => return Err(run.engine_error(error)),
+                Ok(false) | Err(EngineError::DuplicateKey { .. }) => watched::undo_to(mark, run),
+                Err(error) => {
+                    watched::undo_to(mark, run);
+                    return Err(run.engine_error(error));
+                }
             }
         }
         // State that the attempt has left in the statement.

@@ -10,13 +10,14 @@ use super::point::PointRow;
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
-use super::watched::{is_watched, update_row};
+use super::watched::{update_row, wish};
 use super::{Written, atomically, foreign, ignored};
 use crate::buffers::RecordBuffers;
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::ops::NodeCompiler;
 use crate::output::{self, ComputedRow, Output};
 use crate::run::{Body, Run};
+use crate::watch::RowWish;
 
 /// A compiled assignment; `None` is DEFAULT.
 pub(crate) struct AssignmentCode {
@@ -269,12 +270,13 @@ impl UpdateProgram {
     /// Updates the one row, if the statement needs nothing else. False: nothing has been done.
     fn update_point(&self, outcome: &mut Outcome, run: &mut Run<'_>) -> Result<bool> {
         let (Some(point), [target]) = (&self.point, &self.targets[..]) else { return Ok(false) };
-        if !run.function.diagnostics.is_empty() || is_watched(&target.table, run) {
+        let wish = wish(&target.table, run);
+        if !run.function.diagnostics.is_empty() || wish == RowWish::Told {
             return Ok(false);
         }
-        let strictness = Strictness::of(run, self.ignore);
+        let how = (Strictness::of(run, self.ignore), wish);
         let row = (&target.table, &target.assignments[..]);
-        let is_updated = point.update(&self.target_rows, row, strictness, run)?;
+        let is_updated = point.update(&self.target_rows, row, how, run)?;
         if is_updated {
             (outcome.matched, outcome.changed) = (1, 1);
         }

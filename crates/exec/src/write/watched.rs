@@ -1,5 +1,5 @@
-//! Writes of rows that somebody is told of. All writes of rows go through here, except for those of point programs, which leave watched
-//! tables to the operators.
+//! Writes of rows that somebody is told of. All writes of rows go through here, except for those of point programs, which log a row
+//! before they write it and leave tables of which somebody is told to the operators.
 
 use engine_api::{EngineResult, GetOutcome, IndexId, RowBuf, RowLock, Transaction, WaitPolicy};
 use errors::Result;
@@ -9,17 +9,48 @@ use super::Written;
 use super::table::WriteTable;
 use crate::fulltext;
 use crate::run::Run;
-use crate::watch::{RowMark, RowWrite};
+use crate::watch::{RowMark, RowWish, RowWrite};
 
 /// Whether somebody wants the rows of a table.
 #[inline]
-pub(crate) fn is_watched(table: &WriteTable, run: &mut Run<'_>) -> bool {
-    run.env.settings.watches_rows && asks(table, run)
+fn is_watched(table: &WriteTable, run: &mut Run<'_>) -> bool {
+    wish(table, run) != RowWish::No
+}
+
+/// Who wants the rows of a table.
+#[inline]
+pub(crate) fn wish(table: &WriteTable, run: &mut Run<'_>) -> RowWish {
+    if run.env.settings.watches_rows { asked(table, run) } else { RowWish::No }
 }
 
 #[cold]
-fn asks(table: &WriteTable, run: &mut Run<'_>) -> bool {
-    run.host.row_watch().is_some_and(|watch| watch.wants(table.id))
+fn asked(table: &WriteTable, run: &mut Run<'_>) -> RowWish {
+    run.host.row_watch().map_or(RowWish::No, |watch| watch.wish(table.id))
+}
+
+/// Logs a row before it is written: its records before and after. Returns the mark that takes it back.
+pub(crate) fn log_row(
+    table: &WriteTable,
+    (old, new): (&[u8], Option<&[u8]>),
+    run: &mut Run<'_>,
+) -> Result<RowMark> {
+    let (mut before, mut after) = std::mem::take(&mut run.buffers.logged);
+    let mark = mark(run).unwrap_or_default();
+    let decoded = table.layout.decode_into(old, &mut before).and_then(|()| match new {
+        Some(new) => table.layout.decode_into(new, &mut after),
+        None => Ok(()),
+    });
+    let new = new.map(|_| &after[..]);
+    let write = RowWrite { table: table.id, old: Some(&before), new };
+    let logged = decoded.and_then(|()| self::after(&write, run));
+    give_back(before, after, run);
+    match logged {
+        Ok(()) => Ok(mark),
+        Err(error) => {
+            undo_to(Some(mark), run);
+            Err(error)
+        }
+    }
 }
 
 /// Stores a new row.
@@ -33,14 +64,25 @@ pub(crate) fn insert_row(
     if !is_watched(table, run) {
         return fulltext::insert_row(table, record, insert, run);
     }
-    let new = table.layout.decode_all(record)?;
-    let write = RowWrite { table: table.id, old: None, new: Some(&new) };
-    before(&write, run)?;
-    let written = fulltext::insert_row(table, record, insert, run)?;
-    if let Written::Done = written {
-        after(&write, run)?;
-    }
-    Ok(written)
+    let (old, mut new) = std::mem::take(&mut run.buffers.logged);
+    let written = table.layout.decode_into(record, &mut new).and_then(|()| {
+        let write = RowWrite { table: table.id, old: None, new: Some(&new) };
+        before(&write, run)?;
+        let written = fulltext::insert_row(table, record, insert, run)?;
+        if let Written::Done = written {
+            after(&write, run)?;
+        }
+        Ok(written)
+    });
+    give_back(old, new, run);
+    written
+}
+
+/// Keeps the room for the next row, not the values.
+fn give_back(mut before: Vec<Value>, mut after: Vec<Value>, run: &mut Run<'_>) {
+    before.clear();
+    after.clear();
+    run.buffers.logged = (before, after);
 }
 
 /// Replaces the row at `locator` by a record.

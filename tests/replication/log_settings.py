@@ -61,7 +61,7 @@ def texts(source):
     rows(source.port, "SET binlog_rows_query_log_events = ON; " + "; ".join(statements))
     found = [event[5] for event in rows(source.port, f"SHOW BINLOG EVENTS IN '{log}'") if event[2] in ("Query", "Rows_query")]
     expect("texts of statements", [text.split(" /* xid")[0] for text in found if text != "BEGIN"],
-           [statements[0], "# " + statements[1], "# " + statements[3], statements[4], "CREATE TABLE `logged`.`w` (\\n  `a` bigint DEFAULT NULL\\n)", "# " + statements[5],
+           [statements[0], "# " + statements[1], "# " + statements[3], statements[4], "CREATE TABLE `logged`.`w` (\\n  `a` bigint DEFAULT NULL\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci", "# " + statements[5],
             "# " + statements[6], statements[7], "DROP TABLE `logged`.`v`,`logged`.`w`"])
 
 

@@ -2,11 +2,13 @@
 //! tables to the operators.
 
 use engine_api::{EngineResult, GetOutcome, IndexId, RowBuf, RowLock, Transaction, WaitPolicy};
-use errors::Result;
-use types::Value;
+use errors::{Diagnostics, Result};
+use types::{StoreMode, Value};
 
 use super::Written;
-use super::table::WriteTable;
+use super::foreign::with_row;
+use super::row::computed;
+use super::table::{WriteColumn, WriteTable};
 use crate::fulltext;
 use crate::run::Run;
 use crate::watch::{RowMark, RowWrite};
@@ -33,7 +35,7 @@ pub(crate) fn insert_row(
     if !is_watched(table, run) {
         return fulltext::insert_row(table, record, insert, run);
     }
-    let new = table.layout.decode_all(record)?;
+    let new = whole(table, table.layout.decode_all(record)?, run);
     let write = RowWrite { table: table.id, old: None, new: Some(&new) };
     before(&write, run)?;
     let written = fulltext::insert_row(table, record, insert, run)?;
@@ -53,7 +55,7 @@ pub(crate) fn update_row(
 ) -> Result<Written> {
     let old = stored_if_watched(table, locator, run)?;
     let Some(old) = old else { return fulltext::update_row(table, locator, record, run) };
-    let new = table.layout.decode_all(record)?;
+    let new = whole(table, table.layout.decode_all(record)?, run);
     let write = RowWrite { table: table.id, old: Some(&old), new: Some(&new) };
     before(&write, run)?;
     let written = fulltext::update_row(table, locator, record, run)?;
@@ -93,7 +95,27 @@ fn stored_if_watched(
     if run.engine(found)? != GetOutcome::Found {
         return Ok(None);
     }
-    table.layout.decode_all(&row.record).map(Some)
+    let row = table.layout.decode_all(&row.record)?;
+    Ok(Some(whole(table, row, run)))
+}
+
+/// A row with the columns that are computed when read, for readers of the binary log. What a computation has to say was said when the row was
+/// written or read.
+fn whole(table: &WriteTable, mut row: Vec<Value>, run: &mut Run<'_>) -> Vec<Value> {
+    if table.virtuals.is_empty() {
+        return row;
+    }
+    let kept = std::mem::replace(run.function.diagnostics, Diagnostics::new(0));
+    let computed = with_row(table, &row, run, |run| {
+        let value = |column: &WriteColumn| match &column.generated {
+            Some(generated) => computed(generated, column, 1, StoreMode::Lenient, run).unwrap_or(Value::Null),
+            None => Value::Null,
+        };
+        table.virtuals.iter().map(value).collect::<Vec<Value>>()
+    });
+    *run.function.diagnostics = kept;
+    row.extend(computed);
+    row
 }
 
 fn before(write: &RowWrite<'_>, run: &mut Run<'_>) -> Result<()> {

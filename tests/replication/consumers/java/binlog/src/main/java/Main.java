@@ -71,6 +71,17 @@ public class Main {
                         end.countDown();
                     }
                 });
+                client.registerLifecycleListener(new BinaryLogClient.AbstractLifecycleListener() {
+                    @Override
+                    public void onEventDeserializationFailure(BinaryLogClient source, Exception error) {
+                        fault("it cannot read an event: " + error + " " + error.getCause());
+                    }
+
+                    @Override
+                    public void onCommunicationFailure(BinaryLogClient source, Exception error) {
+                        fault("the connection broke: " + error + " " + error.getCause()); error.printStackTrace();
+                    }
+                });
                 client.connect(10_000);
                 if (!end.await(20, TimeUnit.SECONDS)) {
                     fault(kind + ": the end of the log did not come");

@@ -109,7 +109,13 @@ def plain(rows, kinds):
 
 
 def definitions(server, schema, tables):
-    found = {table: re.sub(r" AUTO_INCREMENT=\d+", "", ask(server, f"SHOW CREATE TABLE `{schema}`.`{table}`")) for table in tables}
+    def shown(table):
+        # MySQL says the collation of a column if it was said when it was made, which a replica cannot know.
+        text = re.sub(r"( CHARACTER SET \w+)? COLLATE \w+( (?:NOT NULL|DEFAULT|GENERATED))", r"\2", ask(server, f"SHOW CREATE TABLE `{schema}`.`{table}`"))
+        return re.sub(r" CHARACTER SET \w+|AUTO_INCREMENT=\d+ ", "", text)
+    found = {table: shown(table) for table in tables}
+    found["collations"] = ask(server, "SELECT c.table_name, c.column_name, c.collation_name FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name) "
+                                      f"WHERE table_schema = '{schema}' AND table_type = 'BASE TABLE' ORDER BY c.table_name, c.ordinal_position")
     found["views"] = ask(server, f"SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = '{schema}' ORDER BY 1")
     found["triggers"] = ask(server, f"SELECT trigger_name, event_manipulation, action_timing, action_statement FROM information_schema.triggers WHERE trigger_schema = '{schema}' ORDER BY 1")
     found["routines"] = ask(server, f"SELECT routine_name, routine_definition FROM information_schema.routines WHERE routine_schema = '{schema}' ORDER BY 1")

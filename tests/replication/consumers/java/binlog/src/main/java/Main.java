@@ -24,6 +24,8 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /**
  * Reads the whole binary log with mysql-binlog-connector-java, by file and by identifiers, and compares the rows that its changes lead to with a SELECT.
@@ -34,6 +36,7 @@ public class Main {
     static final String SCHEMA = "read_by_others";
     /** 1583, in microseconds. */
     static final long OLD_CALENDAR = -12_212_553_600_000_000L;
+    static final Logger READER = Logger.getLogger("com.github.shyiko");
     static int faults;
     final Map<Long, TableMapEventData> maps = new TreeMap<>();
     final Map<String, Map<Object, Serializable[]>> tables = new TreeMap<>();
@@ -45,6 +48,8 @@ public class Main {
     }
 
     public static void main(String[] arguments) throws Exception {
+        // It says each connection.
+        READER.setLevel(Level.WARNING);
         int port = Integer.parseInt(System.getenv("PORT"));
         String url = "jdbc:mysql://127.0.0.1:" + port + "/" + SCHEMA + "?user=root&allowPublicKeyRetrieval=true&sslMode=DISABLED&sessionVariables=time_zone='%2B00:00'";
         try (Connection connection = DriverManager.getConnection(url); Statement statement = connection.createStatement()) {
@@ -79,7 +84,7 @@ public class Main {
 
                     @Override
                     public void onCommunicationFailure(BinaryLogClient source, Exception error) {
-                        fault("the connection broke: " + error + " " + error.getCause()); error.printStackTrace();
+                        fault("the connection broke: " + error + " " + error.getCause());
                     }
                 });
                 client.connect(10_000);
@@ -136,7 +141,7 @@ public class Main {
         List<String[]> columns = new ArrayList<>();
         try (Statement statement = connection.createStatement();
              ResultSet result = statement.executeQuery("SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '" + SCHEMA
-                     + "' AND GENERATION_EXPRESSION = '' OR TABLE_SCHEMA = '" + SCHEMA + "' AND EXTRA = 'STORED GENERATED' ORDER BY TABLE_NAME, ORDINAL_POSITION")) {
+                     + "' ORDER BY TABLE_NAME, ORDINAL_POSITION")) {
             while (result.next()) {
                 columns.add(new String[] {result.getString(1), result.getString(2), result.getString(3), result.getString(4)});
             }

@@ -52,6 +52,19 @@ def events(server, log):
     return [(event[2], event[3]) for event in rows(server.port, f"SHOW BINLOG EVENTS IN '{log}'")]
 
 
+def texts(source):
+    """The texts of statements that change rows are theirs, and definitions are logged beside them."""
+    rows(source.port, "FLUSH BINARY LOGS")
+    log = rows(source.port, "SHOW BINARY LOG STATUS")[0][0]
+    statements = ["CREATE TABLE logged.v (a INT, b INT)", "INSERT INTO logged.v VALUES (1, 1)", "SAVEPOINT s", "INSERT INTO logged.v VALUES (2, 2)", "ALTER TABLE logged.v MODIFY a BIGINT",
+                  "CREATE TABLE logged.w AS SELECT a FROM logged.v", "UPDATE logged.v SET b = 3 WHERE a = 1", "TRUNCATE TABLE logged.w", "DROP TABLE logged.v, logged.w"]
+    rows(source.port, "SET binlog_rows_query_log_events = ON; " + "; ".join(statements))
+    found = [event[5] for event in rows(source.port, f"SHOW BINLOG EVENTS IN '{log}'") if event[2] in ("Query", "Rows_query")]
+    expect("texts of statements", [text.split(" /* xid")[0] for text in found if text != "BEGIN"],
+           [statements[0], "# " + statements[1], "# " + statements[3], statements[4], "CREATE TABLE `logged`.`w` (\\n  `a` bigint DEFAULT NULL\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci", "# " + statements[5],
+            "# " + statements[6], statements[7], "DROP TABLE `logged`.`v`,`logged`.`w`"])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
@@ -89,6 +102,8 @@ def main():
     size = [int(found[1]) for found in rows(source.port, "SHOW BINARY LOGS") if found[0] == log][0]
     if size > 5000:
         raise SystemExit(f"400 KB of the same letter take {size} bytes in the log")
+    texts(source)
+    executed = same(source, replicas)
     # After a restart the log goes on as it was.
     source.process.terminate()
     source.process.wait()

@@ -45,6 +45,8 @@ fn unit_name(unit: IntervalUnit) -> &'static str {
 
 /// Characters that JSON_VALUE returns by default.
 const JSON_VALUE_LENGTH: u32 = 512;
+/// Characters of `RETURNING CHAR` without a length.
+const LONGEST_TEXT: u32 = 0x3FFF_FFFF;
 
 impl<'b> Binder<'b> {
     /// Expressions with special syntax that become calls.
@@ -700,8 +702,12 @@ impl<'b> Binder<'b> {
         let doc = self.bind_single(&value.doc)?;
         let path = self.bind_single(&value.path)?;
         let ty = match &value.returning {
+            Some(target) if is_text_without_set(target) => {
+                let length = target.length.unwrap_or(u64::from(LONGEST_TEXT));
+                string_type(length.min(u64::from(u32::MAX)) as u32, CollationId::UTF8MB4_0900_BIN)
+            }
             Some(target) => self.cast_type(target, &doc)?,
-            None => string_type(JSON_VALUE_LENGTH, CollationId::UTF8MB4_0900_AI_CI),
+            None => string_type(JSON_VALUE_LENGTH, CollationId::UTF8MB4_0900_BIN),
         };
         let mut args = vec![doc, path, Expr::literal(types::Value::Null, ty)];
         for on in [&value.on_empty, &value.on_error] {
@@ -719,6 +725,14 @@ impl<'b> Binder<'b> {
         }
         self.function(FunctionRole::JsonValue, args)
     }
+}
+
+/// `CHAR` or `CHAR(n)`.
+fn is_text_without_set(target: &ast::DataType) -> bool {
+    matches!(target.name, ast::TypeName::Char | ast::TypeName::Varchar)
+        && target.charset.is_none()
+        && target.collation.is_none()
+        && !target.binary
 }
 
 /// The grammar has OVER for aggregates only; a function's name shows whether it is one.

@@ -141,11 +141,14 @@ impl<'a> Binder<'a> {
         }
         let outer = std::mem::replace(&mut self.source, Cow::Owned(sql.into_bytes()));
         let insert_values = self.insert_values.take();
+        // Names in it are no names of the statement.
+        let spelling = self.spelling.take();
         let mut bound = self.bind_in_scope(None, columns, expr);
         if let (Ok(bound), true) = (&mut bound, table.partitioning.is_some()) {
             self.read_timestamps(bound)?;
         }
         self.insert_values = insert_values;
+        self.spelling = spelling;
         self.source = outer;
         bound
     }

@@ -100,7 +100,8 @@ impl Binder<'_> {
             bail!(ILLEGAL_HA, table.name);
         }
         let mut write = self.plain_write(table, base)?;
-        if matches!(kind, WriteKind::Insert | WriteKind::InsertOrChange) {
+        let is_logged = self.input.registry.binary_log().is_some() && !table.temporary;
+        if is_logged || matches!(kind, WriteKind::Insert | WriteKind::InsertOrChange) {
             write.virtuals = self.virtual_columns(table, base)?;
         }
         if kind != WriteKind::Delete {
@@ -312,7 +313,11 @@ impl Binder<'_> {
             // table id. So a chain that returns to its start has one as well.
             let other = if described.contains(&child.id.0) || depth >= CASCADE_DEPTH_MAX {
                 self.table_index(&child);
-                self.plain_write(&child, base)?
+                let mut write = self.plain_write(&child, base)?;
+                if self.input.registry.binary_log().is_some() {
+                    write.virtuals = self.virtual_columns(&child, base)?;
+                }
+                write
             } else {
                 described.push(child.id.0);
                 self.table_write_at(&child, base, WriteKind::Update, depth + 1, described)?

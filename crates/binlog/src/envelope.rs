@@ -77,7 +77,7 @@ pub fn write_rotate(position: u64, name: &str, out: &mut Vec<u8>) {
 
 /// Appends the body of the event with the transactions of all earlier files.
 pub fn write_previous_gtids(set: &GtidSet, out: &mut Vec<u8>) {
-    gtid::write_tagged_set(set, out);
+    gtid::write_set(set, out);
 }
 
 /// Appends the body of an XID event.

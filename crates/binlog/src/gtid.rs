@@ -240,7 +240,16 @@ fn read_var(reader: &mut Reader<'_>) -> Result<u64> {
     Ok(reader.uint(following as usize + 1)? >> (following + 1))
 }
 
-/// Appends a set as PREVIOUS_GTIDS has it in 9.7: with tags, whether there are any or not.
+/// Appends a set as PREVIOUS_GTIDS has it: in the older form, which more readers know, unless there are tags.
+pub fn write_set(set: &GtidSet, out: &mut Vec<u8>) {
+    if set.iter().any(|(_, tag, _)| !tag.is_empty()) {
+        write_tagged_set(set, out);
+    } else {
+        write_untagged_set(set, out);
+    }
+}
+
+/// Appends a set in the form that has tags, whether there are any or not.
 pub fn write_tagged_set(set: &GtidSet, out: &mut Vec<u8>) {
     let count = set.iter().count() as u64;
     out.extend_from_slice(&(TAGGED << 56 | count << 8 | TAGGED).to_le_bytes());

@@ -38,6 +38,8 @@ fn encode_again(
             let name = std::str::from_utf8(to.name).unwrap();
             envelope::write_rotate(to.position, name, &mut out);
         }
+        // Early servers of 9.7 wrote the form with tags always.
+        Event::PreviousGtids(set) if body[7] == 1 => crate::gtid::write_tagged_set(&set, &mut out),
         Event::PreviousGtids(set) => envelope::write_previous_gtids(&set, &mut out),
         Event::Gtid(gtid) if kind == EventKind::GTID_TAGGED => gtid.write_tagged(&mut out),
         Event::Gtid(gtid) => gtid.write(&mut out),

@@ -128,14 +128,14 @@ pub(crate) fn create_table(
         format!("CREATE {temporary}TABLE {} (\n{}\n)", style.quote(&table.name), lines.join(",\n"));
     if style.portable && table.is_sequence() {
         text.push_str(" SEQUENCE=1");
-    }
-    if !style.portable {
-        text.push_str(&options_text(table, next));
-        if let Some(partitioning) = &table.partitioning {
-            text.push_str(&partitioning_text(partitioning));
+        if !table.comment.is_empty() {
+            text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
         }
-    } else if !table.comment.is_empty() {
-        text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
+        return text;
+    }
+    text.push_str(&options_text(table, next));
+    if let Some(partitioning) = &table.partitioning {
+        text.push_str(&partitioning_text(partitioning));
     }
     text
 }

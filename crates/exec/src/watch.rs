@@ -4,7 +4,7 @@ use engine_api::TableId;
 use errors::Result;
 use types::Value;
 
-/// A row that is written: the stored columns in the order of the record.
+/// A row that is written: the stored columns in the order of the record, then, if there is a binary log, those that are computed when read.
 #[derive(Clone, Copy, Debug)]
 pub struct RowWrite<'w> {
     /// The table.

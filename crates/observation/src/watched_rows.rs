@@ -48,11 +48,15 @@ pub(crate) fn logged_table(table: &Table, snapshot: &CatalogSnapshot) -> LoggedT
     };
     let shown: Vec<(usize, &catalog::Column)> =
         table.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).collect();
-    let columns = shown.iter().map(|(_, column)| LoggedColumn {
+    // Those that are computed when read follow the others.
+    let stored = table.columns.iter().filter(|column| column.stored.is_some()).count();
+    let is_computed = |column: &&catalog::Column| column.stored.is_none();
+    let computed = |index: usize| table.columns[..index].iter().filter(is_computed).count();
+    let columns = shown.iter().map(|(index, column)| LoggedColumn {
         name: column.name.clone(),
         ty: column.ty.clone(),
         is_visible: !column.invisible,
-        place: column.stored,
+        place: column.stored.unwrap_or_else(|| stored + computed(*index)),
     });
     let parts = table.primary().map_or(&[][..], |index| &index.parts);
     let key = parts.iter().filter_map(|part| {

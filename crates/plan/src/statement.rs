@@ -181,7 +181,7 @@ pub struct TableWrite {
     pub name: Arc<str>,
     /// Stored columns in record order.
     pub columns: Vec<WrittenColumn>,
-    /// Columns that are computed when read: a new row whose expressions fail is refused, and triggers see them.
+    /// Columns that are computed when read: a new row whose expressions fail is refused, and triggers and the binary log see them.
     pub virtuals: Vec<WrittenColumn>,
     /// CHECK constraints: name and predicate over the registers; violated when false (3819).
     pub checks: Vec<(Arc<str>, Expr)>,

@@ -22,8 +22,8 @@ pub struct LoggedColumn {
     pub ty: DataType,
     /// Whether `SELECT *` shows it.
     pub is_visible: bool,
-    /// Where its value is in a record; none when it is not stored.
-    pub place: Option<usize>,
+    /// Where its value is in a row as `Recorder::row` gets it.
+    pub place: usize,
 }
 
 /// A table whose rows are logged.

@@ -35,7 +35,9 @@ fn text_of_rows(session: &mut Session) -> Option<Vec<u8>> {
     if !session.settings.binary_log.texts || session.transactions.function_depth > 0 {
         return None;
     }
-    let own = session.statement.text.pop();
+    // The text of a definition is still to be logged, also when it writes rows on its way.
+    let statement = &mut session.statement;
+    let own = if statement.defines { statement.text.last().cloned() } else { statement.text.pop() };
     // A statement that was run from a cache: the process list has its text.
     Some(own.unwrap_or_else(|| session.shared.activity.lock().info.clone()))
 }
@@ -111,6 +113,7 @@ pub(crate) fn note_text(
     is_definition: bool,
 ) {
     session.statement.text.clear();
+    session.statement.defines = is_definition;
     let of_program = session.statement.program_text.take();
     if !is_on(session) || !is_definition && !session.settings.binary_log.texts {
         return;

@@ -333,6 +333,9 @@ impl Session {
             crate::recording::note_text(self, statement, running, definitions.is_some());
         }
         let result = self.dispatch_started(statement, kind.unsupported, running, sink);
+        // A statement from a cache, which notes no text, must not find this one.
+        self.statement.text.clear();
+        self.statement.defines = false;
         if definitions.is_some() {
             self.transactions.end_definition(&result);
             handler::close_changed(self);

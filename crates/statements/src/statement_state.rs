@@ -29,6 +29,8 @@ pub struct StatementState {
     pub text: Vec<Vec<u8>>,
     /// The text of the statement of a program that is about to run, while there is a binary log.
     pub program_text: Option<Vec<u8>>,
+    /// Whether `text` is that of a definition, which is logged itself.
+    pub defines: bool,
 }
 
 impl StatementState {
@@ -46,6 +48,7 @@ impl StatementState {
             keeps_diagnostics: false,
             text: Vec::new(),
             program_text: None,
+            defines: false,
         }
     }
 

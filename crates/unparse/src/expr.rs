@@ -639,9 +639,10 @@ impl Printer<'_> {
         self.expr(&value.doc);
         self.s(", ");
         self.expr(&value.path);
-        if let Some(returning) = &value.returning {
-            self.s(" returning ");
-            self.cast_type(returning);
+        self.s(" returning ");
+        match &value.returning {
+            Some(returning) => self.returning_type(returning),
+            None => self.s("char(512)"),
         }
         self.json_on(value.on_empty.as_ref(), " on empty");
         self.json_on(value.on_error.as_ref(), " on error");

@@ -60,6 +60,30 @@ impl Printer<'_> {
         }
     }
 
+    /// The type of RETURNING, which MySQL writes in a way of its own.
+    pub(super) fn returning_type(&mut self, data_type: &DataType) {
+        match (data_type.name, data_type.length) {
+            (TypeName::Decimal, precision) => {
+                self.s("decimal(");
+                self.number(precision.unwrap_or(10));
+                self.s(", ");
+                self.number(u64::from(data_type.decimals.unwrap_or(0)));
+                self.s(")");
+            }
+            (TypeName::Char, Some(length)) if data_type.charset.is_some() => {
+                self.s("char(");
+                self.number(length);
+                self.s(")");
+                if let Some(charset) = &data_type.charset {
+                    self.s(" character set ");
+                    self.word(charset);
+                }
+            }
+            (TypeName::Char, None) if data_type.charset.is_none() => self.s("char(1073741823)"),
+            _ => self.cast_type(data_type),
+        }
+    }
+
     pub(super) fn create_table(&mut self, table: &CreateTable) {
         self.s("CREATE ");
         self.when(table.flags.or_replace, "OR REPLACE ");

@@ -37,10 +37,8 @@ const CATALOG: &[u8] = b"std";
 struct Shaped {
     table: Arc<LoggedTable>,
     layout: Layout,
-    /// Where each column is in a record; none when all are at their own place.
-    places: Option<Vec<Option<usize>>>,
-    /// Columns of rows that have all that is stored.
-    whole: Image,
+    /// Where each column is in a row as it comes; none when all are at their own place.
+    places: Option<Vec<usize>>,
     /// Its table map event, without timestamp.
     map: Vec<u8>,
 }
@@ -62,17 +60,12 @@ impl Shaped {
             let (schema, name) = (&table.schema, &table.name);
             write_table_map(out, table.id, schema, name, &columns, &key, RowMetadata::Full);
         });
-        let is_stored: Vec<bool> =
-            table.columns.iter().map(|column| column.place.is_some()).collect();
-        let present =
-            (!is_stored.iter().all(|stored| *stored)).then(|| is_stored.into_boxed_slice());
-        let places: Vec<Option<usize>> = table.columns.iter().map(|column| column.place).collect();
-        let in_place = places.iter().enumerate().all(|(at, place)| *place == Some(at));
+        let places: Vec<usize> = table.columns.iter().map(|column| column.place).collect();
+        let in_place = places.iter().enumerate().all(|(at, place)| *place == at);
         Shaped {
             layout: Layout::new(table.columns.iter().map(|column| &column.ty)),
             table: table.clone(),
             places: (!in_place).then_some(places),
-            whole: Image { before: present.clone(), after: present },
             map,
         }
     }
@@ -81,9 +74,7 @@ impl Shaped {
     fn values<'v>(&self, record: &'v [Value], own: &'v mut Vec<Value>) -> &'v [Value] {
         let Some(places) = &self.places else { return record };
         own.clear();
-        own.extend(places.iter().map(|place| {
-            place.and_then(|place| record.get(place)).cloned().unwrap_or(Value::Null)
-        }));
+        own.extend(places.iter().map(|place| record.get(*place).cloned().unwrap_or(Value::Null)));
         own
     }
 
@@ -91,9 +82,8 @@ impl Shaped {
     fn image(&self, wanted: RowImage, old: &[Value], new: &[Value]) -> Image {
         let key = &self.table.primary_key;
         if wanted == RowImage::Full || key.is_empty() {
-            return self.whole.clone();
+            return Image::default();
         }
-        let is_stored = |at: usize| self.table.columns[at].place.is_some();
         let is_key = |at: usize| key.iter().any(|(column, _)| *column == at);
         let changes = |at: usize| old.get(at) != new.get(at);
         let is_large = |at: usize| {
@@ -103,14 +93,12 @@ impl Shaped {
         let all = 0..self.table.columns.len();
         let before = all.clone().map(|at| match wanted {
             RowImage::Minimal => is_key(at),
-            RowImage::Full | RowImage::NoBlob => is_stored(at) && (is_key(at) || !is_large(at)),
+            RowImage::Full | RowImage::NoBlob => is_key(at) || !is_large(at),
         });
         let is_new = old.is_empty();
         let after = all.map(|at| match wanted {
-            RowImage::Minimal => is_stored(at) && (is_new || changes(at)),
-            RowImage::Full | RowImage::NoBlob => {
-                is_stored(at) && (is_new || !is_large(at) || changes(at))
-            }
+            RowImage::Minimal => is_new || changes(at),
+            RowImage::Full | RowImage::NoBlob => is_new || !is_large(at) || changes(at),
         });
         Image { before: Some(before.collect()), after: Some(after.collect()) }
     }
@@ -350,7 +338,7 @@ impl SessionRecorder {
         let before = shaped.values(old, &mut self.row.0);
         let after = shaped.values(new, &mut self.row.1);
         let image = match self.context.row_image {
-            RowImage::Full => shaped.whole.clone(),
+            RowImage::Full => Image::default(),
             wanted => shaped.image(wanted, before, after),
         };
         let fits = self

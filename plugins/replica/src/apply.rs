@@ -1,5 +1,6 @@
 //! Applies transactions: each in one transaction here, together with the position after it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -359,7 +360,7 @@ impl Applier {
         }
         if self.stage == Stage::Open && !is_create_in_transaction(text) {
             if text.starts_with(b"SAVEPOINT ") || text.starts_with(b"ROLLBACK TO ") {
-                return self.local.run(text).map(drop);
+                return self.local.run(&without_ansi_quotes(text)).map(drop);
             }
             self.set_context(header, query)?;
             return self.local.run(text).map(drop);
@@ -853,4 +854,30 @@ fn charset_of(id: u16) -> Result<&'static str> {
 fn known_collation(id: u16) -> Result<&'static charset::Collation> {
     let near = binlog::mariadb::collation(id);
     near.and_then(charset::collation).ok_or_else(|| broken(format!("collation {id}")))
+}
+/// A statement about a savepoint, whose name is in the quotes of the source's session, for a session without ANSI_QUOTES.
+fn without_ansi_quotes(text: &[u8]) -> Cow<'_, [u8]> {
+    let quote = text.iter().position(|byte| matches!(byte, b'"' | b'`'));
+    let Some(at) = quote.filter(|at| text[*at] == b'"') else { return Cow::Borrowed(text) };
+    let rest = text[at + 1..].trim_ascii_end();
+    let inner = rest.strip_suffix(b"\"").unwrap_or(rest);
+    let name = String::from_utf8_lossy(inner).replace("\"\"", "\"");
+    Cow::Owned([&text[..at], quoted(&name).as_bytes()].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_ansi_quotes;
+
+    #[test]
+    fn savepoints_of_ansi_quotes() {
+        for (text, wanted) in [
+            ("SAVEPOINT `a\"b`", "SAVEPOINT `a\"b`"),
+            ("SAVEPOINT \"s0\"", "SAVEPOINT `s0`"),
+            ("ROLLBACK TO \"a`\"\"\"", "ROLLBACK TO `a``\"`"),
+            ("SAVEPOINT plain", "SAVEPOINT plain"),
+        ] {
+            assert_eq!(&*without_ansi_quotes(text.as_bytes()), wanted.as_bytes());
+        }
+    }
 }

@@ -2,11 +2,13 @@
 //! before they write it and leave tables of which somebody is told to the operators.
 
 use engine_api::{EngineResult, GetOutcome, IndexId, RowBuf, RowLock, Transaction, WaitPolicy};
-use errors::Result;
-use types::Value;
+use errors::{Diagnostics, Result};
+use types::{StoreMode, Value};
 
 use super::Written;
-use super::table::WriteTable;
+use super::foreign::with_row;
+use super::row::computed;
+use super::table::{WriteColumn, WriteTable};
 use crate::fulltext;
 use crate::run::Run;
 use crate::watch::{RowMark, RowWish, RowWrite};
@@ -36,8 +38,8 @@ pub(crate) fn log_row(
 ) -> Result<RowMark> {
     let (mut before, mut after) = std::mem::take(&mut run.buffers.logged);
     let mark = mark(run).unwrap_or_default();
-    let decoded = table.layout.decode_into(old, &mut before).and_then(|()| match new {
-        Some(new) => table.layout.decode_into(new, &mut after),
+    let decoded = read(table, old, &mut before, run).and_then(|()| match new {
+        Some(new) => read(table, new, &mut after, run),
         None => Ok(()),
     });
     let new = new.map(|_| &after[..]);
@@ -65,7 +67,7 @@ pub(crate) fn insert_row(
         return fulltext::insert_row(table, record, insert, run);
     }
     let (old, mut new) = std::mem::take(&mut run.buffers.logged);
-    let written = table.layout.decode_into(record, &mut new).and_then(|()| {
+    let written = read(table, record, &mut new, run).and_then(|()| {
         let write = RowWrite { table: table.id, old: None, new: Some(&new) };
         before(&write, run)?;
         let written = fulltext::insert_row(table, record, insert, run)?;
@@ -95,7 +97,8 @@ pub(crate) fn update_row(
 ) -> Result<Written> {
     let old = stored_if_watched(table, locator, run)?;
     let Some(old) = old else { return fulltext::update_row(table, locator, record, run) };
-    let new = table.layout.decode_all(record)?;
+    let mut new = Vec::new();
+    read(table, record, &mut new, run)?;
     let write = RowWrite { table: table.id, old: Some(&old), new: Some(&new) };
     before(&write, run)?;
     let written = fulltext::update_row(table, locator, record, run)?;
@@ -135,7 +138,31 @@ fn stored_if_watched(
     if run.engine(found)? != GetOutcome::Found {
         return Ok(None);
     }
-    table.layout.decode_all(&row.record).map(Some)
+    let mut values = Vec::new();
+    read(table, &row.record, &mut values, run)?;
+    Ok(Some(values))
+}
+
+/// Reads a row, and after it the columns that are computed when read, for readers of the binary log. What a computation has to say was said
+/// when the row was written or read.
+fn read(table: &WriteTable, record: &[u8], out: &mut Vec<Value>, run: &mut Run<'_>) -> Result<()> {
+    table.layout.decode_into(record, out)?;
+    if table.virtuals.is_empty() {
+        return Ok(());
+    }
+    let kept = std::mem::replace(run.function.diagnostics, Diagnostics::new(0));
+    let computed = with_row(table, out, run, |run| {
+        let value = |column: &WriteColumn| match &column.generated {
+            Some(generated) => {
+                computed(generated, column, 1, StoreMode::Lenient, run).unwrap_or(Value::Null)
+            }
+            None => Value::Null,
+        };
+        table.virtuals.iter().map(value).collect::<Vec<Value>>()
+    });
+    *run.function.diagnostics = kept;
+    out.extend(computed);
+    Ok(())
 }
 
 fn before(write: &RowWrite<'_>, run: &mut Run<'_>) -> Result<()> {

@@ -295,8 +295,8 @@ func compare(conn *client.Conn, read tables) int {
 			for column := range rows.Values[at] {
 				name, _ := shape.GetString(column, 0)
 				kind, _ := shape.GetString(column, 1)
-				if column >= len(found) || name == "vx" {
-					// Added later, or not stored.
+				if column >= len(found) {
+					// Added later.
 					continue
 				}
 				left, right := comparable(kind, found[column], rows.Values[at][column].Value())

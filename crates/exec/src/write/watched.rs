@@ -108,7 +108,9 @@ fn whole(table: &WriteTable, mut row: Vec<Value>, run: &mut Run<'_>) -> Vec<Valu
     let kept = std::mem::replace(run.function.diagnostics, Diagnostics::new(0));
     let computed = with_row(table, &row, run, |run| {
         let value = |column: &WriteColumn| match &column.generated {
-            Some(generated) => computed(generated, column, 1, StoreMode::Lenient, run).unwrap_or(Value::Null),
+            Some(generated) => {
+                computed(generated, column, 1, StoreMode::Lenient, run).unwrap_or(Value::Null)
+            }
             None => Value::Null,
         };
         table.virtuals.iter().map(value).collect::<Vec<Value>>()

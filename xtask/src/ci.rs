@@ -95,6 +95,7 @@ const STEPS: &[Step] = &[
         in_order(&[
             "crash/replica.py",
             "replication/follow.py",
+            "replication/both_ways.py",
             "replication/mariadb.py",
             "replication/hostile.py",
             "replication/keyless.py",
@@ -169,7 +170,7 @@ fn in_order(scripts: &[&str]) -> Result<(), String> {
 /// Seconds of generated runs on a simulated machine, when nobody says another number.
 const SIMULATED_SECONDS: &str = "3600";
 
-/// What finds more the longer it runs, on the debug build: generated runs on a simulated machine, random queries, and scripts of `damage`. `--simulation SECONDS`
+/// What finds more the longer it runs, on the debug build: generated runs on a simulated machine, random queries, loads to and from replicas, all readers of the binary log, and scripts of `damage`. `--simulation SECONDS`
 /// makes generated runs alone.
 ///
 /// # Errors
@@ -185,6 +186,9 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let full_disk = ["tests/crash/full_disk.py", "--squalld", "target/debug/squalld"];
     let queries = ["run", "--quiet", "--package", "queries", "--", "--rounds", "2000"];
     run::command("cargo", &queries)?;
+    run::command("bash", &["tests/replication/consumers/run", "--all"])?;
+    let ways = ["tests/replication/both_ways.py", "--minutes", "10"];
+    run::command("python3", &[&ways[..], &["--squalld", "target/debug/squalld"]].concat())?;
     // A new directory each time: one that was filled once has free pages.
     (1..=10).try_for_each(|seed: u32| {
         let (moments, seed) = (["--moments", "20", "--seed"], seed.to_string());

@@ -62,25 +62,26 @@ impl Printer<'_> {
 
     /// The type of RETURNING, which MySQL writes in a way of its own.
     pub(super) fn returning_type(&mut self, data_type: &DataType) {
-        match (data_type.name, data_type.length) {
-            (TypeName::Decimal, precision) => {
-                self.s("decimal(");
-                self.number(precision.unwrap_or(10));
-                self.s(", ");
-                self.number(u64::from(data_type.decimals.unwrap_or(0)));
-                self.s(")");
+        let charset = data_type.charset.as_ref();
+        if data_type.name == TypeName::Decimal {
+            let (precision, scale) =
+                (data_type.length.unwrap_or(10), data_type.decimals.unwrap_or(0));
+            self.s(&format!("decimal({precision}, {scale})"));
+        } else if data_type.name != TypeName::Char
+            || data_type.binary
+            || data_type.collation.is_some()
+        {
+            self.cast_type(data_type);
+        } else {
+            match (data_type.length, charset) {
+                (Some(length), _) => self.s(&format!("char({length})")),
+                (None, Some(_)) => self.s("char"),
+                (None, None) => self.s("char(1073741823)"),
             }
-            (TypeName::Char, Some(length)) if data_type.charset.is_some() => {
-                self.s("char(");
-                self.number(length);
-                self.s(")");
-                if let Some(charset) = &data_type.charset {
-                    self.s(" character set ");
-                    self.word(charset);
-                }
+            if let Some(charset) = charset {
+                self.s(" character set ");
+                self.word(charset);
             }
-            (TypeName::Char, None) if data_type.charset.is_none() => self.s("char(1073741823)"),
-            _ => self.cast_type(data_type),
         }
     }
 

@@ -72,6 +72,8 @@ struct Group {
     number: Option<u64>,
     /// Where its first event will be, when the others are in the file already.
     streamed_at: Option<u64>,
+    /// Its identifier came after its events were in the file, and its first event has no room there.
+    needs_room: bool,
 }
 
 /// Writes the log's files.
@@ -381,21 +383,15 @@ impl Follower {
         let next = self.reader.next().map_err(|error| error.into_error(&none))?;
         let Some(commit) = next else { return Ok(false) };
         let mut group = Group::default();
-        let mut bytes = Vec::new();
-        loop {
-            let more = self.reader.read(&mut bytes).map_err(|error| error.into_error(&none))?;
-            let mut events = Events::new(&bytes);
-            for (header, event) in &mut events {
-                self.take_event(&mut group, header, event, &commit)?;
-            }
-            let rest = events.rest().len();
-            bytes.drain(..bytes.len() - rest);
-            if !more {
-                break;
-            }
-        }
-        if !bytes.is_empty() {
-            error!(position = commit.position, "an attachment ends within an event");
+        self.take_events(&mut group, &commit)?;
+        if let (true, Some(at)) = (group.needs_room, group.streamed_at) {
+            // It is written once more, with its identifier. Nobody has seen it.
+            self.out.clear();
+            self.end = at;
+            self.reader.again();
+            let Group { gtid, server_id, commit_micros, .. } = group;
+            group = Group { gtid, server_id, commit_micros, ..Group::default() };
+            self.take_events(&mut group, &commit)?;
         }
         self.end_group(&mut group, &commit)?;
         self.position = commit.position;
@@ -407,6 +403,28 @@ impl Follower {
             self.begin_next_file()?;
         }
         Ok(true)
+    }
+
+    /// Takes the events of a commit's attachment.
+    fn take_events(&mut self, group: &mut Group, commit: &AttachedCommit) -> Result<()> {
+        let none = CancelToken::new();
+        let mut bytes = Vec::new();
+        loop {
+            let more = self.reader.read(&mut bytes).map_err(|error| error.into_error(&none))?;
+            let mut events = Events::new(&bytes);
+            for (header, event) in &mut events {
+                self.take_event(group, header, event, commit)?;
+            }
+            let rest = events.rest().len();
+            bytes.drain(..bytes.len() - rest);
+            if !more {
+                break;
+            }
+        }
+        if !bytes.is_empty() {
+            error!(position = commit.position, "an attachment ends within an event");
+        }
+        Ok(())
     }
 
     fn take_event(
@@ -433,11 +451,9 @@ impl Follower {
         if header.kind == EventKind::GTID_TAGGED {
             if let Ok(Event::Gtid(event)) = decode(header.kind, &event[HEADER_BYTES..]) {
                 let is_tagged = event.gtid.as_ref().is_some_and(|gtid| !gtid.tag.is_empty());
-                if group.streamed_at.is_some() && is_tagged {
-                    // The room that was left for it is that of one without a tag.
-                    error!(gtid = ?event.gtid, "a large XA transaction gets an identifier of this server");
-                    return Ok(());
-                }
+                // The room that was left for it is that of one without a tag.
+                group.needs_room |=
+                    group.streamed_at.is_some() && is_tagged && group.gtid != event.gtid;
                 group.gtid = event.gtid;
                 group.server_id = header.server_id;
                 group.commit_micros = event.original_commit_timestamp;

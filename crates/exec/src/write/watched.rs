@@ -34,7 +34,7 @@ pub(crate) fn insert_row(
         return fulltext::insert_row(table, record, insert, run);
     }
     let new = table.layout.decode_all(record)?;
-    let write = RowWrite { table: table.id, old: None, new: Some(&new) };
+    let write = RowWrite { table: table.id, old: None, new: Some(&new), edited: &[] };
     before(&write, run)?;
     let written = fulltext::insert_row(table, record, insert, run)?;
     if let Written::Done = written {
@@ -54,7 +54,8 @@ pub(crate) fn update_row(
     let old = stored_if_watched(table, locator, run)?;
     let Some(old) = old else { return fulltext::update_row(table, locator, record, run) };
     let new = table.layout.decode_all(record)?;
-    let write = RowWrite { table: table.id, old: Some(&old), new: Some(&new) };
+    let write =
+        RowWrite { table: table.id, old: Some(&old), new: Some(&new), edited: &table.edited };
     before(&write, run)?;
     let written = fulltext::update_row(table, locator, record, run)?;
     if let Written::Done = written {
@@ -68,7 +69,7 @@ pub(crate) fn update_row(
 pub(crate) fn delete_row(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
     let old = stored_if_watched(table, locator, run)?;
     let Some(old) = old else { return fulltext::delete_row(table, locator, run) };
-    let write = RowWrite { table: table.id, old: Some(&old), new: None };
+    let write = RowWrite { table: table.id, old: Some(&old), new: None, edited: &[] };
     before(&write, run)?;
     let is_deleted = fulltext::delete_row(table, locator, run)?;
     if is_deleted {

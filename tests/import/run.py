@@ -242,6 +242,8 @@ def one(options, name, source, folder, *files, dump_options=(), missing=()):
     check("squall_import" not in ask(target, "SHOW DATABASES"), "nothing is left of the import")
     if options.gigabytes and missing:
         same_large(source, target, {"wide": f"WHERE id < {options.wide_rows // 2}"})
+    if missing is OF_MARIADB and ask(source, "SELECT @@log_bin").strip() == "1":
+        check("SOURCE_AUTO_POSITION = 1, GTID_SLAVE_POS = '" in report, "the report says from where MariaDB is followed")
     if not missing:
         follow(source, target, report)
         ask(target, "STOP REPLICA")

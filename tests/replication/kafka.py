@@ -6,6 +6,9 @@ killed. What the topic has in the end are the rows of the tables; while the serv
 """
 
 import argparse
+import base64
+import hashlib
+import hmac
 import json
 import pathlib
 import random
@@ -121,6 +124,7 @@ class Cluster:
 
     def __init__(self, tls=None):
         self.lock, self.tls = threading.Lock(), tls
+        self.mechanisms, self.lies = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}, False
         # What becomes of a batch after the other. Each failure makes the server wait for a second.
         self.faults = iter([None, "after", None, "leader", None, "error", None, "before"])
         self.partitions = [[] for _ in range(PARTITIONS)]
@@ -182,6 +186,37 @@ class Cluster:
         return 0, fault == "after"
 
 
+class Scram:
+    """A broker's side of RFC 5802."""
+
+    def __init__(self, mechanism, lies):
+        self.hash, self.lies, self.first = mechanism.removeprefix("SCRAM-").replace("-", "").lower(), lies, None
+
+    def sign(self, key, data):
+        return hmac.new(key, data.encode(), self.hash).digest()
+
+    def hear(self, message):
+        """What is answered, None for a refusal, and whether the client is known then."""
+        if self.first is None:
+            user, nonce = message.removeprefix("n,,").split(",")
+            assert message.startswith("n,,n=") and nonce.startswith("r=") and len(nonce) > 20, message
+            if user != f"n={ACCOUNT[0]}":
+                return None, False
+            self.first, self.nonce = message[3:], nonce + "server"
+            self.challenge = f"{self.nonce},s={base64.b64encode(b'some salt').decode()},i=4096"
+            return self.challenge, False
+        start, proof = message.rsplit(",p=", 1)
+        assert start == f"c=biws,{self.nonce}", message
+        salted = hashlib.pbkdf2_hmac(self.hash, ACCOUNT[1].encode(), b"some salt", 4096)
+        everything = f"{self.first},{self.challenge},{start}"
+        key = self.sign(salted, "Client Key")
+        signature = self.sign(hashlib.new(self.hash, key).digest(), everything)
+        if base64.b64decode(proof) != bytes(left ^ right for left, right in zip(key, signature)):
+            return None, False
+        said = self.sign(self.sign(salted, "Server Key"), everything)
+        return "v=" + base64.b64encode(said[::-1] if self.lies else said).decode(), True
+
+
 class Handler(socketserver.BaseRequestHandler):
     def handle(self):
         cluster, connection = self.server.cluster, self.request
@@ -215,11 +250,17 @@ class Handler(socketserver.BaseRequestHandler):
             return head + struct.pack(">hi", 0, len(VERSIONS)) + b"".join(struct.pack(">hhh", key, *known) for key, known in VERSIONS.items())
         if api == 17:
             mechanism = request.text()
-            return head + struct.pack(">h", 0 if mechanism == "PLAIN" else 33) + struct.pack(">i", 1) + text("PLAIN")
+            self.scram = Scram(mechanism, cluster.lies) if mechanism.startswith("SCRAM-") else None
+            return head + struct.pack(">h", 0 if mechanism in cluster.mechanisms else 33) + struct.pack(">i", 1) + text("PLAIN")
         if api == 36:
-            given = request.take(request.number("i")).decode().split("\0")
-            self.known = given == ["", *ACCOUNT]
-            return head + struct.pack(">h", 0 if self.known else 58) + text(None if self.known else "no such account") + struct.pack(">i", 0)
+            given = request.take(request.number("i")).decode()
+            if self.scram:
+                said, self.known = self.scram.hear(given)
+            else:
+                said, self.known = "", given.split("\0") == ["", *ACCOUNT]
+            if said is None or not (said or self.known):
+                return head + struct.pack(">h", 58) + text("no such account") + struct.pack(">i", 0)
+            return head + struct.pack(">h", 0) + text(None) + struct.pack(">i", len(said)) + said.encode()
         if api == 22:
             assert request.text() is None
             cluster.producers += 1
@@ -360,6 +401,33 @@ def over_tls(port, folder):
         rows(port, f"{create}, {options})")
         until(why, lambda: why in str(rows(port, f"SELECT LAST_ERROR {stream('s')}")[0][0]), cluster)
         rows(port, "DROP CHANGE STREAM s")
+    # The password is not sent, and a broker that does not know it is found out.
+    cluster.mechanisms.remove("PLAIN")
+    for options, lies, why in [(user, False, "log-in"), (user.replace("only", "not only") + ", mechanism = 'SCRAM-SHA-256'", False, "no such account"),
+                               (f"{user}, mechanism = 'scram-sha-512'", True, "does not know the password")]:
+        cluster.lies = lies
+        rows(port, f"{create}, ca = '{ca}', {options})")
+        until(why, lambda: why in str(rows(port, f"SELECT LAST_ERROR {stream('s')}")[0][0]), cluster)
+        rows(port, "DROP CHANGE STREAM s")
+    cluster.lies = False
+    for kind in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        before = sum(map(len, cluster.partitions))
+        rows(port, f"{create}, ca = '{ca}', {user}, mechanism = '{kind}')")
+        until(kind, lambda: sum(map(len, cluster.partitions)) > before, cluster)
+        rows(port, "DROP CHANGE STREAM s")
+    cluster.mechanisms.add("PLAIN")
+    # Brokers that ask for a certificate: that of a server serves as one of a client.
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(folder / "data" / "ca.pem")
+    certificate, key = ((folder / "data" / f"client-{kind}.pem").read_text() for kind in ("cert", "key"))
+    rows(port, f"{create}, ca = '{ca}', {user})")
+    until("without a certificate", lambda: rows(port, f"SELECT LAST_ERROR {stream('s')}")[0][0], cluster)
+    rows(port, f"ALTER CHANGE STREAM s WITH (certificate = '{certificate}', private_key = '{key}')")
+    shown = rows(port, "SHOW CREATE CHANGE STREAM s")[0][1]
+    assert "PRIVATE KEY" not in shown and "BEGIN CERTIFICATE" in shown, shown
+    until("with a certificate", lambda: not rows(port, f"SELECT LAST_ERROR {stream('s')}")[0][0], cluster)
+    rows(port, "DROP CHANGE STREAM s")
+    context.verify_mode = ssl.CERT_NONE
     rows(port, f"{create}, ca = '{ca}', {user})")
     until("the snapshot", lambda: any(b"snapshot_end" in key for key, _ in cluster.partitions[1]), cluster)
     assert ACCOUNT[1] not in rows(port, "SHOW CREATE CHANGE STREAM s")[0][1]

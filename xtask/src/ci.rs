@@ -115,12 +115,19 @@ const STEPS: &[Step] = &[
             "replication/binlog_tool.py",
             "replication/point_in_time.py",
             "replication/clone.py",
+            "replication/clone_encrypted.py",
             "replication/switch_over.py",
             "replication/sequences.py",
+            "replication/partial_json.py",
         ])
     }),
     ("changes", || {
-        in_order(&["replication/changes.py", "replication/webhook.py", "replication/kafka.py"])
+        in_order(&[
+            "replication/changes.py",
+            "replication/changes_select.py",
+            "replication/webhook.py",
+            "replication/kafka.py",
+        ])
     }),
     ("backup", || {
         let scripts = ["backup.py", "reflink.py", "encryption.py", "vault.py", "reload.py"];

@@ -28,10 +28,10 @@ const OPAQUE_TIMESTAMP: u8 = 7;
 struct TooLarge;
 
 /// Appends a document of our binary form.
-pub(crate) fn put(document: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put(document: JsonRef<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.push(0);
-    match put_value(JsonRef::new(document), Width::Large, 0, out) {
+    match put_value(document, Width::Large, 0, out) {
         Ok(kind) => out[start] = kind,
         // Only within a small container.
         Err(TooLarge) => out.truncate(start),
@@ -406,51 +406,4 @@ fn read_container(
         return Ok(JsonValue::Object(json::JsonObject::from_members(members)));
     }
     Ok(JsonValue::Array(values))
-}
-
-/// A document after the changes of a partial update.
-pub(crate) fn apply_changes(document: &[u8], changes: &[u8]) -> Result<SqlBytes> {
-    let mut document = JsonValue::from_ref(JsonRef::new(document));
-    let mut reader = Reader::new(changes);
-    while !reader.is_empty() {
-        let operation = reader.u8()?;
-        let path = json::JsonPath::parse(reader.lenenc_bytes()?)
-            .map_err(|_| Malformed("path of a JSON change"))?;
-        if operation == 2 {
-            if !document.remove_path(&path) {
-                return Err(NO_PLACE);
-            }
-            continue;
-        }
-        let value = read_document(reader.lenenc_bytes()?)?;
-        match operation {
-            0 => {
-                *document.get_path_mut(path.legs()).ok_or(NO_PLACE)? = value;
-            }
-            1 => insert(&mut document, &path, value)?,
-            _ => return Err(Malformed("JSON change")),
-        }
-    }
-    Ok(document.to_binary())
-}
-
-const NO_PLACE: Malformed = Malformed("JSON change of a part that is not there");
-
-/// A new member, or a new cell before the one that has its number.
-fn insert(document: &mut JsonValue, path: &json::JsonPath, value: JsonValue) -> Result<()> {
-    let (last, parents) = path.legs().split_last().ok_or(NO_PLACE)?;
-    let parent = document.get_path_mut(parents).ok_or(NO_PLACE)?;
-    if let (json::PathLeg::Member(name), JsonValue::Object(object)) = (last, &mut *parent) {
-        object.insert(name.to_vec(), value);
-        return Ok(());
-    }
-    let (json::PathLeg::Cell(index), JsonValue::Array(cells)) = (last, parent) else {
-        return Err(NO_PLACE);
-    };
-    if index.from_end {
-        return Err(NO_PLACE);
-    }
-    let at = (index.index as usize).min(cells.len());
-    cells.insert(at, value);
-    Ok(())
 }

@@ -11,6 +11,7 @@ pub mod envelope;
 pub mod event;
 pub mod gtid;
 mod json;
+mod json_changes;
 mod layout;
 pub mod mariadb;
 pub mod query;
@@ -23,6 +24,7 @@ mod value;
 
 pub use decode::{Event, decode};
 pub use event::{EventKind, Header, seal, write_event};
+pub use json_changes::{JsonChange, JsonChanges, JsonOperation};
 pub use layout::Layout;
 pub use read::Malformed;
 pub use rows::{Image, Row, RowsEvent, RowsKind, RowsWriter};

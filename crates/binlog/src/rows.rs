@@ -3,10 +3,11 @@
 use types::Value;
 
 use crate::event::{EventKind, begin_event, end_event};
-use crate::layout::Layout;
+use crate::json_changes::{self, JsonChanges};
+use crate::layout::{Layout, Shape};
 use crate::read::{Malformed, Reader, Result, put_lenenc, put_uint};
 use crate::table_map::TableMap;
-use crate::{json, layout, value};
+use crate::value;
 
 /// Flags of an event with rows.
 pub mod flags {
@@ -70,6 +71,8 @@ pub struct RowsWriter<'a> {
     timestamp: u32,
     server_id: u32,
     bytes_max: usize,
+    /// Columns whose documents may be given as changes, if any may.
+    partial: Option<&'a [usize]>,
     /// Where the open event starts.
     open: Option<usize>,
 }
@@ -96,8 +99,16 @@ impl<'a> RowsWriter<'a> {
             timestamp,
             server_id,
             bytes_max,
+            partial: None,
             open: None,
         }
+    }
+
+    /// Updated documents that stay the same, and those of these columns, are given as changes where that is shorter. The rows before
+    /// are whole.
+    #[must_use]
+    pub fn partial(self, edited: &'a [usize]) -> RowsWriter<'a> {
+        RowsWriter { partial: Some(edited).filter(|_| self.kind == RowsKind::Update), ..self }
     }
 
     /// Goes on with an event that another writer for the same rows left open.
@@ -142,7 +153,11 @@ impl<'a> RowsWriter<'a> {
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) -> usize {
-        let start = begin_event(out, self.kind.event(), self.timestamp, self.server_id, 0);
+        let kind = match self.partial {
+            Some(_) => EventKind::PARTIAL_UPDATE_ROWS,
+            None => self.kind.event(),
+        };
+        let start = begin_event(out, kind, self.timestamp, self.server_id, 0);
         put_uint(self.table_id, 6, out);
         out.extend_from_slice(&self.flags.to_le_bytes());
         // The bytes of this length, and nothing else.
@@ -163,8 +178,47 @@ impl<'a> RowsWriter<'a> {
         if self.kind != RowsKind::Insert {
             put_image(self.layout, self.image.before.as_deref(), before, out);
         }
-        if self.kind != RowsKind::Delete {
-            put_image(self.layout, self.image.after.as_deref(), after, out);
+        match self.partial {
+            Some(edited) => self.put_partial(edited, before, after, out),
+            None if self.kind == RowsKind::Delete => {}
+            None => put_image(self.layout, self.image.after.as_deref(), after, out),
+        }
+    }
+
+    /// The row after, in front of it the documents that are given as changes: a bit for each JSON column, if there is one.
+    fn put_partial(&self, edited: &[usize], before: &[Value], after: &[Value], out: &mut Vec<u8>) {
+        // Of all JSON columns, also those that the image has not.
+        let documents_before = |at: usize| {
+            self.layout.shapes[..at].iter().filter(|shape| matches!(shape, Shape::Json)).count()
+        };
+        let bytes = documents_before(self.layout.len()).div_ceil(8);
+        let options = out.len();
+        out.resize(options + 1 + bytes, 0);
+        let mut changes = Vec::new();
+        put_columns(self.layout, self.image.after.as_deref(), after, out, |at, shape, out| {
+            let start = out.len();
+            value::put(&after[at], shape, out);
+            if !matches!(shape, Shape::Json) {
+                return;
+            }
+            let (Some(Value::Json(old)), Value::Json(new)) = (before.get(at), &after[at]) else {
+                return;
+            };
+            // With its length, the changes are shorter than the document.
+            let Some(bytes_max) = (out.len() - start).checked_sub(4 + 5) else { return };
+            changes.clear();
+            let is_edited = old == new || edited.contains(&at);
+            if is_edited && json_changes::put(old, new, bytes_max, &mut changes) {
+                out.truncate(start);
+                out.extend_from_slice(&(changes.len() as u32).to_le_bytes());
+                out.extend_from_slice(&changes);
+                out[options] = 1;
+                let bit = documents_before(at);
+                out[options + 1 + bit / 8] |= 1 << (bit % 8);
+            }
+        });
+        if out[options] == 0 {
+            out.drain(options + 1..options + 1 + bytes);
         }
     }
 }
@@ -183,6 +237,17 @@ fn put_present(present: &[bool], columns: usize, out: &mut Vec<u8>) {
 }
 
 fn put_image(layout: &Layout, present: Option<&[bool]>, row: &[Value], out: &mut Vec<u8>) {
+    put_columns(layout, present, row, out, |at, shape, out| value::put(&row[at], shape, out));
+}
+
+/// Appends an image: `put` appends the columns that are not NULL.
+fn put_columns(
+    layout: &Layout,
+    present: Option<&[bool]>,
+    row: &[Value],
+    out: &mut Vec<u8>,
+    mut put: impl FnMut(usize, Shape, &mut Vec<u8>),
+) {
     let is_present = |at: usize| present.is_none_or(|present| present.get(at) == Some(&true));
     let count = (0..layout.len()).filter(|at| is_present(*at)).count();
     out.reserve(row.iter().map(value::size_hint).sum::<usize>() + layout.len());
@@ -192,7 +257,7 @@ fn put_image(layout: &Layout, present: Option<&[bool]>, row: &[Value], out: &mut
     for (bit, (at, shape)) in columns.enumerate() {
         match row.get(at) {
             None | Some(Value::Null) => out[nulls + bit / 8] |= 1 << (bit % 8),
-            Some(value) => value::put(value, *shape, out),
+            Some(_) => put(at, *shape, out),
         }
     }
 }
@@ -207,6 +272,8 @@ pub struct Row {
     pub before: RowImage,
     /// After it.
     pub after: RowImage,
+    /// What became of documents that the image before lacks; `after` lacks them too.
+    pub changes: Vec<JsonChanges>,
 }
 
 /// An event with rows, whose bytes are not read yet.
@@ -260,6 +327,11 @@ impl<'a> RowsEvent<'a> {
         self.flags & flags::STATEMENT_ENDS != 0
     }
 
+    /// Whether it may have changes of documents that its images before lack (`Row::changes`).
+    pub fn lacks_documents(&self) -> bool {
+        self.partial && !(0..self.columns).all(|at| bit(self.before, at))
+    }
+
     /// Bytes of its rows.
     pub fn bytes(&self) -> usize {
         self.rows.len()
@@ -304,13 +376,15 @@ impl Rows<'_> {
             return Err(Malformed("rows of another table"));
         }
         let mut row = Row::default();
+        let mut changes = Vec::new();
         if self.event.kind != RowsKind::Insert {
-            row.before = self.read_image(self.event.before, &[], None)?;
+            row.before = self.read_image(self.event.before, &[], None, &mut changes)?;
         }
         if self.event.kind != RowsKind::Delete {
-            let changes = if self.event.partial { self.read_options()? } else { None };
-            row.after = self.read_image(self.event.after, &row.before, changes)?;
+            let options = if self.event.partial { self.read_options()? } else { None };
+            row.after = self.read_image(self.event.after, &row.before, options, &mut changes)?;
         }
+        row.changes = changes;
         Ok(row)
     }
 
@@ -320,7 +394,7 @@ impl Rows<'_> {
             return Ok(None);
         }
         let shapes = &self.table.layout.shapes;
-        let documents = shapes.iter().filter(|shape| matches!(shape, layout::Shape::Json)).count();
+        let documents = shapes.iter().filter(|shape| matches!(shape, Shape::Json)).count();
         Ok(Some(self.rest.bytes(documents.div_ceil(8))?.to_vec()))
     }
 
@@ -328,7 +402,8 @@ impl Rows<'_> {
         &mut self,
         present: &[u8],
         before: &[Option<Value>],
-        changes: Option<Vec<u8>>,
+        options: Option<Vec<u8>>,
+        changes: &mut Vec<JsonChanges>,
     ) -> Result<RowImage> {
         let shapes = &self.table.layout.shapes;
         let is_present = |at: usize| bit(present, at);
@@ -337,33 +412,45 @@ impl Rows<'_> {
         let mut row = Vec::with_capacity(shapes.len());
         let (mut position, mut document) = (0, 0);
         for (at, shape) in shapes.iter().enumerate() {
-            let is_json = matches!(shape, layout::Shape::Json);
+            let is_json = matches!(shape, Shape::Json);
             let changed =
-                is_json && changes.as_deref().is_some_and(|changes| bit(changes, document));
+                is_json && options.as_deref().is_some_and(|options| bit(options, document));
             document += usize::from(is_json);
             if !is_present(at) {
                 row.push(None);
                 continue;
             }
             position += 1;
-            row.push(Some(if bit(nulls, position - 1) {
-                Value::Null
+            row.push(if bit(nulls, position - 1) {
+                Some(Value::Null)
             } else if changed {
-                self.read_changes(before.get(at))?
+                self.read_changes(at, before.get(at).and_then(Option::as_ref), changes)?
             } else {
-                value::read(&mut self.rest, *shape)?
-            }));
+                Some(value::read(&mut self.rest, *shape)?)
+            });
         }
         Ok(row)
     }
 
-    fn read_changes(&mut self, before: Option<&Option<Value>>) -> Result<Value> {
+    /// The document after its changes; none when the image before has not the document.
+    fn read_changes(
+        &mut self,
+        column: usize,
+        before: Option<&Value>,
+        changes: &mut Vec<JsonChanges>,
+    ) -> Result<Option<Value>> {
         let length = self.rest.u32()? as usize;
-        let changes = self.rest.bytes(length)?;
-        let Some(Some(Value::Json(document))) = before else {
-            return Err(Malformed("changes of a JSON document that the row has not"));
-        };
-        Ok(Value::Json(json::apply_changes(document, changes)?))
+        let bytes = self.rest.bytes(length)?;
+        match before {
+            Some(Value::Json(document)) => {
+                Ok(Some(Value::Json(json_changes::apply(document, bytes)?)))
+            }
+            Some(_) => Err(Malformed("changes of a JSON document that the row has not")),
+            None => {
+                changes.push(JsonChanges::new(column, bytes));
+                Ok(None)
+            }
+        }
     }
 }
 

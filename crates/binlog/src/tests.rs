@@ -290,7 +290,7 @@ fn golden_large_document() {
     let text = format!("[70000, \"{}\", -5, 80000, -2147483648, [70000]]", "x".repeat(70_000));
     let document = types::json::parse(text.as_bytes()).unwrap().to_binary();
     let mut out = Vec::new();
-    crate::json::put(&document, &mut out);
+    crate::json::put(types::JsonRef::new(&document), &mut out);
     assert_eq!((out.len(), event::checksum(&out)), (70053, 0x287798f2));
     assert_eq!(crate::json::read(&out).unwrap(), document);
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use types::{Date, DateTime, Decimal, SqlBytes, Time, Value};
+use types::{Date, DateTime, Decimal, JsonRef, SqlBytes, Time, Value};
 
 use crate::layout::Shape;
 use crate::read::{Malformed, Reader, Result, put_uint, put_uint_be};
@@ -51,7 +51,7 @@ pub(crate) fn put(value: &Value, shape: Shape, out: &mut Vec<u8>) {
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
             if let Value::Json(document) = value {
-                json::put(document, out);
+                json::put(JsonRef::new(document), out);
             }
             let size = (out.len() - start - 4) as u32;
             out[start..start + 4].copy_from_slice(&size.to_le_bytes());

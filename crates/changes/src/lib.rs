@@ -10,8 +10,8 @@ mod text;
 mod value;
 
 pub use event::{Event, Outlet, Post, put_document, put_number, put_text};
-pub use reader::{Reader, Shape, one_line};
-pub use scope::Scope;
+pub use reader::{Guard, Reader, Shape, one_line};
+pub use scope::{OWN, Scope};
 pub use snapshot::{Runner, write as write_snapshot};
 pub use text::text;
 

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use binlog::event::{Events, HEADER_BYTES};
 use binlog::query::QueryEvent;
-use binlog::{Event, EventKind, Header, Row, RowsEvent, RowsKind, TableMap, decode};
+use binlog::{
+    Event, EventKind, Header, JsonChanges, JsonOperation, Row, RowsEvent, RowsKind, TableMap,
+    decode,
+};
 use errors::{Error, ErrorCode, Result};
 use plugin_api::DumpSink;
 use serde_json::json;
@@ -15,6 +18,7 @@ use syntax::ast::{AlterAction, ObjectName, Statement};
 use types::{Gtid, GtidSet};
 
 use crate::event::{Keys, Outlet, Post, put_document, put_name, put_number, put_text};
+use crate::json::write_string;
 use crate::scope::Scope;
 use crate::value::{Column, put_key, put_table, write_object};
 
@@ -68,7 +72,12 @@ pub struct Reader<'o> {
     described: HashMap<(String, String), (Vec<Column>, Vec<usize>)>,
     transaction: Option<Transaction>,
     scratch: Vec<u8>,
+    /// Asked before what is of a table is sent, for a reader who may not see all tables.
+    guard: Option<Guard<'o>>,
 }
+
+/// Whether a reader may see a table: schema and name.
+pub type Guard<'o> = Box<dyn FnMut(&str, &str) -> Result<()> + 'o>;
 
 /// Appends the key that an update gave a row, if it is another.
 fn put_new_key(
@@ -90,6 +99,36 @@ fn put_new_key(
         after.or_else(|| row.before.get(at).and_then(Option::as_ref))
     };
     put_key("new_key", &table.columns, &table.key, now, scratch, out)
+}
+
+/// Appends the changes of documents that the row before lacks, if there are any.
+fn put_changes(columns: &[Column], changed: &[JsonChanges], out: &mut Vec<u8>) -> Result<()> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    put_name("changes", out);
+    for (number, changes) in changed.iter().enumerate() {
+        out.push(if number == 0 { b'{' } else { b',' });
+        let name = columns.get(changes.column).map_or("", |column| column.name.as_str());
+        write_string(name.as_bytes(), out);
+        out.extend_from_slice(b":[");
+        for (number, change) in changes.list().map_err(broken)?.iter().enumerate() {
+            let mut path = Vec::new();
+            change.path.write_text(&mut path);
+            out.extend_from_slice(if number == 0 { b"{\"op\":" } else { b",{\"op\":" });
+            write_string(change.operation.name().as_bytes(), out);
+            out.extend_from_slice(b",\"path\":");
+            write_string(&path, out);
+            if change.operation != JsonOperation::Remove {
+                out.extend_from_slice(b",\"value\":");
+                out.extend_from_slice(&change.value.to_text());
+            }
+            out.push(b'}');
+        }
+        out.push(b']');
+    }
+    out.push(b'}');
+    Ok(())
 }
 
 fn broken(why: impl std::fmt::Display) -> Error {
@@ -119,7 +158,15 @@ impl<'o> Reader<'o> {
             described: HashMap::new(),
             transaction: None,
             scratch: Vec::new(),
+            guard: None,
         }
+    }
+
+    /// The reader sees a table while `guard` lets him, and its error ends the stream. Texts of definitions, which may tell of other
+    /// tables, are left out.
+    #[must_use]
+    pub fn guarded(self, guard: Guard<'o>) -> Reader<'o> {
+        Reader { guard: Some(guard), ..self }
     }
 
     fn take(&mut self, header: Header, body: &[u8]) -> Result<()> {
@@ -148,7 +195,7 @@ impl<'o> Reader<'o> {
                 }
             }
             Event::Query(query) => self.query(&query)?,
-            Event::TableMap(map) => self.map(map),
+            Event::TableMap(map) => self.map(map)?,
             Event::Rows(rows) => self.rows(&rows)?,
             Event::Xid(_) | Event::XaPrepare(_) => self.commit()?,
             Event::Heartbeat(_) => self.heartbeat()?,
@@ -196,6 +243,9 @@ impl<'o> Reader<'o> {
         if !is_wanted {
             return Ok(());
         }
+        if self.guard.is_some() {
+            return self.guarded_definition(&named);
+        }
         let tables: Vec<_> =
             named.tables.iter().map(|(schema, table)| json!([schema, table])).collect();
         let op = if named.is_truncate { "truncate" } else { "ddl" };
@@ -204,6 +254,29 @@ impl<'o> Reader<'o> {
             put_text("schema", schema, out);
             put_document("tables", &json!(tables), out);
             put_text("sql", &text, out);
+            Ok(Keys::default())
+        })
+    }
+
+    /// A change of definitions, for a reader who may not see all tables: which of his it is about.
+    fn guarded_definition(&mut self, named: &Named) -> Result<()> {
+        let Scope::Tables(own) = &self.scope else { return Ok(()) };
+        let is_meant = |(schema, table): &&(String, String)| {
+            named.schemas.contains(schema)
+                || named.tables.iter().any(|(s, t)| s == schema && t == table)
+        };
+        let tables: Vec<_> = own.iter().filter(is_meant).cloned().collect();
+        let Some((first, _)) = tables.first() else { return Ok(()) };
+        let schema = first.clone();
+        if let Some(guard) = &mut self.guard {
+            tables.iter().try_for_each(|(schema, table)| guard(schema, table))?;
+        }
+        let op = if named.is_truncate { "truncate" } else { "ddl" };
+        let first = tables.first().map(|(schema, table)| (schema.as_str(), table.as_str()));
+        self.in_transaction(op, first, |out, _| {
+            put_text("schema", &schema, out);
+            put_document("tables", &json!(tables), out);
+            put_text("sql", "", out);
             Ok(Keys::default())
         })
     }
@@ -236,7 +309,7 @@ impl<'o> Reader<'o> {
         })
     }
 
-    fn map(&mut self, map: Box<TableMap>) {
+    fn map(&mut self, map: Box<TableMap>) -> Result<()> {
         if self.tables.len() >= TABLES_MAX {
             self.tables.clear();
         }
@@ -247,15 +320,20 @@ impl<'o> Reader<'o> {
         let columns = columns
             .map(|(at, column)| Column { name: name((at, column)), ty: column.ty.clone() })
             .collect();
+        let is_wanted = self.scope.has_table(&map.schema, &map.table);
+        if let (Some(guard), true) = (&mut self.guard, is_wanted) {
+            guard(&map.schema, &map.table)?;
+        }
         let table = Table {
             schema: map.schema.to_string(),
             name: map.table.to_string(),
             key: map.primary_key.iter().map(|part| part.column).collect(),
-            is_wanted: self.scope.has_table(&map.schema, &map.table),
+            is_wanted,
             columns,
             map,
         };
         self.tables.insert(table.map.table_id, table);
+        Ok(())
     }
 
     fn rows(&mut self, rows: &RowsEvent<'_>) -> Result<()> {
@@ -321,6 +399,7 @@ impl<'o> Reader<'o> {
                         }
                     }
                 }
+                put_changes(&table.columns, &row.changes, out)?;
                 Ok(Keys { key, new_key })
             })?;
         }

@@ -30,6 +30,9 @@ pub trait AttachmentReader: Send {
     /// I/O.
     fn read(&mut self, out: &mut Vec<u8>) -> EngineResult<bool>;
 
+    /// `read` begins with the first part of that attachment again.
+    fn again(&mut self);
+
     /// Every commit with a smaller position has been returned by `next`, if it has an attachment.
     fn passed(&self) -> u64;
 

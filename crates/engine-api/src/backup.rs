@@ -12,6 +12,11 @@ pub trait BackupTarget: Send + Sync {
     /// I/O.
     fn create(&self, name: &str) -> io::Result<Box<dyn BackupFile + '_>>;
 
+    /// Whether it wants data as it is read, from an encrypted directory too: it encrypts by itself.
+    fn is_plain(&self) -> bool {
+        false
+    }
+
     /// Told once how many bytes of pages come: most of the backup.
     fn expect(&self, _bytes: u64) {}
 }

@@ -36,3 +36,4 @@ pub use rows::{RowBatch, RowBuf, RowRef};
 pub use shared::{SharedChange, SharedDefinitions, SharedTable};
 pub use snapshot::{RecordBlock, SnapshotReader};
 pub use span::{Span, successor};
+pub use sys::disk::DiskKey;

@@ -71,6 +71,10 @@ impl AttachmentReader for Reader {
         }
     }
 
+    fn again(&mut self) {
+        self.commit.iter_mut().for_each(txn::AttachedCommit::again);
+    }
+
     fn passed(&self) -> u64 {
         self.reader.passed()
     }

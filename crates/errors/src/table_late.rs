@@ -210,6 +210,7 @@ catalog! {
     CLONE_CONFIG = 3868, "HY000", "Clone Configuration {}: Donor value: {} is different from Recipient value: {}.";
     CLONE_SYS_CONFIG = 3869, "HY000", "Clone system configuration: {}";
     CLONE_LOOPBACK = 3871, "HY000", "Clone cannot use loop back connection while cloning into current data directory.";
+    CLONE_ENCRYPTION = 3872, "HY000", "Clone needs SSL connection for encrypted table.";
     CLONE_DISK_SPACE = 3873, "HY000", "Clone estimated database size is {}. Available space {} is not enough.";
     RESTART_SERVER_FAILED = 3707, "HY000", "Restart server failed ({}).";
     MANDATORY_ROLE = 3628, "HY000", "The role {} is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
@@ -411,6 +412,8 @@ catalog! {
     NOT_HINT_UPDATABLE_VARIABLE = 3637, "HY000", "Variable {} cannot be set using SET_VAR hint.";
     CREDENTIALS_CONTRADICT_TO_HISTORY = 3638, "HY000", "Cannot use these credentials for '{}@{}' because they contradict the password history policy";
     CANNOT_ALTER_SRID_DUE_TO_INDEX = 3644, "HY000", "The SRID specification on the column '{}' cannot be changed because there is a spatial index on the column. Please remove the spatial index before altering the SRID specification.";
+    WARN_BINLOG_PARTIAL_UPDATES_DISABLED = 3645, "HY000", "When {}, the option binlog_row_value_options={} will be ignored and updates will be written in full format to binary log.";
+    WARN_BINLOG_PARTIAL_UPDATES_SUGGESTS_PARTIAL_IMAGES = 3647, "HY000", "When binlog_row_image={}, the option binlog_row_value_options={} will be used only for the after-image. Full values will be written in the before-image, so the saving in disk space due to binlog_row_value_options is limited to less than 50%.";
     BAD_NULL_ERROR_NOT_IGNORED = 3673, "23000", "Column '{}' cannot be null";
     WARN_USELESS_SPATIAL_INDEX = 3674, "HY000", "The spatial index on column '{}' will not be used by the query optimizer since the column does not have an SRID attribute. Consider adding an SRID attribute to the column.";
     DISK_FULL_NOWAIT = 3675, "HY000", "Create table/tablespace '{}' failed, as disk is full";

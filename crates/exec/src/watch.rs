@@ -13,6 +13,8 @@ pub struct RowWrite<'w> {
     pub old: Option<&'w [Value]>,
     /// The row after; none when it goes.
     pub new: Option<&'w [Value]>,
+    /// Columns that became what functions made of the documents in them.
+    pub edited: &'w [usize],
 }
 
 /// A place among the writes of a transaction.

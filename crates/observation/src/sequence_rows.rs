@@ -35,11 +35,12 @@ pub fn sequence_row(
         foreign_key_checks: true,
         auto_increment: (1, 1),
         row_image: RowImage::Full,
+        partial_json: false,
         gtid: None,
         wishes: LogWishes::default(),
         text: None,
     });
-    recorder.row(&Arc::new(logged_table(table, snapshot)), None, Some(row))?;
+    recorder.row(&Arc::new(logged_table(table, snapshot)), None, Some(row), &[])?;
     recorder.finish();
     let mut bytes = Vec::new();
     recorder.take(&mut bytes);

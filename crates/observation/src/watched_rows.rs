@@ -286,7 +286,7 @@ impl RowWatch for RowWatcher {
         let Some(table) = self.table(write.table).cloned() else { return Ok(false) };
         let mut is_much = false;
         if let (Some(logged), Some(recorder)) = (&table.logged, &mut self.recorder) {
-            recorder.row(logged, write.old, write.new)?;
+            recorder.row(logged, write.old, write.new, write.edited)?;
             is_much = recorder.waiting() > RECORDED_BYTES_MAX;
         }
         if table.observers.is_empty() && table.sinks.is_empty() {

@@ -69,6 +69,8 @@ pub struct StatementContext<'a> {
     pub auto_increment: (u64, u64),
     /// `binlog_row_image`.
     pub row_image: RowImage,
+    /// Changes of documents are logged instead of documents (`binlog_row_value_options`).
+    pub partial_json: bool,
     /// The identifier that `gtid_next` gives to the transaction.
     pub gtid: Option<&'a str>,
     /// What else the session wants of its transactions in the log.
@@ -118,7 +120,8 @@ pub enum RowImage {
 pub trait Recorder: Send {
     /// A statement begins whose rows or text may be recorded.
     fn begin_statement(&mut self, context: &StatementContext<'_>);
-    /// A row was written: the records before and after.
+    /// A row was written: the records before and after. `edited` are the columns that became what functions made of the documents in
+    /// them, by place in the record.
     ///
     /// # Errors
     /// The row cannot be logged; 1837 when an identifier was given that has been used.
@@ -127,6 +130,7 @@ pub trait Recorder: Send {
         table: &Arc<LoggedTable>,
         old: Option<&[Value]>,
         new: Option<&[Value]>,
+        edited: &[usize],
     ) -> Result<()>;
     /// The statement changes definitions; `text` repeats it.
     ///
@@ -198,6 +202,8 @@ pub struct DumpRequest {
     pub heartbeat: Duration,
     /// The connection.
     pub connection_id: u64,
+    /// Its sink passes on what the account may SELECT, and nothing else: the privilege to read all of the log is not needed.
+    pub is_filtered: bool,
 }
 
 /// Sends events to a reader.

@@ -1,7 +1,10 @@
 //! The slot for statements that control replicas: CHANGE REPLICATION, START, STOP and RESET REPLICA; and for BINLOG, which repeats changes.
 
-use engine_api::CancelToken;
+use std::sync::Arc;
+
+use engine_api::{CancelToken, DiskKey};
 use errors::{Error, Result};
+
 use types::{SqlMode, Value};
 
 use crate::ResultSink;
@@ -15,6 +18,8 @@ pub trait ReplicationSession {
     fn require_privilege(&self, name: &str) -> Result<()>;
     /// Fires when the statement is killed.
     fn cancel(&self) -> CancelToken;
+    /// The key under which the data directory is encrypted; none when it is not.
+    fn directory_key(&self) -> Option<Arc<dyn DiskKey>>;
     /// `CONNECTION_ID()`.
     fn connection_id(&self) -> u64;
     /// SQL mode, for parsing.

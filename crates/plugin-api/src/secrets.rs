@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 const SECRET: &[u8] = b"'<secret>'";
 
-/// The text without passwords: literals after IDENTIFIED BY, IDENTIFIED .. AS, REPLACE, PASSWORD and, in statements about change streams, SECRET and HEADERS give way to `'<secret>'`, and so does
+/// The text without passwords: literals after IDENTIFIED BY, IDENTIFIED .. AS, REPLACE, PASSWORD and, in statements about change streams, SECRET, HEADERS and PRIVATE_KEY give way to `'<secret>'`, and so does
 /// the text of a PREPARE that would contain one.
 pub fn without_secrets(text: &[u8]) -> Cow<'_, [u8]> {
     if !mentions_password(text) && !is_about_streams(text) {
@@ -118,7 +118,9 @@ impl Hider<'_> {
             {
                 Context::Password
             }
-            Context::Free if is(b"SECRET") || is(b"HEADERS") => Context::Password,
+            Context::Free if [&b"SECRET"[..], b"HEADERS", b"PRIVATE_KEY"].into_iter().any(is) => {
+                Context::Password
+            }
             other => other,
         }
     }

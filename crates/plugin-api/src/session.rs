@@ -425,6 +425,14 @@ pub trait SessionHandle: Send {
     fn has_privilege(&self, _name: &str) -> bool {
         false
     }
+    /// Whether the account may read all of a table at present: it has SELECT on the table itself, on its schema or everywhere, and no
+    /// plugin denies it.
+    ///
+    /// # Errors
+    /// 1142, 1044.
+    fn check_reads_table(&mut self, _schema: &str, _table: &str) -> Result<()> {
+        bail!(UNKNOWN_COM_ERROR)
+    }
     /// Flags for an OK that the protocol sends itself (COM_PING).
     fn state(&self) -> OkInfo;
 }

@@ -217,6 +217,12 @@ fn adopt_clone(options: &Options, directory: &DataDirectory) -> BootResult<()> {
             "the data was replaced by a clone; the data before is kept in `clone-old` until the server is ready"
         );
     }
+    if let Some(archive) = &options.log_archive {
+        let ended = replica::end_archive(&directory.path, archive, &directory.io_times)?;
+        if let Some(ended) = ended {
+            info!("the archive of the log before the clone is in {}", ended.display());
+        }
+    }
     if !options.log_bin {
         // Commits come that it does not know.
         binary_log::forget_clone(&directory.path)?;
@@ -510,7 +516,12 @@ fn set_storage_facts(server: &Server, directory: &Path) -> BootResult<()> {
 }
 
 fn set_address_facts(running: &Running, server: &Server) -> BootResult<()> {
-    server.set_fact("port", &running.port().unwrap_or(0).to_string())?;
+    let port = running.port().unwrap_or(0).to_string();
+    server.set_fact("port", &port)?;
+    // A replica that was told no other port tells its source this one.
+    if server.global_text("report_port") == "0" {
+        server.set_fact("report_port", &port)?;
+    }
     let socket = running.socket().unwrap_or_default();
     Ok(server.set_fact("socket", &socket.display().to_string())?)
 }

@@ -273,6 +273,9 @@ fn show_directly(
         )
         .map(Some),
         ShowKind::CreateUser(user) => show_create_user(session, user, sink).map(Some),
+        ShowKind::CreateChangeStream(name) => {
+            binary_log::check_stream(session, &name.text).map(|()| None)
+        }
         _ => Ok(None),
     }
 }

@@ -19,11 +19,12 @@ use crate::session::Session;
 pub(crate) fn run_backup(
     session: &mut Session,
     directory: Option<&str>,
+    is_plain: bool,
     purpose: Backup,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     session.require_dynamic("BACKUP_ADMIN")?;
-    let Some(name) = directory else { return stream_backup(session, sink) };
+    let Some(name) = directory else { return stream_backup(session, is_plain, sink) };
     let path = PathBuf::from(name);
     if !path.is_absolute() {
         return Err(err!(WRONG_VALUE, "absolute path", name));
@@ -54,15 +55,19 @@ pub(crate) fn run_backup(
     session.send_ok(sink, OkInfo::default())
 }
 
-fn stream_backup(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()> {
+fn stream_backup(session: &mut Session, is_plain: bool, sink: &mut dyn ResultSink) -> Result<()> {
     let engine = session.server.default_engine.clone();
     if !engine.is_durable() {
         return Err(Error::not_supported("BACKUP of a server that keeps nothing on disk"));
     }
+    // What is encrypted on the disk is so on the way.
+    if is_plain && engine.directory_key().is_some() && session.client.tls.is_none() {
+        return Err(err!(CLONE_ENCRYPTION));
+    }
     let cancel = session.shared.cancel.clone();
     let log = session.server.registry().binary_log().cloned();
     begin_stage(session, "Backing up");
-    let sent = blocking(|| send_backup(&*engine, log.as_deref(), &cancel, sink));
+    let sent = blocking(|| send_backup(&*engine, log.as_deref(), is_plain, &cancel, sink));
     end_stage(session, None);
     sent.and_then(|()| sink.end(&session.state_info()))
 }

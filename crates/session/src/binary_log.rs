@@ -24,6 +24,22 @@ fn active(session: &Session) -> Option<Arc<dyn BinaryLog>> {
     registry.binary_log().filter(|log| log.is_active()).cloned()
 }
 
+/// SHOW CREATE CHANGE STREAM: who may see the stream is told when there is none.
+///
+/// # Errors
+/// 1220, 1227.
+pub(crate) fn check_stream(session: &mut Session, name: &str) -> Result<()> {
+    let Some(log) = active(session) else { return Ok(()) };
+    let sees_log = [PrivilegeSet::REPLICATION_CLIENT, PrivilegeSet::REPLICATION_SLAVE]
+        .into_iter()
+        .any(|privilege| session.require_global(privilege).is_ok());
+    if !sees_log {
+        session.require_dynamic("CHANGE_STREAM_ADMIN")?;
+    }
+    let text = format!("SHOW CREATE CHANGE STREAM `{}`", name.replace('`', "``"));
+    log.change_stream(&text, &mut Controlling { session })
+}
+
 /// FLUSH BINARY LOGS.
 pub(crate) fn rotate(session: &Session) -> Result<()> {
     active(session).map_or(Ok(()), |log| log.rotate())
@@ -145,7 +161,9 @@ pub(crate) fn dump(
     request: DumpRequest,
     sink: &mut dyn DumpSink,
 ) -> Result<()> {
-    session.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
+    if !request.is_filtered {
+        session.require_global(PrivilegeSet::REPLICATION_SLAVE)?;
+    }
     let Some(log) = active(session) else {
         bail!(SOURCE_FATAL_ERROR_READING_BINLOG, 1236, "Binary log is not open");
     };

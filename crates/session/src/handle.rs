@@ -173,6 +173,11 @@ impl SessionHandle for Handle {
         self.session.privileges.has_named(name)
     }
 
+    fn check_reads_table(&mut self, schema: &str, table: &str) -> Result<()> {
+        self.session.check_privileges_current();
+        crate::restricted::check_reads_table(&self.session, schema, table)
+    }
+
     fn state(&self) -> OkInfo {
         self.session.flags()
     }

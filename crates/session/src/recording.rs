@@ -167,6 +167,7 @@ fn context<'a>(
         foreign_key_checks: settings.foreign_key_checks,
         auto_increment: (settings.auto_increment_increment, settings.auto_increment_offset),
         row_image: settings.binary_log.row_image,
+        partial_json: settings.binary_log.partial_json,
         gtid: settings.binary_log.gtid_next.as_deref(),
         wishes: settings.binary_log.wishes,
         text,

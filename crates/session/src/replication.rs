@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::accounts::PrivilegeChecks;
 use catalog::AccountName;
-use engine_api::CancelToken;
+use engine_api::{CancelToken, DiskKey};
 use errors::{Error, Level, Result};
 use observation::process::APPLIER_USER;
 use plugin_api::{
@@ -12,6 +12,7 @@ use plugin_api::{
     SessionHandle, Traffic,
 };
 use programs::Running;
+
 use sys::sync::atomic::Ordering;
 use types::{SqlMode, Value};
 
@@ -52,6 +53,10 @@ impl ReplicationSession for Controlling<'_> {
 
     fn cancel(&self) -> CancelToken {
         self.session.shared.cancel.clone()
+    }
+
+    fn directory_key(&self) -> Option<Arc<dyn DiskKey>> {
+        self.session.server.default_engine.directory_key()
     }
 
     fn connection_id(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Asks the plugins that restrict access beyond privileges. Without such a plugin it is the test of one word.
 
 use ::accounts::PrivilegeChecks;
-use catalog::{AccountName, EffectivePrivileges};
+use catalog::{AccountName, EffectivePrivileges, PrivilegeSet};
 use errors::{Result, bail};
 use plugin_api::{Object, Subject};
 use syntax::ast::Statement;
@@ -26,6 +26,18 @@ impl Server {
         let subject = Subject { user: &account.user, host: &account.host, is_administrator };
         self.registry().authorizers().iter().any(|authorizer| authorizer.denies(&subject, object))
     }
+}
+
+/// Whether the account has SELECT on all of a table.
+///
+/// # Errors
+/// 1142, 1044.
+pub(crate) fn check_reads_table(session: &Session, schema: &str, table: &str) -> Result<()> {
+    if !session.privileges.allows_table(schema, table, PrivilegeSet::SELECT) {
+        let AccountName { user, host } = &session.account;
+        bail!(TABLEACCESS_DENIED_ERROR, "SELECT", user, host, table);
+    }
+    session.check_table_allowed(schema, table, "SELECT")
 }
 
 impl Session {

@@ -325,8 +325,15 @@ impl Session {
         let effective = if is_root || self.is_applier {
             // `--insecure-root` without an account of that name, or the server itself.
             EffectivePrivileges::everything()
+        } else if self.active_roles.is_empty() {
+            accounts.effective(&self.account, &[])
         } else {
-            accounts.effective(&self.account, &self.active_roles)
+            // A role that was revoked counts no longer, though it stays active.
+            let account = accounts.get(&self.account);
+            let granted = account.map(|account| accounts.roles_of(account)).unwrap_or_default();
+            let mut roles = self.active_roles.clone();
+            roles.retain(|role| granted.contains(role));
+            accounts.effective(&self.account, &roles)
         };
         self.services.may_read_files = effective.global().contains(PrivilegeSet::FILE);
         self.privileges = Arc::new(effective);

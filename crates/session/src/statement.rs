@@ -519,12 +519,12 @@ impl Session {
             Statement::ResetPersist { if_exists, name } => {
                 set::reset_persist(self, *if_exists, name.as_deref(), sink)
             }
-            Statement::Backup { directory } => {
-                backup::run_backup(self, directory.as_deref(), Backup::Kept, sink)
+            Statement::Backup { directory, is_plain } => {
+                backup::run_backup(self, directory.as_deref(), *is_plain, Backup::Kept, sink)
             }
             Statement::Clone(clone) => match &**clone {
                 CloneStatement::Local { directory } => {
-                    backup::run_backup(self, Some(directory), Backup::Started, sink)
+                    backup::run_backup(self, Some(directory), false, Backup::Started, sink)
                 }
                 CloneStatement::Instance { .. } => run_replica(self, running, sink),
             },

@@ -49,6 +49,8 @@ struct Pipe<'c> {
     waiting: Mutex<Waiting>,
     changed: Condvar,
     cancel: &'c CancelToken,
+    /// Data is sent as it is read, from an encrypted directory too.
+    is_plain: bool,
 }
 
 impl Pipe<'_> {
@@ -95,6 +97,10 @@ impl Pipe<'_> {
 impl BackupTarget for Pipe<'_> {
     fn create(&self, name: &str) -> io::Result<Box<dyn BackupFile + '_>> {
         Ok(Box::new(Output { pipe: self, file: name.into(), offset: 0 }))
+    }
+
+    fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     fn expect(&self, bytes: u64) {
@@ -153,13 +159,14 @@ fn send(sink: &mut dyn ResultSink, piece: Piece, expected: u64) -> Result<()> {
     sink.row(&ValueRow(&row))
 }
 
-/// Sends all of a backup as rows; the end of the result is the caller's.
+/// Sends all of a backup as rows; the end of the result is the caller's. With `is_plain`, what an encrypted directory holds is sent as it is.
 ///
 /// # Errors
 /// Those of the engine and of the log; the client is gone; 1317 when `cancel` fires.
 pub fn send_backup(
     engine: &dyn Engine,
     log: Option<&dyn BinaryLog>,
+    is_plain: bool,
     cancel: &CancelToken,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
@@ -167,7 +174,7 @@ pub fn send_backup(
     if let Some(log) = log {
         log.begin_backup();
     }
-    let pipe = Pipe { waiting: Mutex::default(), changed: Condvar::new(), cancel };
+    let pipe = Pipe { waiting: Mutex::default(), changed: Condvar::new(), cancel, is_plain };
     let write = |_| {
         let copied = engine.backup(&pipe, cancel);
         pipe.change(|waiting| waiting.is_written = true);

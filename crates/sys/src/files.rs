@@ -176,6 +176,24 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Names of the files in a directory, in order; directories in it are left out.
+///
+/// # Errors
+/// `NotFound`, I/O.
+pub fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && fs::metadata(entry.path())?.is_file()
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
 /// All of a file that is text.
 ///
 /// # Errors

@@ -32,9 +32,18 @@ pub struct AttachedCommit {
     /// Bytes of the attachment.
     pub length: u64,
     pieces: VecDeque<Piece>,
+    /// Pieces that were read.
+    read: usize,
     tail: Vec<u8>,
     /// The first segment that holds some of it.
     segment: u64,
+}
+
+impl AttachedCommit {
+    /// The attachment is read from its start again.
+    pub fn again(&mut self) {
+        self.read = 0;
+    }
 }
 
 /// A record that says something of attachments.
@@ -130,11 +139,12 @@ impl AttachmentReader {
     /// # Errors
     /// I/O.
     pub fn read(&self, commit: &mut AttachedCommit, out: &mut Vec<u8>) -> io::Result<bool> {
-        if let Some(piece) = commit.pieces.pop_front() {
+        if let Some(piece) = commit.pieces.get(commit.read) {
+            commit.read += 1;
             read_again(&*self.disk, piece.place, piece.length, out)?;
             return Ok(true);
         }
-        out.append(&mut commit.tail);
+        out.extend_from_slice(&commit.tail);
         Ok(false)
     }
 
@@ -193,8 +203,15 @@ impl AttachmentReader {
                     }
                     debug_assert!(ticket < self.low, "every earlier commit has been read");
                     let segment = pieces.front().map_or(segment, |piece| piece.place.segment);
-                    let commit = AttachedCommit { ticket, micros, length, pieces, tail, segment };
-                    self.ready.push_back(commit);
+                    self.ready.push_back(AttachedCommit {
+                        ticket,
+                        micros,
+                        length,
+                        pieces,
+                        read: 0,
+                        tail,
+                        segment,
+                    });
                 }
             }
         }

@@ -110,6 +110,8 @@ pub enum FunctionRole {
     JsonExtract,
     /// `column ->> path`, around the extraction.
     JsonUnquote,
+    /// Changes parts of the document that is its first argument.
+    JsonEdit,
     /// `JSON_VALUE(document, path RETURNING .. ON EMPTY .. ON ERROR)`.
     JsonValue,
     /// EXISTS PATH of JSON_TABLE.

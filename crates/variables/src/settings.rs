@@ -257,6 +257,8 @@ pub struct LogSettings {
     pub texts: bool,
     /// `binlog_row_image`.
     pub row_image: RowImage,
+    /// `binlog_row_value_options`: documents as changes.
+    pub partial_json: bool,
     /// The identifier in `gtid_next`.
     pub gtid_next: Option<Box<str>>,
     /// What else it wants of its transactions.
@@ -278,6 +280,7 @@ impl LogSettings {
                 "NOBLOB" => RowImage::NoBlob,
                 _ => RowImage::Full,
             },
+            partial_json: !read.text("binlog_row_value_options").is_empty(),
             gtid_next: gtid.map(String::into_boxed_str),
             wishes: LogWishes {
                 tracking: match read.text("session_track_gtids").as_str() {

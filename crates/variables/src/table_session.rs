@@ -40,6 +40,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("big_tables", Kind::Bool, "OFF", "No effect; temporary results move to disk when they must"),
     Definition::both("binlog_format", Kind::Enum(&["MIXED", "STATEMENT", "ROW"]), "ROW", "Constant; form of logged changes: always rows"),
     Definition::both("binlog_row_image", Kind::Enum(&["MINIMAL", "NOBLOB", "FULL"]), "FULL", "Columns that a logged change carries"),
+    Definition::both("binlog_row_value_options", Kind::Set(&["PARTIAL_JSON"]), "", "PARTIAL_JSON: logged updates by JSON_SET, JSON_REPLACE and JSON_REMOVE have the changes of documents"),
     Definition::both("binlog_transaction_compression", Kind::Bool, "OFF", "Whether transactions are compressed in the binary log"),
     Definition::both("binlog_transaction_compression_level_zstd", uint(1, 22), "3", "Level of zstd that they are compressed with"),
     Definition::both("binlog_rows_query_log_events", Kind::Bool, "OFF", "Whether the binary log carries the texts of statements that change rows"),

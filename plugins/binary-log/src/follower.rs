@@ -77,6 +77,8 @@ struct Group {
     number: Option<u64>,
     /// Where its first event will be, when the others are in the file already.
     streamed_at: Option<u64>,
+    /// Its identifier came after its events were in the file, and its first event has no room there.
+    needs_room: bool,
 }
 
 /// Writes the log's files.
@@ -406,27 +408,20 @@ impl Follower {
 
     /// Takes the next commit. False when there is none.
     fn take_commit(&mut self) -> Result<bool> {
-        let word = |error: engine_api::EngineError| error.into_error(&CancelToken::new());
-        let Some(commit) = self.reader.next().map_err(word)? else { return Ok(false) };
+        let next = self.reader.next();
+        let next = next.map_err(|error| error.into_error(&CancelToken::new()))?;
+        let Some(commit) = next else { return Ok(false) };
         let mut group = Group { events: std::mem::take(&mut self.room), ..Group::default() };
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.clear();
-        loop {
-            let more = self.reader.read(&mut bytes).map_err(word)?;
-            let mut events = Events::new(&bytes);
-            for (header, event) in &mut events {
-                self.take_event(&mut group, header, event, &commit)?;
-            }
-            let rest = events.rest().len();
-            bytes.drain(..bytes.len() - rest);
-            if !more {
-                break;
-            }
+        self.take_events(&mut group, &commit)?;
+        if let (true, Some(at)) = (group.needs_room, group.streamed_at) {
+            // It is written once more, with its identifier. Nobody has seen it.
+            self.out.clear();
+            self.end = at;
+            self.reader.again();
+            let Group { gtid, server_id, commit_micros, .. } = group;
+            group = Group { gtid, server_id, commit_micros, ..Group::default() };
+            self.take_events(&mut group, &commit)?;
         }
-        if !bytes.is_empty() {
-            error!(position = commit.position, "an attachment ends within an event");
-        }
-        self.bytes = bytes;
         self.end_group(&mut group, &commit)?;
         self.position = commit.position;
         if let Some(last) = self.files.last_mut() {
@@ -437,6 +432,32 @@ impl Follower {
             self.begin_next_file()?;
         }
         Ok(true)
+    }
+
+    /// Takes the events of a commit's attachment.
+    fn take_events(&mut self, group: &mut Group, commit: &AttachedCommit) -> Result<()> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        loop {
+            let more = self.reader.read(&mut bytes);
+            let more = more.map_err(|error| error.into_error(&CancelToken::new()))?;
+            let mut events = Events::new(&bytes);
+            for (header, event) in &mut events {
+                self.take_event(group, header, event, commit)?;
+            }
+            let rest = events.rest().len();
+            bytes.drain(..bytes.len() - rest);
+            if !more {
+                break;
+            }
+        }
+        if !bytes.is_empty() {
+            error!(position = commit.position, "an attachment ends within an event");
+        }
+        if bytes.capacity() <= WRITE_BYTES {
+            self.bytes = bytes;
+        }
+        Ok(())
     }
 
     fn take_event(
@@ -463,11 +484,9 @@ impl Follower {
         if header.kind == EventKind::GTID_TAGGED {
             if let Ok(Event::Gtid(event)) = decode(header.kind, &event[HEADER_BYTES..]) {
                 let is_tagged = event.gtid.as_ref().is_some_and(|gtid| !gtid.tag.is_empty());
-                if group.streamed_at.is_some() && is_tagged {
-                    // The room that was left for it is that of one without a tag.
-                    error!(gtid = ?event.gtid, "a large XA transaction gets an identifier of this server");
-                    return Ok(());
-                }
+                // The room that was left for it is that of one without a tag.
+                group.needs_room |=
+                    group.streamed_at.is_some() && is_tagged && group.gtid != event.gtid;
                 group.gtid = event.gtid;
                 group.server_id = header.server_id;
                 group.commit_micros = event.original_commit_timestamp;

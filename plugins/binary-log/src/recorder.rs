@@ -14,7 +14,7 @@ use binlog::{
 };
 use errors::{Result, err};
 use plugin_api::{LogWishes, LoggedTable, Recorder, RowImage, StatementContext, Tracking};
-use types::{Gtid, TypeKind, Value};
+use types::{Gtid, Value};
 
 use crate::core::Settings;
 use crate::dependencies::{DEPENDENCIES, Dependencies};
@@ -70,6 +70,12 @@ impl Shaped {
         }
     }
 
+    /// Columns by their places in a record.
+    fn columns_at(&self, places: &[usize]) -> Vec<usize> {
+        let is_at = |at: &usize| places.contains(&self.table.columns[*at].place);
+        (0..self.table.columns.len()).filter(is_at).collect()
+    }
+
     /// The values of a record in the order of the columns.
     fn values<'v>(&self, record: &'v [Value], own: &'v mut Vec<Value>) -> &'v [Value] {
         let Some(places) = &self.places else { return record };
@@ -86,9 +92,10 @@ impl Shaped {
         }
         let is_key = |at: usize| key.iter().any(|(column, _)| *column == at);
         let changes = |at: usize| old.get(at) != new.get(at);
+        // Documents, geometries and vectors are no blobs to the reference.
         let is_large = |at: usize| {
             let ty = &self.table.columns[at].ty;
-            ty.is_blob() || matches!(ty.kind, TypeKind::Json | TypeKind::Geometry)
+            ty.is_blob() && ty.is_string()
         };
         let all = 0..self.table.columns.len();
         let before = all.clone().map(|at| match wanted {
@@ -117,6 +124,7 @@ struct Context {
     foreign_key_checks: bool,
     auto_increment: (u16, u16),
     row_image: RowImage,
+    partial_json: bool,
     gtid: Option<Gtid>,
     wishes: LogWishes,
     /// The server that changes are logged as those of.
@@ -140,6 +148,7 @@ impl Context {
         let narrow = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
         self.auto_increment = (narrow(from.auto_increment.0), narrow(from.auto_increment.1));
         self.row_image = from.row_image;
+        self.partial_json = from.partial_json;
         self.gtid = from.gtid.and_then(Gtid::parse);
         self.wishes = from.wishes;
         self.server_id =
@@ -332,7 +341,13 @@ impl SessionRecorder {
         self.tables.insert(table.id, Shaped::new(table));
     }
 
-    fn put_row(&mut self, table: u64, kind: RowsKind, old: &[Value], new: &[Value]) -> Result<()> {
+    fn put_row(
+        &mut self,
+        table: u64,
+        kind: RowsKind,
+        (old, new): (&[Value], &[Value]),
+        edited: &[usize],
+    ) -> Result<()> {
         let Some(shaped) = self.tables.get(&table) else { return Ok(()) };
         let (seconds, server_id) = (self.context.seconds, self.context.server_id);
         let before = shaped.values(old, &mut self.row.0);
@@ -361,6 +376,13 @@ impl SessionRecorder {
         let mut writer =
             RowsWriter::new(&shaped.layout, kind, &image, table, flags, stamp, EVENT_BYTES_MAX)
                 .resumed(self.open.as_ref().map(|open| open.start));
+        let edited = match self.context.partial_json {
+            true => Some(shaped.columns_at(edited)),
+            false => None,
+        };
+        if let Some(edited) = &edited {
+            writer = writer.partial(edited);
+        }
         let start = self.waiting.len();
         writer.push(before, after, &mut self.waiting);
         if self.waiting.len() - start > MAX_ROW_BYTES {
@@ -390,6 +412,7 @@ impl Recorder for SessionRecorder {
         table: &Arc<LoggedTable>,
         old: Option<&[Value]>,
         new: Option<&[Value]>,
+        edited: &[usize],
     ) -> Result<()> {
         if *table.schema == *REPLICA_SCHEMA {
             return Ok(());
@@ -406,7 +429,8 @@ impl Recorder for SessionRecorder {
             (Some(_), Some(_)) => RowsKind::Update,
             (Some(_), None) => RowsKind::Delete,
         };
-        self.put_row(table.id, kind, old.unwrap_or_default(), new.unwrap_or_default())
+        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+        self.put_row(table.id, kind, (old, new), edited)
     }
 
     fn definition(&mut self, context: &StatementContext<'_>, text: &[u8]) -> Result<()> {

@@ -8,8 +8,8 @@ use errors::{Error, Result, bail, err};
 use plugin_api::{ReplicationSession, SinkOptions};
 use syntax::ParseOptions;
 use syntax::ast::{
-    ChangeStream, Ident, ObjectName, ReplicationValue, Statement, StreamAction, StreamScope,
-    StreamStart,
+    ChangeStream, Ident, ObjectName, ReplicationValue, ShowKind, Statement, StreamAction,
+    StreamScope, StreamStart,
 };
 use types::{GtidSet, SqlMode};
 
@@ -473,6 +473,12 @@ impl Core {
         };
         let parsed = syntax::parse_one(sql, &options);
         let (statement, _) = parsed.map_err(|_| Error::internal("a statement that was parsed"))?;
+        if let Statement::Show(show) = &statement
+            && let ShowKind::CreateChangeStream(name) = &show.kind
+        {
+            let is_known = self.streams.lock().find(&name.text).is_some();
+            return if is_known { Ok(()) } else { Err(unknown(&name.text)) };
+        }
         let Statement::ChangeStream(statement) = statement else {
             return Err(Error::internal("a statement of another kind"));
         };

@@ -6,7 +6,7 @@ use plugin_api::{
     ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
 use types::json::{PathLeg, SetMode};
-use types::{JsonPath, JsonValue, Value};
+use types::{FunctionRole, JsonPath, JsonValue, Value};
 
 use crate::argument::{Call, Wildcards, rest_are_paths};
 
@@ -21,7 +21,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Ok(())
             })
         },
-    ),
+    )
+    .role(FunctionRole::JsonEdit),
     scalar(
         "JSON_INSERT",
         Arity::at_least(3),
@@ -43,7 +44,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Ok(())
             })
         },
-    ),
+    )
+    .role(FunctionRole::JsonEdit),
     scalar(
         "JSON_ARRAY_APPEND",
         Arity::at_least(3),
@@ -61,7 +63,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(2),
         "JSON_REMOVE(json_doc, path, ...)\nThe document without the values at paths.",
         bind_remove,
-    ),
+    )
+    .role(FunctionRole::JsonEdit),
 ];
 
 type Change = fn(&mut JsonValue, &JsonPath, JsonValue) -> Result<()>;

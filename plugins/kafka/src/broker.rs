@@ -10,7 +10,8 @@ use crate::message::{
     self, Api, Code, read_api_versions, read_sasl_authenticate, read_sasl_handshake,
 };
 use crate::protocol::{Malformed, Reader, Writer};
-use crate::settings::Settings;
+use crate::scram::Scram;
+use crate::settings::{Account, Mechanism, Settings};
 use crate::socket::Socket;
 
 /// Most bytes of an answer: those of a topic with tens of thousands of partitions.
@@ -48,8 +49,8 @@ impl Broker {
         let used_at = sys::clock::monotonic();
         let mut broker = Broker { address, socket, used_at, count: 0, knows_producers: false };
         broker.negotiate(settings)?;
-        if let Some((user, password)) = &settings.account {
-            broker.log_in(user, password, settings)?;
+        if let Some(account) = &settings.account {
+            broker.log_in(account, settings)?;
         }
         Ok(broker)
     }
@@ -74,21 +75,42 @@ impl Broker {
         Ok(())
     }
 
-    fn log_in(
-        &mut self,
-        user: &str,
-        password: &str,
-        settings: &Settings,
-    ) -> Result<(), SinkFailure> {
-        let answer = self.ask(Api::SaslHandshake, &message::sasl_handshake(), settings)?;
+    fn log_in(&mut self, account: &Account, settings: &Settings) -> Result<(), SinkFailure> {
+        let Account { user, password, mechanism } = account;
+        let body = message::sasl_handshake(mechanism.name());
+        let answer = self.ask(Api::SaslHandshake, &body, settings)?;
         let code = self.read(read_sasl_handshake(&answer))?;
         self.expect(Api::SaslHandshake, code)?;
-        let body = message::sasl_authenticate(user, password);
+        let hash = match mechanism {
+            Mechanism::Plain => {
+                // RFC 4616.
+                return self.say(&format!("\0{user}\0{password}"), settings).map(drop);
+            }
+            Mechanism::Scram(hash) => *hash,
+        };
+        let failed = |broker: &Broker, why: String| broker.failure(format_args!("log-in: {why}"));
+        let scram = Scram::new(hash, user).map_err(|why| failed(self, why))?;
+        let challenge = self.say(&scram.first(), settings)?;
+        let answered = scram.answer(password, &challenge);
+        let (answer, expected) = answered.map_err(|why| failed(self, why))?;
+        let last = self.say(&answer, settings)?;
+        match last == expected.as_bytes() {
+            true => Ok(()),
+            // One who does not know the password poses as the broker.
+            false => Err(failed(self, "the broker does not know the password".to_owned())),
+        }
+    }
+
+    /// Sends a message of the log-in. Returns what the broker says.
+    fn say(&mut self, message: &str, settings: &Settings) -> Result<Vec<u8>, SinkFailure> {
+        let body = message::sasl_authenticate(message);
         let answer = self.ask(Api::SaslAuthenticate, &body, settings)?;
         match self.read(read_sasl_authenticate(&answer))? {
-            (Code::NONE, _) => Ok(()),
-            (code, None) => self.expect(Api::SaslAuthenticate, code),
-            (code, Some(message)) => Err(self.failure(format_args!("log-in: {code}: {message}"))),
+            (Code::NONE, _, said) => Ok(said),
+            (code, None, _) => self.expect(Api::SaslAuthenticate, code).map(|()| Vec::new()),
+            (code, Some(message), _) => {
+                Err(self.failure(format_args!("log-in: {code}: {message}")))
+            }
         }
     }
 

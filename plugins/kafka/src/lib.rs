@@ -6,6 +6,7 @@ mod message;
 mod protocol;
 mod records;
 mod route;
+mod scram;
 mod settings;
 mod socket;
 
@@ -42,7 +43,7 @@ impl StreamSink for KafkaSink {
     }
 
     fn secrets(&self) -> &'static [&'static str] {
-        &["password"]
+        &["password", "private_key"]
     }
 
     fn check(&self, options: &SinkOptions) -> Result<()> {

@@ -78,7 +78,7 @@ impl std::fmt::Display for Code {
             20 => "too few replicas in sync, after the write",
             29 => "no privilege for the topic",
             31 => "no privilege for the cluster",
-            33 => "it does not know PLAIN",
+            33 => "it does not know this kind of log-in",
             34 => "it does not log in now",
             35 => "a version that it does not speak",
             45 => "records are missing",
@@ -194,9 +194,9 @@ pub(crate) fn read_produce(answer: &[u8]) -> Result<Vec<(usize, Code)>, Malforme
     Ok(topics.into_iter().flatten().collect())
 }
 
-pub(crate) fn sasl_handshake() -> Vec<u8> {
+pub(crate) fn sasl_handshake(mechanism: &str) -> Vec<u8> {
     let mut out = Writer::default();
-    out.text("PLAIN");
+    out.text(mechanism);
     out.0
 }
 
@@ -204,19 +204,22 @@ pub(crate) fn read_sasl_handshake(answer: &[u8]) -> Result<Code, Malformed> {
     Reader(answer).i16().map(Code)
 }
 
-/// RFC 4616.
-pub(crate) fn sasl_authenticate(user: &str, password: &str) -> Vec<u8> {
+/// A message of the log-in.
+pub(crate) fn sasl_authenticate(message: &str) -> Vec<u8> {
     let mut out = Writer::default();
-    out.bytes(format!("\0{user}\0{password}").as_bytes());
+    out.bytes(message.as_bytes());
     out.0
 }
 
-pub(crate) fn read_sasl_authenticate(answer: &[u8]) -> Result<(Code, Option<String>), Malformed> {
+/// The error with its text, and the broker's message.
+pub(crate) fn read_sasl_authenticate(
+    answer: &[u8],
+) -> Result<(Code, Option<String>, Vec<u8>), Malformed> {
     let reader = &mut Reader(answer);
     let code = Code(reader.i16()?);
     let message = reader.text()?;
-    reader.bytes()?;
-    Ok((code, message))
+    let said = reader.bytes()?.unwrap_or_default().to_vec();
+    Ok((code, message, said))
 }
 
 /// The error, and the least and greatest version of each request that the broker knows.

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use errors::{Error, Result, err};
 use plugin_api::SinkOptions;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
+
+use crate::scram::Hash;
 
 /// The port of a broker whose address has none.
 const PORT: u16 = 9092;
@@ -18,6 +20,35 @@ const TIMEOUT_MAX: u64 = 300;
 /// Bytes of a topic's name.
 const TOPIC_MAX: usize = 249;
 
+/// How a password is proved (SASL).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mechanism {
+    /// It is sent.
+    Plain,
+    Scram(Hash),
+}
+
+impl Mechanism {
+    const ALL: [Mechanism; 3] =
+        [Mechanism::Plain, Mechanism::Scram(Hash::Sha256), Mechanism::Scram(Hash::Sha512)];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Plain => "PLAIN",
+            Mechanism::Scram(Hash::Sha256) => "SCRAM-SHA-256",
+            Mechanism::Scram(Hash::Sha512) => "SCRAM-SHA-512",
+        }
+    }
+}
+
+/// Who logs in.
+#[derive(Clone)]
+pub(crate) struct Account {
+    pub user: String,
+    pub password: String,
+    pub mechanism: Mechanism,
+}
+
 /// Where to, and how.
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -25,8 +56,7 @@ pub(crate) struct Settings {
     pub brokers: Vec<(String, u16)>,
     pub topic: String,
     pub tls: Option<Arc<ClientConfig>>,
-    /// User and password.
-    pub account: Option<(String, String)>,
+    pub account: Option<Account>,
     pub timeout: Duration,
 }
 
@@ -46,6 +76,7 @@ impl Settings {
     /// 1210 naming the option.
     pub fn read(options: &SinkOptions) -> Result<Settings> {
         let (mut url, mut ca, mut user, mut password) = (None, None, None, None);
+        let (mut mechanism, mut certificate, mut private_key) = (None, None, None);
         let mut timeout = TIMEOUT;
         for (name, value) in options.iter() {
             match name {
@@ -53,6 +84,13 @@ impl Settings {
                 "ca" => ca = Some(value),
                 "user" => user = Some(value),
                 "password" => password = Some(value),
+                "mechanism" => {
+                    let is_named = |one: &Mechanism| one.name().eq_ignore_ascii_case(value);
+                    let known = Mechanism::ALL.into_iter().find(is_named);
+                    mechanism = Some(known.ok_or_else(|| wrong(name))?);
+                }
+                "certificate" => certificate = Some(value),
+                "private_key" => private_key = Some(value),
                 "timeout_seconds" => {
                     let seconds = value.parse().ok().filter(|s| (1..=TIMEOUT_MAX).contains(s));
                     timeout = seconds.ok_or_else(|| wrong(name))?;
@@ -61,19 +99,32 @@ impl Settings {
             }
         }
         let Url { has_tls, brokers, topic } = url.ok_or_else(|| wrong("url is missing"))?;
-        let tls = match (has_tls, ca) {
-            (true, ca) => Some(tls_config(ca)?),
-            (false, Some(_)) => return Err(wrong("ca without TLS")),
-            (false, None) => None,
+        let identity = match (certificate, private_key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            (Some(_), None) => return Err(wrong("private_key is missing")),
+            (None, Some(_)) => return Err(wrong("certificate is missing")),
+        };
+        let tls = match (has_tls, ca.is_some() || identity.is_some()) {
+            (true, _) => Some(tls_config(ca, identity)?),
+            (false, true) => return Err(wrong("certificates without TLS")),
+            (false, false) => None,
         };
         let account = match (user, password) {
-            (Some(user), Some(password)) => Some((user.to_owned(), password.to_owned())),
+            (Some(user), Some(password)) => Some(Account {
+                user: user.to_owned(),
+                password: password.to_owned(),
+                mechanism: mechanism.unwrap_or(Mechanism::Plain),
+            }),
+            (None, None) if mechanism.is_some() => return Err(wrong("user is missing")),
             (None, None) => None,
             (Some(_), None) => return Err(wrong("password is missing")),
             (None, Some(_)) => return Err(wrong("user is missing")),
         };
         // They end the parts of a log-in.
-        if account.iter().any(|(user, password)| user.contains('\0') || password.contains('\0')) {
+        let has_end =
+            |account: &Account| account.user.contains('\0') || account.password.contains('\0');
+        if account.as_ref().is_some_and(has_end) {
             return Err(wrong("user"));
         }
         Ok(Settings { brokers, topic, tls, account, timeout: Duration::from_secs(timeout) })
@@ -125,8 +176,8 @@ fn read_address(text: &str) -> Result<(String, u16)> {
     Ok((host.to_owned(), port))
 }
 
-/// Trusts the authorities of the text, or those that browsers trust.
-fn tls_config(ca: Option<&str>) -> Result<Arc<ClientConfig>> {
+/// Trusts the authorities of the text, or those that browsers trust. `identity` is the stream's own certificate with its key.
+fn tls_config(ca: Option<&str>, identity: Option<(&str, &str)>) -> Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     match ca {
         Some(text) => {
@@ -143,7 +194,16 @@ fn tls_config(ca: Option<&str>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions().map_err(wrong)?;
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+    let builder = builder.with_root_certificates(roots);
+    let Some((certificate, key)) = identity else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
+    let chain = CertificateDer::pem_slice_iter(certificate.as_bytes())
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .map_err(|_| wrong("certificate"))?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| wrong("private_key"))?;
+    let config = builder.with_client_auth_cert(chain, key).map_err(|_| wrong("certificate"))?;
+    Ok(Arc::new(config))
 }
 
 #[cfg(test)]
@@ -171,7 +231,11 @@ mod tests {
             (&brokers[..], "orders.v1")
         );
         assert!(settings.tls.is_some() && !format!("{settings:?}").contains("hidden"));
-        let refused: [&[(&str, &str)]; 11] = [
+        let refused: [&[(&str, &str)]; 15] = [
+            &[("url", "kafka://h/t"), ("mechanism", "PLAIN")],
+            &[("url", "kafka://h/t"), ("user", "u"), ("password", "p"), ("mechanism", "GSSAPI")],
+            &[("url", "kafka+ssl://h/t"), ("certificate", "x")],
+            &[("url", "kafka+ssl://h/t"), ("certificate", "x"), ("private_key", "y")],
             &[],
             &[("url", "http://h/t")],
             &[("url", "kafka://h")],

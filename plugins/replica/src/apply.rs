@@ -642,7 +642,10 @@ impl Applier {
         }
         let target = self.target(&map)?;
         let map = if map.is_complete() { map } else { self.completed(&map, &target) };
-        if target.takes_hash(rows.kind) {
+        if rows.lacks_documents() {
+            // What their changes are made of may be what a row before made of it.
+            self.change_by_values()?;
+        } else if target.takes_hash(rows.kind) {
             let kept = self.by_values.get_or_insert_with(|| ByValues {
                 table_id: rows.table_id,
                 kind: rows.kind,
@@ -663,7 +666,8 @@ impl Applier {
         }
         let mut change: Option<Change> = None;
         for row in rows.rows(&map) {
-            let row = row.map_err(broken)?;
+            let mut row = row.map_err(broken)?;
+            target.complete(&mut self.local, &mut row)?;
             let change = match &change {
                 Some(change) => change,
                 None => change.insert(target.change(rows.kind, &row.before, &row.after)?),

@@ -157,7 +157,8 @@ fn change(map: &mut TableMap, rows: &RowsEvent<'_>, here: &mut Present<'_>) -> R
     let map = &*map;
     let mut change: Option<Change> = None;
     for row in rows.rows(map) {
-        let row = row.map_err(broken)?;
+        let mut row = row.map_err(broken)?;
+        target.complete(here, &mut row)?;
         let change = match &change {
             Some(change) => change,
             None => change.insert(target.change(rows.kind, &row.before, &row.after)?),

@@ -92,6 +92,24 @@ impl Until {
     }
 }
 
+/// A user and a password for one run of a channel.
+#[derive(Clone, Default)]
+pub(crate) struct Login {
+    pub(crate) user: Option<Box<str>>,
+    pub(crate) password: Option<Box<str>>,
+}
+
+impl Login {
+    fn apply(&self, settings: &mut Settings) {
+        if let Some(user) = &self.user {
+            settings.user = user.to_string();
+        }
+        if let Some(password) = &self.password {
+            settings.password = password.to_string();
+        }
+    }
+}
+
 /// The thread of a channel that runs.
 struct Running {
     stop: Arc<Stop>,
@@ -104,6 +122,8 @@ pub(crate) struct Channel {
     pub(crate) settings: Mutex<Settings>,
     pub(crate) position: Mutex<Position>,
     pub(crate) until: Mutex<Until>,
+    /// What its last START REPLICA said in place of the settings' user and password. It is not stored.
+    pub(crate) login: Mutex<Login>,
     /// What it committed and others do not see yet.
     pub(crate) pending: Arc<Pending>,
     pub(crate) rows: Arc<HashedRows>,
@@ -124,6 +144,7 @@ impl Channel {
             settings: Mutex::new(settings),
             position: Mutex::new(Position::default()),
             until: Mutex::default(),
+            login: Mutex::default(),
             pending: Arc::default(),
             rows: rows.clone(),
             status: Mutex::default(),
@@ -370,7 +391,8 @@ impl Follower {
     /// Connects and applies what comes, from where the table of channels says that this server is.
     fn follow(&self) -> End {
         self.stop.tokens.lock().clear();
-        let settings = self.channel.settings.lock().clone();
+        let mut settings = self.channel.settings.lock().clone();
+        self.channel.login.lock().apply(&mut settings);
         let limits = Limits {
             workers: self.sessions.global_integer("replica_parallel_workers") as usize,
             bytes_max: self.sessions.global_integer("replica_pending_jobs_size_max"),

@@ -15,7 +15,7 @@ use types::SqlMode;
 use crate::SKIP_COUNTER;
 use crate::binlog_statement;
 use crate::by_hash::HashedRows;
-use crate::channel::{Channel, Until};
+use crate::channel::{Channel, Login, Until};
 use crate::clone::Clones;
 use crate::filter::Filters;
 use crate::local::Local;
@@ -27,6 +27,21 @@ use crate::switch_over;
 const PRIVILEGE: &str = "REPLICATION_SLAVE_ADMIN";
 /// Most channels.
 const CHANNELS_MAX: usize = 256;
+
+/// `START REPLICA USER = '..' PASSWORD = '..'`.
+fn login_of(connection: &[(Ident, Box<str>)]) -> Result<Login> {
+    let mut login = Login::default();
+    for (option, value) in connection {
+        if option.is("USER") {
+            login.user = Some(value.clone());
+        } else if option.is("PASSWORD") {
+            login.password = Some(value.clone());
+        } else if !value.is_empty() {
+            return Err(Error::not_supported(format!("START REPLICA {}", option.text)));
+        }
+    }
+    Ok(login)
+}
 
 /// All channels.
 #[derive(Default)]
@@ -174,7 +189,7 @@ impl Channels {
         }
     }
 
-    fn start(&self, until: &Until, name: Option<&str>) -> Result<()> {
+    fn start(&self, until: &Until, login: &Login, name: Option<&str>) -> Result<()> {
         let channels = self.chosen(name)?;
         if channels.is_empty() {
             return Err(err!(BAD_REPLICA));
@@ -186,7 +201,12 @@ impl Channels {
             let text = format!("SET GLOBAL {} = 0", SKIP_COUNTER.name);
             self.local()?.run(text.as_bytes())?;
         }
-        channels.iter().try_for_each(|channel| channel.start(&sessions, until.clone(), skip))
+        channels.iter().try_for_each(|channel| {
+            if !channel.is_running() {
+                *channel.login.lock() = login.clone();
+            }
+            channel.start(&sessions, until.clone(), skip)
+        })
     }
 
     fn reset(&self, all: bool, name: Option<&str>) -> Result<()> {
@@ -232,10 +252,8 @@ impl Channels {
             }
             Replication::Start { threads, until, connection, channel } => {
                 check_threads(threads, "START REPLICA")?;
-                if !connection.is_empty() {
-                    return Err(Error::not_supported("START REPLICA with USER or PASSWORD"));
-                }
-                self.start(&until_of(until)?, channel.as_deref())
+                let login = login_of(connection)?;
+                self.start(&until_of(until)?, &login, channel.as_deref())
             }
             Replication::Stop { threads, channel } => {
                 check_threads(threads, "STOP REPLICA")?;

@@ -23,7 +23,7 @@ mod tables;
 mod target;
 mod wait;
 
-pub use clone::{adopt, forget_old};
+pub use clone::{adopt, end_archive, forget_old};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,7 @@ static REPORT_PORT: Definition = Definition::fixed(
     "report_port",
     uint(0, 65_535),
     "0",
-    "The port that sources show of this replica; 0 for its own",
+    "The port that sources show of this replica; 0, the default, for its own",
 );
 static REPORT_USER: Definition = Definition::fixed(
     "report_user",

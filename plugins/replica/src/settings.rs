@@ -34,6 +34,11 @@ pub(crate) struct Settings {
     pub(crate) ssl: bool,
     /// The file of the authorities that sign certificates of sources; empty: they are not looked at.
     pub(crate) ssl_ca: String,
+    /// A directory of such files.
+    pub(crate) ssl_capath: String,
+    /// A file of lists of revoked certificates, and a directory of such files.
+    pub(crate) ssl_crl: String,
+    pub(crate) ssl_crlpath: String,
     /// Files of the replica's own certificate and key.
     pub(crate) ssl_cert: String,
     pub(crate) ssl_key: String,
@@ -66,6 +71,9 @@ impl Default for Settings {
             heartbeat: 30.0,
             ssl: false,
             ssl_ca: String::new(),
+            ssl_capath: String::new(),
+            ssl_crl: String::new(),
+            ssl_crlpath: String::new(),
             ssl_cert: String::new(),
             ssl_key: String::new(),
             ssl_cipher: String::new(),
@@ -106,6 +114,9 @@ impl Settings {
             heartbeat: json["heartbeat"].as_f64().unwrap_or(defaults.heartbeat),
             ssl: json["ssl"].as_bool().unwrap_or(false),
             ssl_ca: text("ssl_ca"),
+            ssl_capath: text("ssl_capath"),
+            ssl_crl: text("ssl_crl"),
+            ssl_crlpath: text("ssl_crlpath"),
             ssl_cert: text("ssl_cert"),
             ssl_key: text("ssl_key"),
             ssl_cipher: text("ssl_cipher"),
@@ -150,6 +161,9 @@ impl Settings {
         put("heartbeat", json!(self.heartbeat));
         put("ssl", json!(self.ssl));
         put("ssl_ca", json!(self.ssl_ca));
+        put("ssl_capath", json!(self.ssl_capath));
+        put("ssl_crl", json!(self.ssl_crl));
+        put("ssl_crlpath", json!(self.ssl_crlpath));
         put("ssl_cert", json!(self.ssl_cert));
         put("ssl_key", json!(self.ssl_key));
         put("ssl_cipher", json!(self.ssl_cipher));
@@ -227,6 +241,9 @@ impl Settings {
                 self.heartbeat = seconds;
             }
             "SOURCE_SSL_CA" => self.ssl_ca = text(&name, value)?,
+            "SOURCE_SSL_CAPATH" => self.ssl_capath = text(&name, value)?,
+            "SOURCE_SSL_CRL" => self.ssl_crl = text(&name, value)?,
+            "SOURCE_SSL_CRLPATH" => self.ssl_crlpath = text(&name, value)?,
             "SOURCE_SSL_CERT" => self.ssl_cert = text(&name, value)?,
             "SOURCE_SSL_KEY" => self.ssl_key = text(&name, value)?,
             "SOURCE_SSL_CIPHER" => self.ssl_cipher = text(&name, value)?,

@@ -378,9 +378,16 @@ fn encryption(settings: &Settings) -> Result<Encryption, Loss> {
     if !settings.ssl {
         return Ok(Encryption::Preferred);
     }
-    let authorities = read_file(&settings.ssl_ca)?;
+    let mut authorities = read_file(&settings.ssl_ca)?;
+    authorities.extend(read_directory(&settings.ssl_capath)?);
     if settings.ssl_verify && authorities.is_empty() {
-        let text = "SOURCE_SSL_VERIFY_SERVER_CERT needs the authorities of SOURCE_SSL_CA";
+        let text = "SOURCE_SSL_VERIFY_SERVER_CERT needs the authorities of SOURCE_SSL_CA or SOURCE_SSL_CAPATH";
+        return Err(Loss::Fatal(Error::new(SSL_FAILED, text)));
+    }
+    let mut revoked = read_file(&settings.ssl_crl)?;
+    revoked.extend(read_directory(&settings.ssl_crlpath)?);
+    if authorities.is_empty() && !revoked.is_empty() {
+        let text = "lists of revoked certificates need the authorities of SOURCE_SSL_CA or SOURCE_SSL_CAPATH";
         return Err(Loss::Fatal(Error::new(SSL_FAILED, text)));
     }
     let has_identity = !(settings.ssl_cert.is_empty() && settings.ssl_key.is_empty());
@@ -395,7 +402,7 @@ fn encryption(settings: &Settings) -> Result<Encryption, Loss> {
     ciphers.extend(parts(&settings.tls_ciphersuites, ':'));
     let name = settings.ssl_verify.then(|| settings.host.clone());
     let versions = parts(&settings.tls_version, ',');
-    Ok(Encryption::As(Box::new(Tls { authorities, name, identity, versions, ciphers })))
+    Ok(Encryption::As(Box::new(Tls { authorities, revoked, name, identity, versions, ciphers })))
 }
 
 /// The content of a file; nothing for no name.
@@ -404,6 +411,25 @@ fn read_file(name: &str) -> Result<Vec<u8>, Loss> {
         return Ok(Vec::new());
     }
     sys::files::read(Path::new(name)).map_err(|error| unreadable(Path::new(name), &error))
+}
+
+/// Most files of a directory of certificates.
+const CERTIFICATES_MAX: usize = 10_000;
+
+/// The content of the files in a directory, one after the other; nothing for no name.
+fn read_directory(name: &str) -> Result<Vec<u8>, Loss> {
+    let mut content = Vec::new();
+    if name.is_empty() {
+        return Ok(content);
+    }
+    let directory = Path::new(name);
+    let names = sys::files::names(directory).map_err(|error| unreadable(directory, &error))?;
+    for file in names.iter().take(CERTIFICATES_MAX) {
+        let path = directory.join(file);
+        content.extend(sys::files::read(&path).map_err(|error| unreadable(&path, &error))?);
+        content.push(b'\n');
+    }
+    Ok(content)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Loss {

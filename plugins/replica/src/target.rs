@@ -5,6 +5,7 @@ use binlog::{KnownColumn, Row, RowsKind};
 use errors::{Error, ErrorCode, Result};
 use types::Value;
 
+use crate::apply::broken;
 use crate::by_hash;
 use crate::local::{Run, quoted, text_of};
 
@@ -188,6 +189,41 @@ impl Target {
         Ok(Change { sql, written, read, kind })
     }
 
+    /// Gives a row the documents of which the event has only the changes: this server has what they change.
+    ///
+    /// # Errors
+    /// 1032; 1594 when the changes do not fit the document.
+    pub(crate) fn complete(&self, local: &mut dyn Run, row: &mut Row) -> Result<()> {
+        if row.changes.is_empty() {
+            return Ok(());
+        }
+        let change = self.change(RowsKind::Update, &row.before, &row.after)?;
+        let fits = row.changes.iter().all(|changes| changes.column < self.columns.len());
+        let names: Vec<_> = row
+            .changes
+            .iter()
+            .filter_map(|changes| self.columns.get(changes.column))
+            .map(|column| column.name.as_str())
+            .collect();
+        let by_key = self.key.iter().all(|at| change.read.contains(at)) && !self.key.is_empty();
+        let condition = self.condition(&change.read, by_key);
+        let limit = if by_key { " LIMIT 1" } else { "" };
+        let sql = format!(
+            "SELECT {} FROM {} WHERE {condition}{limit} FOR UPDATE",
+            names.join(", "),
+            self.name
+        );
+        let values = change.read.iter().map(|at| value_at(&row.before, *at));
+        let found = local.execute(&sql, &values.collect::<Vec<_>>())?.rows;
+        let found = found.first().filter(|_| fits).ok_or_else(not_found)?;
+        for (changes, document) in std::mem::take(&mut row.changes).into_iter().zip(found) {
+            let Value::Json(document) = document else { return Err(not_found()) };
+            let changed = changes.apply(document).map_err(broken)?;
+            row.after[changes.column] = Some(Value::Json(changed));
+        }
+        Ok(())
+    }
+
     fn mark(&self, at: usize) -> &'static str {
         match self.columns[at].kind {
             Kind::Binary => "CAST(? AS BINARY)",
@@ -215,6 +251,14 @@ impl Target {
         let limit = if by_key { "" } else { " LIMIT 1" };
         format!("{}{limit}", parts.join(" AND "))
     }
+}
+
+fn not_found() -> Error {
+    Error::new(ErrorCode(1032), "Can't find the row that the source changed")
+}
+
+fn value_at(image: &RowImage, at: usize) -> Value {
+    image.get(at).cloned().flatten().unwrap_or(Value::Null)
 }
 
 fn kind_of(data_type: &str) -> Kind {
@@ -289,17 +333,14 @@ impl Change {
         before: &RowImage,
         after: &RowImage,
     ) -> Result<()> {
-        let value =
-            |image: &RowImage, at: &usize| image.get(*at).cloned().flatten().unwrap_or(Value::Null);
         let mut parameters = Vec::with_capacity(self.written.len() + self.read.len());
-        parameters.extend(self.written.iter().map(|at| value(after, at)));
+        parameters.extend(self.written.iter().map(|at| value_at(after, *at)));
         if self.kind != RowsKind::Insert {
-            parameters.extend(self.read.iter().map(|at| value(before, at)));
+            parameters.extend(self.read.iter().map(|at| value_at(before, *at)));
         }
         let found = local.execute(&self.sql, &parameters)?.affected_rows;
         if found == 0 && self.kind != RowsKind::Insert {
-            let text = "Can't find the row that the source changed";
-            return Err(Error::new(ErrorCode(1032), text));
+            return Err(not_found());
         }
         Ok(())
     }

@@ -88,6 +88,8 @@ pub enum Encryption {
 pub struct Tls {
     /// Certificates of authorities that must have signed the server's, in PEM; empty: it is not verified.
     pub authorities: Vec<u8>,
+    /// Lists of revoked certificates, in PEM; empty: none is asked. With them, each authority of a certificate must have one.
+    pub revoked: Vec<u8>,
     /// The name or address that the server's certificate must be for; `None`: any.
     pub name: Option<String>,
     /// The client's own certificates and its private key, in PEM.

@@ -9,7 +9,9 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
+};
 use rustls::{
     CipherSuite, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
     SignatureScheme, StreamOwned, SupportedProtocolVersion, version,
@@ -263,7 +265,14 @@ impl KnownCertificate {
                 .add(certificate.map_err(std::io::Error::other)?)
                 .map_err(std::io::Error::other)?;
         }
-        let made = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let mut made =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        if !tls.revoked.is_empty() {
+            let lists = CertificateRevocationListDer::pem_slice_iter(&tls.revoked)
+                .collect::<std::result::Result<Vec<_>, _>>()
+                .map_err(std::io::Error::other)?;
+            made = made.with_crls(lists).enforce_revocation_expiration();
+        }
         let inner = made.build().map_err(std::io::Error::other)?;
         Ok(KnownCertificate { inner, any_name: tls.name.is_none() })
     }

@@ -16,7 +16,7 @@ use sys::sync::atomic::Ordering;
 use engine_api::{BackupFile, BackupSummary, BackupTarget, CancelToken, EngineError, EngineResult};
 use errors::{Error, ErrorCode};
 use page::{CrcSum, PageNo, seal, verify};
-use sys::disk::OpenMode;
+use sys::disk::{DiskKey, OpenMode};
 use sys::encryption::FileSealer;
 use sys::mem::AlignedBytes;
 use txn::{FilePin, files_beside};
@@ -151,7 +151,7 @@ impl<'a> Copier<'a> {
             end_position,
             files: std::mem::take(&mut self.files),
         };
-        if let Some(key) = self.shared.disk.key() {
+        if let Some(key) = self.key() {
             // It opens the backup, so it is not among the files that are copied from it.
             let (name, text) = key.file();
             self.write_whole(name, text.as_bytes())?;
@@ -159,6 +159,11 @@ impl<'a> Copier<'a> {
         self.write_whole(MANIFEST, manifest.encode().as_bytes())?;
         let bytes = self.shared.backups.progress.lock().bytes;
         Ok(BackupSummary { end_position, end_micros, bytes })
+    }
+
+    /// The key under which files are encrypted for the target.
+    fn key(&self) -> Option<Arc<dyn DiskKey>> {
+        self.shared.disk.key().filter(|_| !self.target.is_plain())
     }
 
     fn check(&self) -> EngineResult<()> {
@@ -177,7 +182,7 @@ impl<'a> Copier<'a> {
     /// A file of data: encrypted where the data directory is.
     fn create_sealed(&self, name: &str) -> EngineResult<Output<'a>> {
         let mut output = self.create(name)?;
-        if let Some(key) = self.shared.disk.key() {
+        if let Some(key) = self.key() {
             let (sealer, header) = FileSealer::new(&*key).map_err(io_error)?;
             output.file.write(&header).map_err(|error| output.fail(&error))?;
             output.sealer = Some(sealer);

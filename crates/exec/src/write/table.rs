@@ -76,6 +76,8 @@ pub(crate) struct WriteTable {
     /// The unique index that is asked last.
     pub(crate) last_unique: Option<IndexId>,
     pub(crate) triggers: Option<Box<Triggers>>,
+    /// Columns that an UPDATE of this table alone changes by functions that edit documents.
+    pub(crate) edited: Box<[usize]>,
     pub(crate) fulltext: Vec<KeptFulltext>,
     /// Parts of the primary key, for tables with FULLTEXT indexes.
     pub(crate) key: Vec<KeyColumn>,
@@ -207,6 +209,7 @@ impl TableCompiler {
             indexes: indexes.collect(),
             last_unique: table.last_unique.map(IndexId),
             triggers: table.triggers.clone(),
+            edited: Box::default(),
             fulltext: table.fulltext.iter().map(KeptFulltext::new).collect(),
             key: table.key.clone(),
             parents: self.foreign_keys(&table.parents),

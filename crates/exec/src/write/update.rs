@@ -2,8 +2,8 @@
 
 use engine_api::{EngineIndex, RowLock};
 use errors::Result;
-use plan::{Assignment, Physical, RegisterSet, UpdatePlan};
-use types::Value;
+use plan::{Assignment, Expr, Physical, RegisterSet, UpdatePlan};
+use types::{FunctionRole, Value};
 
 use super::insert::raise_counter;
 use super::point::PointRow;
@@ -160,6 +160,31 @@ struct UpdateTarget {
     assignments: Vec<AssignmentCode>,
 }
 
+/// The columns that become what functions make of the documents in them.
+fn edited(table: &WriteTable, changes: &[Assignment]) -> Box<[usize]> {
+    let is_edited = |change: &&Assignment| {
+        let value = change.value.as_ref();
+        value.is_some_and(|value| edits(value, table.columns[change.column].register))
+    };
+    changes.iter().filter(is_edited).map(|change| change.column).collect()
+}
+
+fn edits(value: &Expr, register: usize) -> bool {
+    if let Expr::Cast { operand, .. } = value {
+        return edits(operand, register);
+    }
+    let Expr::Function { function, args, .. } = value else { return false };
+    let mut document = args.first();
+    while let Some(Expr::Cast { operand, .. }) = document {
+        document = Some(operand);
+    }
+    function.is(FunctionRole::JsonEdit)
+        && document.is_some_and(|document| match document {
+            Expr::Column { register: own, .. } => own.0 as usize == register,
+            other => edits(other, register),
+        })
+}
+
 /// A compiled UPDATE.
 pub(crate) struct UpdateProgram {
     pub(crate) body: Body,
@@ -200,8 +225,12 @@ impl UpdateProgram {
                     &mut kept,
                 );
             }
+            let mut written = tables.table(table, compiler)?;
+            if plan.targets.len() == 1 {
+                written.edited = edited(&written, changes);
+            }
             targets.push(UpdateTarget {
-                table: tables.table(table, compiler)?,
+                table: written,
                 locator: locator.0 as usize,
                 assignments: assignments(changes, compiler)?,
             });

@@ -43,7 +43,7 @@ pub(crate) fn log_row(
         None => Ok(()),
     });
     let new = new.map(|_| &after[..]);
-    let write = RowWrite { table: table.id, old: Some(&before), new };
+    let write = RowWrite { table: table.id, old: Some(&before), new, edited: &table.edited };
     let logged = decoded.and_then(|()| self::after(&write, run));
     give_back(before, after, run);
     match logged {
@@ -68,7 +68,7 @@ pub(crate) fn insert_row(
     }
     let (old, mut new) = std::mem::take(&mut run.buffers.logged);
     let written = read(table, record, &mut new, run).and_then(|()| {
-        let write = RowWrite { table: table.id, old: None, new: Some(&new) };
+        let write = RowWrite { table: table.id, old: None, new: Some(&new), edited: &[] };
         before(&write, run)?;
         let written = fulltext::insert_row(table, record, insert, run)?;
         if let Written::Done = written {
@@ -99,7 +99,8 @@ pub(crate) fn update_row(
     let Some(old) = old else { return fulltext::update_row(table, locator, record, run) };
     let mut new = Vec::new();
     read(table, record, &mut new, run)?;
-    let write = RowWrite { table: table.id, old: Some(&old), new: Some(&new) };
+    let write =
+        RowWrite { table: table.id, old: Some(&old), new: Some(&new), edited: &table.edited };
     before(&write, run)?;
     let written = fulltext::update_row(table, locator, record, run)?;
     if let Written::Done = written {
@@ -113,7 +114,7 @@ pub(crate) fn update_row(
 pub(crate) fn delete_row(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
     let old = stored_if_watched(table, locator, run)?;
     let Some(old) = old else { return fulltext::delete_row(table, locator, run) };
-    let write = RowWrite { table: table.id, old: Some(&old), new: None };
+    let write = RowWrite { table: table.id, old: Some(&old), new: None, edited: &[] };
     before(&write, run)?;
     let is_deleted = fulltext::delete_row(table, locator, run)?;
     if is_deleted {

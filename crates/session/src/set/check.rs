@@ -6,7 +6,7 @@ use syntax::ast::{Expr, ExprKind, Ident, VarScope};
 use types::Value;
 use variables::{Definition, Globals, Scope, VariableId, as_text, as_u64, convert, shown};
 
-use super::Assignment;
+use super::{Assignment, log_options};
 use crate::server::Server;
 use crate::session::Session;
 use programs::Running;
@@ -40,6 +40,7 @@ impl<'a> Checker<'a> {
         let id = definitions.canonical(id);
         let definition = definitions.get(id);
         check_scope(self.session, definition, scope)?;
+        log_options::check(self.session, definition.name)?;
         if definition.name == "gtid_purged" {
             check_gtid_purged(self.session, scope, value)?;
         }
@@ -118,6 +119,7 @@ impl<'a> Checker<'a> {
         let session = &mut *self.session;
         let mode = session.settings.sql_mode;
         variables::note_value(definition.name, &value, mode, &mut session.working);
+        log_options::note(session, definition.name, &value, is_global);
         Ok(value)
     }
 

@@ -3,6 +3,7 @@
 
 mod apply;
 mod check;
+mod log_options;
 
 use ::accounts::PrivilegeChecks;
 use describe::{Level, PlannedSetting};

@@ -374,10 +374,12 @@ pub enum Statement {
     Plugin(Box<PluginStatement>),
     /// `CLONE`.
     Clone(Box<CloneStatement>),
-    /// `BACKUP DATABASE TO 'directory'`, `BACKUP DATABASE TO STREAM`.
+    /// `BACKUP DATABASE TO 'directory'`, `BACKUP DATABASE TO STREAM [PLAIN]`.
     Backup {
         /// The destination; `None`: the client gets it as rows.
         directory: Option<Box<str>>,
+        /// Without the encryption of the data directory.
+        is_plain: bool,
     },
     /// `SHUTDOWN`.
     Shutdown,

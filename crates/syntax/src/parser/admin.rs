@@ -249,7 +249,8 @@ impl<'a> Parser<'a> {
         self.bump();
         self.expect_all(&[Kw::DATABASE, Kw::TO])?;
         let directory = if self.eat_name("STREAM") { None } else { Some(self.text()?) };
-        Ok(Statement::Backup { directory })
+        let is_plain = directory.is_none() && self.eat_name("PLAIN");
+        Ok(Statement::Backup { directory, is_plain })
     }
 
     pub(super) fn clone_statement(&mut self) -> PResult<Statement> {

@@ -30,7 +30,7 @@ pub const ROUTES: &[Route] = &[
 /// Seconds between two signs of life when nothing happens, and at most.
 const HEARTBEAT: u64 = 10;
 const HEARTBEAT_MAX: u64 = 60;
-/// What a reader needs: he gets the rows of every account, as a replica does.
+/// What a reader needs to get the rows of all tables, as a replica does. With SELECT on the tables that he names he gets theirs.
 const PRIVILEGE: &str = "REPLICATION SLAVE";
 
 /// Where a reader begins.
@@ -49,12 +49,19 @@ struct Wanted {
     shape: Shape,
     start: Start,
     heartbeat: u64,
+    /// He gets what he may SELECT.
+    is_guarded: bool,
 }
 
 fn without_slot(call: &Call<'_>, _: &Names) -> Reply {
-    serve(call, |_| {
+    serve(call, |lease| {
         let request = call.request;
         let scope = Scope::of_parameters(request.parameter("tables"), request.parameter("schema"))?;
+        let is_guarded = !lease.session()?.has_privilege(PRIVILEGE);
+        if is_guarded {
+            check_tables(lease, &scope)?;
+        }
+        check_log(lease)?;
         let flag = |name: &str| match request.parameter(name) {
             None | Some("1" | "true") => Ok(true),
             Some("0" | "false") => Ok(false),
@@ -62,13 +69,20 @@ fn without_slot(call: &Call<'_>, _: &Names) -> Reply {
         };
         let shape = Shape { has_before: flag("include_before")?, has_schema: flag("describe")? };
         let start = start(call)?.unwrap_or(Start::Now);
-        Ok(Some(Wanted { name: None, scope, shape, start, heartbeat: heartbeat(call)? }))
+        if is_guarded && matches!(start, Start::Snapshot) {
+            // It holds all writers off for a moment.
+            require_privilege(lease)?;
+        }
+        let heartbeat = heartbeat(call)?;
+        Ok(Some(Wanted { name: None, scope, shape, start, heartbeat, is_guarded }))
     })
 }
 
 fn of_slot(call: &Call<'_>, names: &Names) -> Reply {
     let name = &names[0];
     serve(call, |lease| {
+        require_privilege(lease)?;
+        check_log(lease)?;
         const FIND: &str = "SELECT SCOPE_DOCUMENT, CONFIRMED_GTID_SET, CAST(WANTS_SNAPSHOT AS CHAR), \
              CAST(INCLUDE_BEFORE AS CHAR), CAST(INCLUDE_SCHEMA AS CHAR), LAST_ERROR, STATE FROM \
              data_dictionary.CHANGE_STREAMS WHERE STREAM_NAME = ?";
@@ -87,6 +101,7 @@ fn of_slot(call: &Call<'_>, names: &Names) -> Reply {
             shape: Shape { has_before: is_on(3), has_schema: is_on(4) },
             start: start(call)?.unwrap_or(place),
             heartbeat: heartbeat(call)?,
+            is_guarded: false,
         }))
     })
 }
@@ -126,7 +141,7 @@ fn serve(call: &Call<'_>, wanted: impl FnOnce(&mut Lease<'_>) -> Result<Option<W
         Err(error) => return Reply::sql_error(&error),
     };
     let _runs = call.request.waiting.runs(lease.cancel());
-    let wanted = check(&mut lease).and_then(|()| wanted(&mut lease));
+    let wanted = wanted(&mut lease);
     let wanted = match wanted {
         Ok(Some(wanted)) => wanted,
         Ok(None) => return missing("no change stream has this name"),
@@ -150,11 +165,39 @@ fn serve(call: &Call<'_>, wanted: impl FnOnce(&mut Lease<'_>) -> Result<Option<W
 }
 
 /// # Errors
-/// 1227 for an account that may not see the rows of others; 1381 without a log.
-fn check(lease: &mut Lease<'_>) -> Result<()> {
-    if !lease.session()?.has_privilege(PRIVILEGE) {
-        bail!(SPECIFIC_ACCESS_DENIED_ERROR, PRIVILEGE);
+/// 1227.
+fn require_privilege(lease: &mut Lease<'_>) -> Result<()> {
+    if lease.session()?.has_privilege(PRIVILEGE) {
+        return Ok(());
     }
+    bail!(SPECIFIC_ACCESS_DENIED_ERROR, PRIVILEGE)
+}
+
+/// A reader without the privilege names base tables of users, and may read all of each.
+///
+/// # Errors
+/// 1227, 1142, 1146, 1347.
+fn check_tables(lease: &mut Lease<'_>, scope: &Scope) -> Result<()> {
+    const KIND: &str = "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+    let Scope::Tables(tables) = scope else { return require_privilege(lease) };
+    for (schema, table) in tables {
+        if changes::OWN.contains(&schema.to_ascii_lowercase().as_str()) {
+            require_privilege(lease)?;
+        }
+        lease.session()?.check_reads_table(schema, table)?;
+        let answer = lease.values(KIND, &[Value::text(schema), Value::text(table)])?;
+        match answer.rows.first().and_then(|row| row.first()).and_then(text).as_deref() {
+            Some("BASE TABLE") => {}
+            Some(_) => bail!(WRONG_OBJECT, schema, table, "BASE TABLE"),
+            None => bail!(NO_SUCH_TABLE, schema, table),
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// 1381.
+fn check_log(lease: &mut Lease<'_>) -> Result<()> {
     let answer = lease.values("SELECT CAST(@@GLOBAL.log_bin AS CHAR)", &[])?;
     let is_on = answer.rows.first().and_then(|row| row.first()).and_then(text);
     if is_on.as_deref() == Some("1") { Ok(()) } else { bail!(NO_BINARY_LOGGING) }
@@ -183,7 +226,7 @@ fn stream(
     outlet: &mut EventOutlet<'_>,
     wanted: Wanted,
 ) -> Result<()> {
-    let Wanted { name, scope, shape, start, heartbeat } = wanted;
+    let Wanted { name, scope, shape, start, heartbeat, is_guarded } = wanted;
     let greet = |outlet: &mut EventOutlet<'_>, position: Option<&GtidSet>| {
         Post::new(outlet).event("stream", None, |out| {
             put_number("version", VERSION, out);
@@ -222,9 +265,17 @@ fn stream(
         stream: name.clone(),
         gtids: Some(gtids),
         connection_id: lease.connection_id(),
+        is_filtered: is_guarded,
         ..DumpRequest::default()
     };
     let mut reader = Reader::new(outlet, scope, shape, position);
+    if is_guarded {
+        // The first session is busy with the log.
+        let mut asked = call.gateway.session(&call.caller, None)?;
+        reader = reader.guarded(Box::new(move |schema, table| {
+            asked.session()?.check_reads_table(schema, table)
+        }));
+    }
     lease.session()?.dump_binary_log(request, &mut reader)
 }
 
@@ -252,7 +303,8 @@ fn confirm(call: &Call<'_>, names: &Names) -> Reply {
 
 fn confirm_in(call: &Call<'_>, name: &str, gtid: &str) -> Result<bool> {
     let mut lease = call.gateway.session(&call.caller, None)?;
-    check(&mut lease)?;
+    require_privilege(&mut lease)?;
+    check_log(&mut lease)?;
     const FIND: &str = "SELECT 1 FROM data_dictionary.CHANGE_STREAMS WHERE STREAM_NAME = ?";
     if lease.values(FIND, &[Value::text(name)])?.rows.is_empty() {
         return Ok(false);

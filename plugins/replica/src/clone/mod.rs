@@ -20,6 +20,7 @@ use plugin_api::{
     ReplicationSession, SessionFactory, TableDefinition, table_definitions,
 };
 use syntax::ast::CloneStatement;
+use sys::disk::DiskKey;
 use sys::io_times::IoTimes;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +32,7 @@ use receive::Receiver;
 use staging::Staging;
 use status::CloneStatus;
 
-pub use staging::{adopt, forget_old};
+pub use staging::{adopt, end_archive, forget_old};
 
 /// What the statement needs here; the donor wants BACKUP_ADMIN.
 const PRIVILEGE: &str = "CLONE_ADMIN";
@@ -195,8 +196,9 @@ impl Clones {
         let begun = CloneStatus::begun(session.connection_id(), source, destination);
         *self.shared.0.lock() = Some(begun);
         let cancel = session.cancel();
+        let key = session.directory_key();
         let outcome = sys::blocking::blocking(|| {
-            let outcome = self.clone_from(&wanted, sessions, &cancel);
+            let outcome = self.clone_from(&wanted, key, sessions, &cancel);
             self.end(&wanted, &outcome, sessions);
             outcome
         });
@@ -264,6 +266,7 @@ impl Clones {
     fn clone_from(
         &self,
         wanted: &Wanted,
+        key: Option<Arc<dyn DiskKey>>,
         sessions: &Arc<dyn SessionFactory>,
         cancel: &CancelToken,
     ) -> Result<()> {
@@ -271,7 +274,7 @@ impl Clones {
         let made = match &wanted.directory {
             Some(path) => Staging::at(Path::new(path), &self.times),
             None => {
-                check_replaceable(&**sessions, &data_directory)?;
+                check_replaceable(&data_directory)?;
                 Staging::within(&data_directory, &self.times)
             }
         };
@@ -286,8 +289,12 @@ impl Clones {
         let donor = facts(&mut remote, cancel)?;
         check_donor(&donor, wanted, &**sessions)?;
         self.shared.change(|status| status.enter(status::DROP_DATA));
-        let mut receiver = Receiver::new(&staging, &self.shared, &halt);
-        let sent = remote.query(receive::STATEMENT, &mut receiver);
+        let mut receiver = Receiver::new(&staging, key, &self.shared, &halt);
+        let statement = match donor.is_encrypted {
+            true => receive::PLAIN_STATEMENT,
+            false => receive::STATEMENT,
+        };
+        let sent = remote.query(statement, &mut receiver);
         if let Some(error) = receiver.take_error() {
             return Err(error);
         }
@@ -312,18 +319,11 @@ impl Clones {
 }
 
 /// Whether the data of this server can be replaced.
-fn check_replaceable(sessions: &dyn SessionFactory, data_directory: &Path) -> Result<()> {
+fn check_replaceable(data_directory: &Path) -> Result<()> {
     if !sys::files::exists(&data_directory.join("storage")) {
         return Err(Error::not_supported(
             "CLONE INSTANCE into a server that keeps nothing on disk",
         ));
-    }
-    if sessions.global_text("storage_encryption") == "ON" {
-        return Err(Error::not_supported("CLONE INSTANCE into an encrypted data directory"));
-    }
-    // The archive holds the log of the data that goes.
-    if !sessions.global_text("log_archive_directory").is_empty() {
-        return Err(Error::not_supported("CLONE INSTANCE into a server that archives its log"));
     }
     Ok(())
 }
@@ -350,9 +350,6 @@ fn check_donor(donor: &Facts, wanted: &Wanted, sessions: &dyn SessionFactory) ->
     let own = sessions.server_version();
     if donor.version != own {
         bail!(CLONE_DONOR_VERSION, donor.version, own);
-    }
-    if donor.is_encrypted {
-        return Err(Error::not_supported("CLONE INSTANCE of an encrypted data directory"));
     }
     if wanted.directory.is_some() {
         return Ok(());

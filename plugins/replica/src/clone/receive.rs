@@ -2,10 +2,13 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use client::Answer;
 use crc_fast::{CrcAlgorithm, Digest};
 use errors::{Error, ErrorCode, Result, err};
+use sys::disk::DiskKey;
+use sys::encryption::FileSealer;
 use sys::files::File;
 
 use super::Shared;
@@ -15,6 +18,8 @@ use crate::remote::Halt;
 
 /// What the donor is asked.
 pub(crate) const STATEMENT: &str = "BACKUP DATABASE TO STREAM";
+/// What an encrypted one is asked: the files without their encryption.
+pub(crate) const PLAIN_STATEMENT: &str = "BACKUP DATABASE TO STREAM PLAIN";
 const MANIFEST: &str = "manifest";
 const MANIFEST_FIRST_LINE: &str = "squall-backup 1";
 /// Says which transactions of the binary log the backup has.
@@ -38,11 +43,15 @@ struct Coming {
     file: File,
     bytes: u64,
     sum: Digest,
+    /// Where this directory is encrypted.
+    sealer: Option<FileSealer>,
 }
 
 /// Takes the rows.
 pub(crate) struct Receiver<'r> {
     staging: &'r Staging<'r>,
+    /// The key under which the files are encrypted here.
+    key: Option<Arc<dyn DiskKey>>,
     shared: &'r Shared,
     halt: &'r Halt,
     coming: Option<Coming>,
@@ -81,11 +90,13 @@ fn size_text(bytes: u64) -> String {
 impl<'r> Receiver<'r> {
     pub(crate) fn new(
         staging: &'r Staging<'r>,
+        key: Option<Arc<dyn DiskKey>>,
         shared: &'r Shared,
         halt: &'r Halt,
     ) -> Receiver<'r> {
         Receiver {
             staging,
+            key,
             shared,
             halt,
             coming: None,
@@ -128,7 +139,9 @@ impl<'r> Receiver<'r> {
         coming.bytes += data.len() as u64;
         coming.sum.update(data);
         let path = path_of(self.staging, name);
-        coming.file.write_all(data).map_err(|error| write_error(&path, &error))?;
+        let sealed = coming.sealer.as_mut().map(|sealer| sealer.seal(data));
+        let written = coming.file.write_all(sealed.as_deref().unwrap_or(data));
+        written.map_err(|error| write_error(&path, &error))?;
         if let Some(text) = match name {
             MANIFEST => Some(&mut self.manifest),
             EXECUTED => Some(&mut self.executed),
@@ -169,15 +182,27 @@ impl<'r> Receiver<'r> {
             return Err(unexpected(&format!("file {name} comes twice")));
         }
         let path = path_of(self.staging, name);
-        let file = self.staging.create(&path).map_err(|error| write_error(&path, &error))?;
+        let mut file = self.staging.create(&path).map_err(|error| write_error(&path, &error))?;
+        let mut sealer = None;
+        if let Some(key) = self.key.as_ref().filter(|_| name != MANIFEST) {
+            let sealed = FileSealer::new(&**key).and_then(|(sealer, header)| {
+                file.write_all(&header)?;
+                Ok(sealer)
+            });
+            sealer = Some(sealed.map_err(|error| write_error(&path, &error))?);
+        }
         let sum = Digest::new(CrcAlgorithm::Crc32Iscsi);
-        self.coming = Some(Coming { name: name.to_owned(), file, bytes: 0, sum });
+        self.coming = Some(Coming { name: name.to_owned(), file, bytes: 0, sum, sealer });
         Ok(())
     }
 
     fn finish_file(&mut self) -> Result<()> {
-        let Some(coming) = self.coming.take() else { return Ok(()) };
+        let Some(mut coming) = self.coming.take() else { return Ok(()) };
         let path = path_of(self.staging, &coming.name);
+        if let Some(sealer) = coming.sealer.take() {
+            let written = coming.file.write_all(&sealer.end());
+            written.map_err(|error| write_error(&path, &error))?;
+        }
         self.staging.finish(&coming.file).map_err(|error| write_error(&path, &error))?;
         let Coming { name, bytes, sum, .. } = coming;
         self.files.push(Come { name, bytes, crc: sum.finalize() });
@@ -187,6 +212,16 @@ impl<'r> Receiver<'r> {
     /// The donor has sent all: whether that is a whole backup. Returns the transactions that it has, when the donor has a binary log.
     pub(crate) fn finish(&mut self) -> Result<Option<String>> {
         self.finish_file()?;
+        if let Some(key) = &self.key {
+            // With it the keyring of this server opens the clone.
+            let (name, text) = key.file();
+            let path = self.staging.storage(name);
+            let written = self.staging.create(&path).and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                self.staging.finish(&file)
+            });
+            written.map_err(|error| write_error(&path, &error))?;
+        }
         let text = std::str::from_utf8(&self.manifest).ok();
         let listed = text.and_then(listed_files);
         let listed = listed.ok_or_else(|| unexpected("the list of files is missing or damaged"))?;

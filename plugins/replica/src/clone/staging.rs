@@ -179,6 +179,43 @@ pub fn adopt(data_directory: &Path, times: &IoTimes) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Before the log is archived: an archive of the log of data that a clone replaced ends, and its files move to a directory of their own in it. Returns the
+/// directory.
+///
+/// # Errors
+/// I/O: the next start goes on.
+pub fn end_archive(
+    data_directory: &Path,
+    archive: &Path,
+    times: &IoTimes,
+) -> io::Result<Option<PathBuf>> {
+    // It goes when the server is ready.
+    if !files::exists(&data_directory.join(OLD)) || !files::exists(&archive.join(IDENTITY)) {
+        return Ok(None);
+    }
+    let identity = files::read_text(&archive.join(IDENTITY))?;
+    let letters = identity.chars().filter(char::is_ascii_alphanumeric);
+    let letters: String = letters.rev().take(IDENTITY_LETTERS).collect();
+    let ended = archive.join(format!("before-clone-{letters}"));
+    if !files::exists(&ended) {
+        files::create_directory(&ended, DIRECTORY_MODE)?;
+    }
+    // What says whose the archive is goes last.
+    let mut names = files::names(archive)?;
+    names.sort_by_key(|name| name == IDENTITY);
+    for name in names {
+        files::rename(&archive.join(&name), &ended.join(&name))?;
+    }
+    files::sync_directory(&ended, times)?;
+    files::sync_directory(archive, times)?;
+    Ok(Some(ended))
+}
+
+/// Whose log an archive is.
+const IDENTITY: &str = "identity";
+/// Letters of it that name the directory of an archive that has ended.
+const IDENTITY_LETTERS: usize = 16;
+
 /// The server has opened what it adopted: what was there before goes.
 ///
 /// # Errors

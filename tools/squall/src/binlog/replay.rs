@@ -436,7 +436,7 @@ struct Changes {
 impl Changes {
     /// The changes that undo these.
     fn reverse(self) -> Changes {
-        let swap = |row: Row| Row { before: row.after, after: row.before };
+        let swap = |row: Row| Row { before: row.after, after: row.before, changes: Vec::new() };
         let kind = match self.kind {
             RowsKind::Insert => RowsKind::Delete,
             RowsKind::Update => RowsKind::Update,
@@ -521,6 +521,7 @@ fn check_images(map: &TableMap, kind: RowsKind, row: &mut Row) -> Result<(), Str
         RowsKind::Insert => Ok(()),
         RowsKind::Delete if is_whole(&row.before) => Ok(()),
         RowsKind::Delete => Err(minimal()),
+        RowsKind::Update if !row.changes.is_empty() => Err(minimal()),
         RowsKind::Update => {
             for (before, after) in row.before.iter().zip(row.after.iter_mut()) {
                 if before.is_none() && after.is_some() {

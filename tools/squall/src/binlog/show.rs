@@ -6,12 +6,12 @@ use std::sync::Arc;
 use binlog::envelope::XaPrepare;
 use binlog::query::QueryEvent;
 use binlog::rows::RowImage;
-use binlog::{Header, RowsEvent, RowsKind, TableMap};
+use binlog::{Header, JsonChanges, JsonOperation, RowsEvent, RowsKind, TableMap};
 use serde_json::{Map, Value as Json, json};
 use types::{DataType, Value};
 
 use super::read::Place;
-use super::sql::put_literal;
+use super::sql::{put_changes, put_literal};
 use super::time;
 use super::walk::{Sink, Transaction};
 use crate::import::server::quoted_name;
@@ -177,6 +177,31 @@ fn json_image(map: &TableMap, image: &RowImage) -> Json {
     Json::Object(object)
 }
 
+/// The changes of documents that the row before lacks, by column.
+fn json_changes(map: &TableMap, columns: &[JsonChanges]) -> Result<Json, String> {
+    let mut object = Map::new();
+    for changes in columns {
+        let name = map.columns.get(changes.column).and_then(|column| column.name.clone());
+        let name = name.map_or_else(|| format!("@{}", changes.column + 1), |name| name.to_string());
+        let list = changes.list().map_err(|error| error.to_string())?;
+        let shown = list.iter().map(|change| {
+            let mut path = Vec::new();
+            change.path.write_text(&mut path);
+            let mut shown = json!({
+                "op": change.operation.name(),
+                "path": String::from_utf8_lossy(&path),
+            });
+            if change.operation != JsonOperation::Remove {
+                let value = serde_json::from_slice(&change.value.to_text());
+                shown["value"] = value.unwrap_or(Json::Null);
+            }
+            shown
+        });
+        object.insert(name, shown.collect());
+    }
+    Ok(Json::Object(object))
+}
+
 impl Sink for Show<'_> {
     fn event(&mut self, place: &Place, header: &Header, _: &[u8]) -> Result<(), String> {
         self.place = Some(place.clone());
@@ -239,6 +264,9 @@ impl Sink for Show<'_> {
                 if rows.kind != RowsKind::Delete {
                     object["after"] = json_image(map, &row.after);
                 }
+                if !row.changes.is_empty() {
+                    object["changes"] = json_changes(map, &row.changes)?;
+                }
                 self.put_object(object)?;
                 continue;
             }
@@ -256,6 +284,12 @@ impl Sink for Show<'_> {
                     self.line(&format!("### UPDATE {path}"))?;
                     self.image("WHERE", map, &row.before)?;
                     self.image("SET", map, &row.after)?;
+                    for changes in &row.changes {
+                        let name = name_of(map, changes.column);
+                        let mut text = format!("###   {name} = ").into_bytes();
+                        put_changes(changes, &name, &mut text)?;
+                        self.line(&format!("{} /* JSON */", String::from_utf8_lossy(&text)))?;
+                    }
                 }
                 RowsKind::Delete => {
                     self.line(&format!("### DELETE FROM {path}"))?;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlog::RowsKind;
 use binlog::rows::RowImage;
-use binlog::{Row, TableMap};
+use binlog::{JsonChange, JsonChanges, JsonOperation, Row, RowsKind, TableMap};
+use types::json::PathLeg;
 use types::{DataType, TypeKind, Value};
 
 use crate::import::server::{Server, quoted_name, quoted_text};
@@ -183,6 +183,12 @@ impl Target {
                     sql.extend_from_slice(format!("{} = ", self.columns[at].name).as_bytes());
                     put_cell(value(&row.after, at), &map.columns[at].ty, &mut sql);
                 }
+                for changes in &row.changes {
+                    separate(&mut sql, start, b", ");
+                    let name = self.columns.get(changes.column).map_or("", |column| &column.name);
+                    sql.extend_from_slice(format!("{name} = ").as_bytes());
+                    put_changes(changes, name, &mut sql)?;
+                }
                 if sql.len() == start {
                     // Only generated columns were written.
                     sql.truncate(before);
@@ -268,6 +274,41 @@ fn separate(sql: &mut Vec<u8>, start: usize, by: &[u8]) {
     if sql.len() > start {
         sql.extend_from_slice(by);
     }
+}
+
+/// Appends what becomes of a document: calls around the column's name, the first change innermost.
+///
+/// # Errors
+/// The changes make no sense.
+pub(super) fn put_changes(
+    changes: &JsonChanges,
+    name: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
+    let list = changes.list().map_err(|error| error.to_string())?;
+    let function = |change: &JsonChange| match (change.operation, change.path.legs().last()) {
+        (JsonOperation::Remove, _) => "JSON_REMOVE",
+        (JsonOperation::Replace, _) => "JSON_REPLACE",
+        (JsonOperation::Insert, Some(PathLeg::Cell(_))) => "JSON_ARRAY_INSERT",
+        (JsonOperation::Insert, _) => "JSON_INSERT",
+    };
+    for change in list.iter().rev() {
+        out.extend_from_slice(format!("{}(", function(change)).as_bytes());
+    }
+    out.extend_from_slice(name.as_bytes());
+    for change in &list {
+        let mut path = Vec::new();
+        change.path.write_text(&mut path);
+        out.extend_from_slice(b", ");
+        put_text(&path, out);
+        if change.operation != JsonOperation::Remove {
+            out.extend_from_slice(b", CAST(");
+            put_text(&change.value.to_text(), out);
+            out.extend_from_slice(b" AS JSON)");
+        }
+        out.push(b')');
+    }
+    Ok(())
 }
 
 fn put_cell(cell: Option<&Value>, ty: &DataType, out: &mut Vec<u8>) {

@@ -184,12 +184,23 @@ pub(super) fn is_account(accounts: &[Account], user: &str) -> bool {
     accounts.iter().any(|account| account.name.starts_with(&prefix))
 }
 
+/// How the target says from where on it follows the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By the identifiers that it has.
+    Identifiers,
+    /// By MariaDB's.
+    MariaDb,
+    /// By a place in a file.
+    Place,
+}
+
 /// The statement that lets the target follow the source from a place on.
 pub(super) fn follow(
     host: Option<(&str, u16)>,
     user: &str,
     position: &super::snapshot::Position,
-    by_identifiers: bool,
+    way: Way,
 ) -> String {
     let (host, port) = host.unwrap_or(("HOST", 3306));
     let login = format!(
@@ -197,12 +208,16 @@ pub(super) fn follow(
         quoted_text(host),
         quoted_text(user)
     );
-    match by_identifiers {
-        true => format!(
+    match way {
+        Way::Identifiers => format!(
             "SET GLOBAL gtid_purged = '{}';\nCHANGE REPLICATION SOURCE TO {login}, SOURCE_AUTO_POSITION = 1;\nSTART REPLICA;",
             position.gtids
         ),
-        false => format!(
+        Way::MariaDb => format!(
+            "CHANGE REPLICATION SOURCE TO {login}, SOURCE_AUTO_POSITION = 1, GTID_SLAVE_POS = {};\nSTART REPLICA;",
+            quoted_text(&position.gtids)
+        ),
+        Way::Place => format!(
             "CHANGE REPLICATION SOURCE TO {login}, SOURCE_LOG_FILE = {}, SOURCE_LOG_POS = {};\nSTART REPLICA;",
             quoted_text(&position.file),
             position.offset

@@ -218,22 +218,21 @@ impl Import {
             return Ok(());
         };
         let place = format!("{} at {}", position.file, position.offset);
-        if snapshot.guard.flavour == Flavour::MariaDb {
-            report.remarks.push(format!(
-                "the source's binary log was at {place}, GTID '{}'; Squall cannot follow a MariaDB",
-                position.gtids
-            ));
-            return Ok(());
-        }
         let id = "SELECT @@server_id";
         if snapshot.guard.cell(id)? == self.server.cell(id)? {
             report.remarks.push("both servers have the same server_id: SET PERSIST server_id in the target before it follows the source".to_owned());
         }
-        let own = self.server.cell("SELECT @@gtid_executed")?;
-        // gtid_purged would add to what is there already.
-        let by_identifiers = !position.gtids.is_empty() && own.is_empty();
+        let way = match snapshot.guard.flavour {
+            Flavour::MariaDb | Flavour::MySql if position.gtids.is_empty() => accounts::Way::Place,
+            Flavour::MariaDb => accounts::Way::MariaDb,
+            // gtid_purged would add to what is there already.
+            Flavour::MySql if self.server.cell("SELECT @@gtid_executed")?.is_empty() => {
+                accounts::Way::Identifiers
+            }
+            Flavour::MySql => accounts::Way::Place,
+        };
         let host = self.source.host();
-        let statement = accounts::follow(host, &self.source.user, position, by_identifiers);
+        let statement = accounts::follow(host, &self.source.user, position, way);
         report.remarks.push(format!("to follow the source from {place}:\n{statement}"));
         Ok(())
     }

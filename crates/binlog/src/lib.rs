@@ -9,6 +9,8 @@ mod decimal;
 pub mod decode;
 pub mod envelope;
 pub mod event;
+#[cfg(test)]
+mod fuzz;
 pub mod gtid;
 mod json;
 mod json_changes;

@@ -6,6 +6,8 @@ mod blob;
 mod bulk;
 mod check;
 mod free;
+#[cfg(test)]
+mod fuzz;
 mod mtr;
 mod redo;
 mod smo;

@@ -9,6 +9,8 @@ mod constraints;
 mod edit;
 mod event;
 mod fields;
+#[cfg(test)]
+mod fuzz;
 mod histogram;
 mod metadata_lock;
 mod metadata_turn;

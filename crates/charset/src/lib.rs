@@ -5,6 +5,8 @@
 
 mod charset;
 mod collation;
+#[cfg(test)]
+mod fuzz;
 mod id;
 mod like;
 mod list;

@@ -12,6 +12,8 @@ mod crc;
 mod edit;
 #[cfg(any(target_arch = "powerpc64", target_arch = "s390x"))]
 mod folding;
+#[cfg(test)]
+mod fuzz;
 mod image;
 mod layout;
 mod node;

@@ -4,6 +4,8 @@ pub mod ast;
 mod caption;
 mod digest;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod hints;
 mod keywords;
 mod lexer;

@@ -289,7 +289,7 @@ fn unsettled_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
 }
 
 /// Fills in the checksum.
-fn seal(image: &mut [u8]) {
+pub(crate) fn seal(image: &mut [u8]) {
     let crc = stdx::hash_bytes(1, &image[4..]) as u32;
     image[..4].copy_from_slice(&crc.to_le_bytes());
 }
@@ -337,7 +337,7 @@ pub(crate) fn read_unsettled(space: &UndoSpace, number: u64) -> io::Result<Vec<U
         .collect()
 }
 
-struct Stored {
+pub(crate) struct Stored {
     id: u64,
     commit: u64,
     purged: u64,
@@ -345,10 +345,10 @@ struct Stored {
     base: u64,
     shared: u64,
     at: u64,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
-fn parse(bytes: &[u8]) -> Option<Vec<Stored>> {
+pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<Stored>> {
     let mut reader = Reader::new(bytes);
     let crc = reader.u32()?;
     if crc != stdx::hash_bytes(1, reader.rest()) as u32 {
@@ -365,7 +365,7 @@ fn parse(bytes: &[u8]) -> Option<Vec<Stored>> {
     Some(cores)
 }
 
-fn parse_subjects(bytes: &[u8]) -> Option<HashMap<u64, Subjects>> {
+pub(crate) fn parse_subjects(bytes: &[u8]) -> Option<HashMap<u64, Subjects>> {
     let mut reader = Reader::new(bytes);
     let mut all = HashMap::new();
     while !reader.is_empty() {
@@ -376,7 +376,7 @@ fn parse_subjects(bytes: &[u8]) -> Option<HashMap<u64, Subjects>> {
     Some(all)
 }
 
-fn parse_names(bytes: &[u8]) -> Option<HashMap<u64, Arc<[u8]>>> {
+pub(crate) fn parse_names(bytes: &[u8]) -> Option<HashMap<u64, Arc<[u8]>>> {
     let mut reader = Reader::new(bytes);
     let mut all = HashMap::new();
     while !reader.is_empty() {

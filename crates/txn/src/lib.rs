@@ -6,6 +6,8 @@ mod attachments;
 mod checkpoint;
 mod commits;
 mod filed;
+#[cfg(test)]
+mod fuzz;
 mod purge_queue;
 mod recovery;
 mod redo;

@@ -13,6 +13,8 @@ pub mod decimal;
 pub mod elements;
 pub mod fulltext;
 pub mod function;
+#[cfg(test)]
+mod fuzz;
 pub mod geometry;
 mod gtid;
 pub mod json;

@@ -4,6 +4,8 @@
 
 mod dml;
 mod expr;
+#[cfg(test)]
+mod fuzz;
 mod negation;
 mod query;
 mod table;

@@ -10,7 +10,7 @@ use crate::log::LogPosition;
 
 const FILE_NAME: &str = "checkpoint";
 const BLOCK_BYTES: usize = 4096;
-const MAGIC: u32 = 0x4B43_5153; // "SQCK"
+pub(crate) const MAGIC: u32 = 0x4B43_5153; // "SQCK"
 
 // Two blocks, each one sector of any disk (docs/format/wal.md).
 const _: () = assert!(BLOCK_BYTES == 4096);
@@ -40,7 +40,7 @@ pub struct CheckpointFile {
 }
 
 impl Checkpoint {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 8];
         put_u64(&mut out, self.number);
         put_u64(&mut out, self.redo_from);
@@ -69,7 +69,7 @@ impl Checkpoint {
         image
     }
 
-    fn decode(block: &[u8]) -> Option<Checkpoint> {
+    pub(crate) fn decode(block: &[u8]) -> Option<Checkpoint> {
         let mut reader = Reader::new(block);
         let magic = reader.u32()?;
         let crc = reader.u32()?;

@@ -8,6 +8,8 @@ mod checkpoint;
 mod damage;
 mod flush;
 mod follow;
+#[cfg(test)]
+mod fuzz;
 mod log;
 mod replay;
 mod writer;

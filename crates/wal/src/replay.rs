@@ -96,6 +96,14 @@ impl Window {
         })
     }
 
+    /// The records of one batch.
+    #[cfg(test)]
+    pub(crate) fn of_batch(bytes: Vec<u8>, header: Header) -> Window {
+        let mut window = Window { bytes, ..Window::default() };
+        window.collect(0, header);
+        window
+    }
+
     /// Notes the records of a batch that starts at `at` of `bytes`.
     fn collect(&mut self, at: usize, header: Header) {
         self.places.extend(places(&self.bytes, at, header, 0));

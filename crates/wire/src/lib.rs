@@ -9,6 +9,8 @@ mod command;
 mod compression;
 mod constants;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod handshake;
 mod parameters;
 mod reply;

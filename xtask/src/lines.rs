@@ -27,6 +27,7 @@ pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
 pub fn is_test_file(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.ends_with("tests.rs")
+        || text.ends_with("/fuzz.rs") && !text.contains("xtask/")
         || text.contains("/tests/")
         || text.contains("/examples/")
         || text.contains("/benches/")

@@ -8,6 +8,7 @@ mod compat;
 mod console;
 mod coverage;
 mod dependencies;
+mod fuzz;
 mod instructions;
 mod layers;
 mod lines;
@@ -47,6 +48,7 @@ Usage: cargo xtask <task>
   static  programs that need no library (musl), tried in an empty root; [--profile NAME]
   package       .deb, .rpm, archive, image and checksums of built programs; [--bins FOLDER] [--static FOLDER] [--sign KEY]
   coverage      lines that tests run, by crate; with names of crates, by their tests alone
+  fuzz    decoders on bytes that coverage guides; lists the targets; [TARGET..] --seconds N runs them
   instructions  what everyday statements cost, compared with tests/instructions.toml
   bench   workloads against Squall and a peer in one run (see benches/README.md)
   help    this text
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         "static" => static_build::build(&rest),
         "package" => run::command("python3", &prefixed("packaging/build.py", &rest)),
         "coverage" => coverage::coverage(&rest),
+        "fuzz" => fuzz::fuzz(&rest),
         "instructions" => instructions::instructions(&rest),
         "bench" => run::command("python3", &prefixed("benches/bench.py", &rest)),
         "help" | "--help" | "-h" => {

@@ -90,7 +90,7 @@ fn release() -> Result<PathBuf, String> {
 }
 
 /// This machine's target: flags are given for it, and not for programs that run while building.
-fn host() -> Result<String, String> {
+pub fn host() -> Result<String, String> {
     let version = run::output("rustc", &["-vV"])?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".into())

@@ -200,7 +200,7 @@ impl GtidEvent {
 fn read_tag(reader: &mut Reader<'_>, length: u64) -> Result<Box<str>> {
     let length = usize::try_from(length).map_err(|_| Malformed("tag"))?;
     let tag = std::str::from_utf8(reader.bytes(length)?).map_err(|_| Malformed("tag"))?;
-    Ok(tag.into())
+    if Gtid::is_sent_tag(tag) { Ok(tag.into()) } else { Err(Malformed("tag")) }
 }
 
 /// Sign in the lowest bit: the magnitude, or its complement below zero.

@@ -171,7 +171,7 @@ pub(crate) fn kept_segment(disk: &dyn Disk, config: &EngineConfig) -> io::Result
     }
 }
 
-fn read(disk: &dyn Disk) -> io::Result<Option<u64>> {
+pub(crate) fn read(disk: &dyn Disk) -> io::Result<Option<u64>> {
     let file = match disk.open(FILE_NAME, OpenMode::Existing) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,

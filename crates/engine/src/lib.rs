@@ -26,6 +26,8 @@ mod entry;
 mod entry_reader;
 mod entry_tree;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod identity;
 mod index_build;
 mod keys;

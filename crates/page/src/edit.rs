@@ -50,31 +50,32 @@ fn move_words(words: &[AtomicU64], to: usize, from: usize, count: usize) {
     }
 }
 
-/// Slides live records together so that all garbage becomes contiguous. Deterministic: replay calls it too.
-fn compact(words: &[AtomicU64]) {
+/// Slides live records together so that all garbage becomes contiguous. Deterministic: replay calls it too. `None`, and nothing is done, when
+/// the page is not sound.
+fn compact(words: &[AtomicU64]) -> Option<()> {
     let page = PageRef::new(words);
     let mut image = vec![0_u64; words.len()];
     let mut end = page.size_bytes();
     let mut take = |offset: usize, len: usize| {
-        end -= len;
-        let target = &mut image[end / 8..][..len / 8];
-        for (target, source) in target.iter_mut().zip(&words[offset / 8..]) {
+        end = end.checked_sub(len)?;
+        let target = image.get_mut(end / 8..)?.get_mut(..len / 8)?;
+        for (target, source) in target.iter_mut().zip(words.get(offset / 8..)?) {
             *target = source.load(Relaxed);
         }
-        end as u64
+        Some(end as u64)
     };
     let fences = page.word(W_FENCES);
     let (lower, lower_len) = (fences & 0xFFFF, fences >> 16 & 0xFFFF);
     let (upper, upper_len) = (fences >> 32 & 0xFFFF, fences >> 48);
-    let lower = take(lower as usize, padded(lower_len as usize));
-    let upper = take(upper as usize, padded(upper_len as usize));
+    let lower = take(lower as usize, padded(lower_len as usize))?;
+    let upper = take(upper as usize, padded(upper_len as usize))?;
     let count = page.count();
     let mut slots = Vec::with_capacity(count);
-    for slot in &words[HEADER_WORDS..][..count] {
+    for slot in words.get(HEADER_WORDS..)?.get(..count)? {
         let slot = slot.load(Relaxed);
         let (offset, suffix) = ((slot & 0xFFFF) as usize, (slot >> 16 & 0xFFFF) as usize);
-        let value = (page.word(offset / 8) & 0xFFFF) as usize;
-        slots.push(slot & !0xFFFF | take(offset, record_bytes(suffix, value)));
+        let value = (words.get(offset / 8)?.load(Relaxed) & 0xFFFF) as usize;
+        slots.push(slot & !0xFFFF | take(offset, record_bytes(suffix, value))?);
     }
     for (word, value) in words[end / 8..].iter().zip(&image[end / 8..]) {
         word.store(*value, Relaxed);
@@ -85,6 +86,7 @@ fn compact(words: &[AtomicU64]) {
     words[W_FENCES].store(lower | lower_len << 16 | upper << 32 | upper_len << 48, Relaxed);
     let space = page.word(W_SPACE) & 0xFFFF_0000_0000_FFFF;
     words[W_SPACE].store(space | (end as u64) << 16, Relaxed);
+    Some(())
 }
 
 impl<'a> PageMut<'a> {
@@ -263,7 +265,7 @@ impl<'a> PageMut<'a> {
         if self.page().contiguous() < bytes + extra_slots * SLOT_BYTES {
             #[cfg(not(any(loom, shuttle)))]
             let free = self.page().free_bytes();
-            compact(self.words);
+            compact(self.words).expect("a page that is edited is sound");
             self.op(OP_COMPACT);
             sys::unmodelled! {
                 assert_eq!(self.page().contiguous(), free, "compaction makes all garbage contiguous");
@@ -475,7 +477,7 @@ pub fn apply_ops(words: &[AtomicU64], ops: &[u8], place: u8) -> Option<()> {
                 }
             }
             OP_ZERO if mine => words.iter().for_each(|word| word.store(0, Relaxed)),
-            OP_COMPACT if mine => compact(words),
+            OP_COMPACT if mine => compact(words)?,
             OP_ZERO | OP_COMPACT => {}
             OP_WORD => {
                 let (index, value) = (reader.u16()? as usize, reader.u64()?);

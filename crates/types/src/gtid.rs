@@ -65,6 +65,11 @@ impl fmt::Debug for Uuid {
 }
 
 impl Gtid {
+    /// Whether a text can be the tag of an identifier as servers send it: in small letters; empty for none.
+    pub fn is_sent_tag(text: &str) -> bool {
+        text.is_empty() || is_tag(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
+    }
+
     /// Reads `uuid:number` or `uuid:tag:number`.
     pub fn parse(text: &str) -> Option<Gtid> {
         let (uuid, rest) = text.trim().split_once(':')?;

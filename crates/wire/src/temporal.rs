@@ -116,6 +116,7 @@ pub fn decode_binary_time(reader: &mut Reader<'_>) -> Result<Time, Malformed> {
         return Ok(Time::ZERO);
     }
     let seconds = (days * 24 + hour) * 3600 + minute * 60 + second;
-    let micros = seconds * 1_000_000 + micro;
+    // Days may be any number.
+    let micros = seconds.saturating_mul(1_000_000).saturating_add(micro);
     Ok(Time::from_micros_clamped(if negative { -micros } else { micros }))
 }

@@ -7,6 +7,8 @@ mod convert;
 mod cut;
 mod encode;
 mod facts;
+#[cfg(test)]
+mod fuzz;
 mod regexp;
 mod search;
 mod sets;

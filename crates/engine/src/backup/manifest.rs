@@ -44,7 +44,7 @@ fn invalid(text: &str) -> io::Error {
 }
 
 /// The last line of a list.
-fn end_line(body: &str) -> String {
+pub(crate) fn end_line(body: &str) -> String {
     format!("end {:08x}\n", page::crc(body.as_bytes()))
 }
 
@@ -68,7 +68,7 @@ impl Manifest {
         out + &end
     }
 
-    fn decode(text: &str) -> Option<Manifest> {
+    pub(crate) fn decode(text: &str) -> Option<Manifest> {
         let (body, end) = text.split_at_checked(text.trim_end().rfind('\n')? + 1)?;
         // To the letter: a damaged digit may be the same number.
         if end != end_line(body) {

@@ -1,8 +1,8 @@
 //! REGEXP_LIKE, REGEXP_INSTR, REGEXP_SUBSTR, REGEXP_REPLACE. Patterns are written in ICU's syntax (`syntax`) and run by the
 //! regex crate in linear time, or with look-around and back-references by fancy-regex under a step limit (`engine`).
 
-mod engine;
-mod replace;
+pub(crate) mod engine;
+pub(crate) mod replace;
 mod syntax;
 
 use std::sync::Arc;

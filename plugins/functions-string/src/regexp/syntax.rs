@@ -285,6 +285,12 @@ impl Translator<'_> {
         loop {
             let c = self.peek(0).ok_or_else(unclosed)?;
             match c {
+                // A class alone is a set.
+                '[' if self.peek(1) == Some(':') && depth == 0 => {
+                    self.posix_class()?;
+                    self.operand = true;
+                    return Ok(());
+                }
                 '[' if self.peek(1) == Some(':') => {
                     self.posix_class()?;
                     last = SetItem::Set;

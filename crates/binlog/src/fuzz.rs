@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use types::{GtidSet, Value};
+use types::{GtidSet, JsonRef, Value};
 
 use crate::event::{self, Events, HEADER_BYTES, MAGIC};
-use crate::{Event, EventKind, TableMap, decode, envelope, gtid, json, mariadb};
+use crate::{
+    Event, EventKind, JsonChanges, TableMap, decode, envelope, gtid, json, json_changes, mariadb,
+};
 
 /// Most tables of an input.
 const TABLES_MAX: usize = 16;
@@ -133,10 +135,11 @@ fn documents() {
         for bytes in [rest, document] {
             let Ok(document) = json::read(bytes) else { continue };
             let mut out = Vec::new();
-            json::put(&document, &mut out);
+            json::put(JsonRef::new(&document), &mut out);
             let again = json::read(&out).expect("a written document");
             assert_eq!(Value::Json(again), Value::Json(document.clone()));
-            let _ = json::apply_changes(&document, changes);
+            let _ = json_changes::apply(&document, changes);
+            let _ = JsonChanges::new(0, changes).list();
         }
     });
 }

@@ -308,6 +308,8 @@ impl Log {
 
     /// Lets commits below `low` be seen, but not those that are held. Returns whom to wake.
     fn show(&self, flusher: &mut Flusher, low: u64) -> Vec<Callback> {
+        assert!(low <= self.next_ticket(), "only tickets that were drawn are seen");
+        // Pairs with the load in `visible`.
         self.visible.0.fetch_max(low.min(self.held()), Ordering::AcqRel);
         self.flush.seen.notify_all();
         flusher.take_ready(self)

@@ -203,7 +203,9 @@ impl PointRow {
         if matches!(made, Ok(true)) && run.function.diagnostics.is_empty() {
             let mark = match wish {
                 RowWish::No => None,
-                _ => Some(watched::log_row(table, (&buffers.old, record), run)?),
+                RowWish::Logged | RowWish::Told => {
+                    Some(watched::log_row(table, (&buffers.old, record), run)?)
+                }
             };
             let transaction = run.transaction(table.engine)?;
             match transaction.write_if_unchanged(table.id, &buffers.key, record) {

@@ -64,6 +64,7 @@ impl Information<'_> {
             spare_quotes: is_off("sql_quote_show_create"),
             portable: mode("ANSI"),
             hides_generated_key: is_off("show_gipk_in_create_table_and_information_schema"),
+            is_logged: false,
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct Style {
     pub(crate) portable: bool,
     /// A generated invisible primary key is left out.
     pub(crate) hides_generated_key: bool,
+    /// It is a statement for the binary log.
+    pub(crate) is_logged: bool,
 }
 
 impl Style {
@@ -80,7 +82,7 @@ pub fn create_table_statement(
     current: Option<&str>,
     zone: &dyn ZoneRules,
 ) -> String {
-    let style = Style { portable: true, ..Style::default() };
+    let style = Style { is_logged: true, ..Style::default() };
     let name = quote(&table.name);
     let qualified = format!("{}.{name}", quote(&table.schema));
     let text = create_table(table, None, zone, style);
@@ -126,8 +128,14 @@ pub(crate) fn create_table(
     let temporary = if table.temporary { "TEMPORARY " } else { "" };
     let mut text =
         format!("CREATE {temporary}TABLE {} (\n{}\n)", style.quote(&table.name), lines.join(",\n"));
-    if style.portable && table.is_sequence() {
+    if style.is_logged && table.is_sequence() {
         text.push_str(" SEQUENCE=1");
+        if !table.comment.is_empty() {
+            text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
+        }
+        return text;
+    }
+    if style.portable {
         if !table.comment.is_empty() {
             text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
         }

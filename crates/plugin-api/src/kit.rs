@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use errors::{Error, ErrorCode};
 use types::{
-    AggregateRole, CollationId, DataType, DatetimeText, Decimal, FunctionRole, FunctionTraits,
-    Growth, JsonValue, NOT_FIXED_DECIMALS, PartitionUse, RunsStatements, TextSource, Threads,
-    TypeKind, Value, Volatility,
+    AggregateRole, CollationId, DataType, DatetimeText, Decimal, DocumentUse, FunctionRole,
+    FunctionTraits, Growth, JsonValue, NOT_FIXED_DECIMALS, PartitionUse, RunsStatements,
+    TextSource, Threads, TypeKind, Value, Volatility,
 };
 
 use crate::function::{
@@ -96,6 +96,12 @@ impl ScalarFunction {
     /// The same, evaluated at every call.
     pub const fn volatile(mut self) -> ScalarFunction {
         self.traits.volatility = Volatility::Volatile;
+        self
+    }
+
+    /// The same; its result is its first argument, a document, with some parts changed.
+    pub const fn edits_document(mut self) -> ScalarFunction {
+        self.traits.document = DocumentUse::Edited;
         self
     }
 

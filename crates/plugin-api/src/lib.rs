@@ -115,7 +115,7 @@ pub use stream_sink::{SinkBatch, SinkConnection, SinkEvent, SinkFailure, SinkOpt
 pub use text_runner::{StopsWith, TextPlace, TextRequest, TextResults, TextRunner, TextSession};
 pub use time_zone::TimeZones;
 pub use types::{
-    AggregateRole, DatetimeText, FunctionRole, FunctionTraits, Growth, OperatorCall,
+    AggregateRole, DatetimeText, DocumentUse, FunctionRole, FunctionTraits, Growth, OperatorCall,
     PartitionQuestion, PartitionUse, RunsStatements, Volatility,
 };
 pub use variable::{GlobalValue, PluginVariable, StatusVariable, VariableCheck};

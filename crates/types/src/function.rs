@@ -110,8 +110,6 @@ pub enum FunctionRole {
     JsonExtract,
     /// `column ->> path`, around the extraction.
     JsonUnquote,
-    /// Changes parts of the document that is its first argument.
-    JsonEdit,
     /// `JSON_VALUE(document, path RETURNING .. ON EMPTY .. ON ERROR)`.
     JsonValue,
     /// EXISTS PATH of JSON_TABLE.
@@ -209,6 +207,15 @@ pub enum Threads {
     One,
 }
 
+/// What a function does with the document that is its first argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentUse {
+    /// It reads it, or has none.
+    Read,
+    /// Its result is the document with some parts changed.
+    Edited,
+}
+
 /// Whether a function runs SQL statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunsStatements {
@@ -233,6 +240,7 @@ pub struct FunctionTraits {
     pub partition: PartitionUse,
     pub threads: Threads,
     pub statements: RunsStatements,
+    pub document: DocumentUse,
 }
 
 impl FunctionTraits {
@@ -246,6 +254,7 @@ impl FunctionTraits {
         partition: PartitionUse::Refused,
         threads: Threads::Any,
         statements: RunsStatements::No,
+        document: DocumentUse::Read,
     };
 }
 

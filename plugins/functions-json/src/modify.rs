@@ -6,7 +6,7 @@ use plugin_api::{
     ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
 use types::json::{PathLeg, SetMode};
-use types::{FunctionRole, JsonPath, JsonValue, Value};
+use types::{JsonPath, JsonValue, Value};
 
 use crate::argument::{Call, Wildcards, rest_are_paths};
 
@@ -22,7 +22,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             })
         },
     )
-    .role(FunctionRole::JsonEdit),
+    .edits_document(),
     scalar(
         "JSON_INSERT",
         Arity::at_least(3),
@@ -45,7 +45,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             })
         },
     )
-    .role(FunctionRole::JsonEdit),
+    .edits_document(),
     scalar(
         "JSON_ARRAY_APPEND",
         Arity::at_least(3),
@@ -64,7 +64,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "JSON_REMOVE(json_doc, path, ...)\nThe document without the values at paths.",
         bind_remove,
     )
-    .role(FunctionRole::JsonEdit),
+    .edits_document(),
 ];
 
 type Change = fn(&mut JsonValue, &JsonPath, JsonValue) -> Result<()>;

@@ -3,7 +3,7 @@
 use engine_api::{EngineIndex, RowLock};
 use errors::Result;
 use plan::{Assignment, Expr, Physical, RegisterSet, UpdatePlan};
-use types::{FunctionRole, Value};
+use types::{DocumentUse, Value};
 
 use super::insert::raise_counter;
 use super::point::PointRow;
@@ -178,7 +178,7 @@ fn edits(value: &Expr, register: usize) -> bool {
     while let Some(Expr::Cast { operand, .. }) = document {
         document = Some(operand);
     }
-    function.is(FunctionRole::JsonEdit)
+    function.traits.document == DocumentUse::Edited
         && document.is_some_and(|document| match document {
             Expr::Column { register: own, .. } => own.0 as usize == register,
             other => edits(other, register),

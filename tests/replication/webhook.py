@@ -71,8 +71,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         server = self.server
-        body = self.rfile.read(int(self.headers["content-length"]))
-        if server.gone:
+        length = int(self.headers["content-length"])
+        body = self.rfile.read(length)
+        # A sender that has waited too long gives up within its request.
+        if server.gone or len(body) < length:
             self.close_connection = True
             return None
         with server.lock:

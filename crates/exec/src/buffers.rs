@@ -75,8 +75,8 @@ pub(crate) struct RunBuffers {
     pub(crate) key: Vec<u8>,
     /// For a row that is changed by its key.
     pub(crate) point: PointBuffers,
-    /// A row that is logged, before and after.
-    pub(crate) logged: (Vec<Value>, Vec<Value>),
+    /// A row that is logged, before and after. In a box, as most statements log nothing and move these buffers.
+    pub(crate) logged: Option<Box<(Vec<Value>, Vec<Value>)>>,
     /// The last row that a walk took; nothing inside when it came to its end.
     pub(crate) walked: Option<Option<RowBuf>>,
 }

@@ -36,16 +36,17 @@ pub(crate) fn log_row(
     (old, new): (&[u8], Option<&[u8]>),
     run: &mut Run<'_>,
 ) -> Result<RowMark> {
-    let (mut before, mut after) = std::mem::take(&mut run.buffers.logged);
+    let mut room = run.buffers.logged.take().unwrap_or_default();
+    let (before, after) = &mut *room;
     let mark = mark(run).unwrap_or_default();
-    let decoded = read(table, old, &mut before, run).and_then(|()| match new {
-        Some(new) => read(table, new, &mut after, run),
+    let decoded = read(table, old, before, run).and_then(|()| match new {
+        Some(new) => read(table, new, after, run),
         None => Ok(()),
     });
     let new = new.map(|_| &after[..]);
-    let write = RowWrite { table: table.id, old: Some(&before), new, edited: &table.edited };
+    let write = RowWrite { table: table.id, old: Some(before), new, edited: &table.edited };
     let logged = decoded.and_then(|()| self::after(&write, run));
-    give_back(before, after, run);
+    give_back(room, run);
     match logged {
         Ok(()) => Ok(mark),
         Err(error) => {
@@ -66,9 +67,10 @@ pub(crate) fn insert_row(
     if !is_watched(table, run) {
         return fulltext::insert_row(table, record, insert, run);
     }
-    let (old, mut new) = std::mem::take(&mut run.buffers.logged);
-    let written = read(table, record, &mut new, run).and_then(|()| {
-        let write = RowWrite { table: table.id, old: None, new: Some(&new), edited: &[] };
+    let mut room = run.buffers.logged.take().unwrap_or_default();
+    let new = &mut room.1;
+    let written = read(table, record, new, run).and_then(|()| {
+        let write = RowWrite { table: table.id, old: None, new: Some(new), edited: &[] };
         before(&write, run)?;
         let written = fulltext::insert_row(table, record, insert, run)?;
         if let Written::Done = written {
@@ -76,15 +78,15 @@ pub(crate) fn insert_row(
         }
         Ok(written)
     });
-    give_back(old, new, run);
+    give_back(room, run);
     written
 }
 
 /// Keeps the room for the next row, not the values.
-fn give_back(mut before: Vec<Value>, mut after: Vec<Value>, run: &mut Run<'_>) {
-    before.clear();
-    after.clear();
-    run.buffers.logged = (before, after);
+fn give_back(mut room: Box<(Vec<Value>, Vec<Value>)>, run: &mut Run<'_>) {
+    room.0.clear();
+    room.1.clear();
+    run.buffers.logged = Some(room);
 }
 
 /// Replaces the row at `locator` by a record.

@@ -13,12 +13,6 @@ use crate::fulltext;
 use crate::run::Run;
 use crate::watch::{RowMark, RowWish, RowWrite};
 
-/// Whether somebody wants the rows of a table.
-#[inline]
-fn is_watched(table: &WriteTable, run: &mut Run<'_>) -> bool {
-    wish(table, run) != RowWish::No
-}
-
 /// Who wants the rows of a table.
 #[inline]
 pub(crate) fn wish(table: &WriteTable, run: &mut Run<'_>) -> RowWish {
@@ -64,7 +58,7 @@ pub(crate) fn insert_row(
     insert: impl FnOnce(&mut dyn Transaction) -> EngineResult<()>,
     run: &mut Run<'_>,
 ) -> Result<Written> {
-    if !is_watched(table, run) {
+    if wish(table, run) == RowWish::No {
         return fulltext::insert_row(table, record, insert, run);
     }
     let mut room = run.buffers.logged.take().unwrap_or_default();
@@ -131,7 +125,7 @@ fn stored_if_watched(
     locator: &[u8],
     run: &mut Run<'_>,
 ) -> Result<Option<Vec<Value>>> {
-    if !is_watched(table, run) {
+    if wish(table, run) == RowWish::No {
         return Ok(None);
     }
     let mut row = RowBuf::default();

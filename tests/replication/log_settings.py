@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from binary_log import client, decode, rows  # noqa: E402
@@ -65,6 +67,22 @@ def texts(source):
             "# " + statements[6], statements[7], "DROP TABLE `logged`.`v`,`logged`.`w`"])
 
 
+def waits(source):
+    """An UPDATE by key that finds its row locked was logged before, and is logged anew: with its text and its identifier."""
+    log = rows(source.port, "SHOW BINARY LOG STATUS")[0][0]
+    # The last of all in a set.
+    gtid = "ffffffff-ffff-ffff-ffff-ffffffffffff:77"
+    locking = threading.Thread(target=rows, args=(source.port, "BEGIN; SELECT id FROM logged.t WHERE id = 1 FOR UPDATE; SELECT SLEEP(1.5); COMMIT"))
+    locking.start()
+    time.sleep(0.7)
+    update = "UPDATE logged.t SET t = 'waited' WHERE id = 1"
+    rows(source.port, f"SET binlog_rows_query_log_events = ON; SET gtid_next = '{gtid}'; {update}")
+    locking.join()
+    expect("the identifier", rows(source.port, f"SELECT GTID_SUBSET('{gtid}', @@gtid_executed)"), [["1"]])
+    found = [event[2] for event in rows(source.port, f"SHOW BINLOG EVENTS IN '{log}'") if event[2] != "Rows_query" or event[5].endswith(update)]
+    expect("the text", found[-6:], ["Gtid", "Query", "Rows_query", "Table_map", "Update_rows", "Xid"])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
@@ -103,6 +121,7 @@ def main():
     if size > 5000:
         raise SystemExit(f"400 KB of the same letter take {size} bytes in the log")
     texts(source)
+    waits(source)
     executed = same(source, replicas)
     # After a restart the log goes on as it was.
     source.process.terminate()

@@ -42,6 +42,11 @@ impl Binder<'_> {
         Ok(write)
     }
 
+    /// Whether rows go to a binary log, which wants all columns. A server decides that when it starts.
+    fn logs_rows(&self) -> bool {
+        self.input.registry.binary_log().is_some_and(|log| log.is_active())
+    }
+
     /// The triggers that a write of this kind can fire.
     fn triggers_of(&mut self, table: &Arc<Table>, kind: WriteKind) -> Option<Box<Triggers>> {
         if table.temporary {
@@ -100,7 +105,7 @@ impl Binder<'_> {
             bail!(ILLEGAL_HA, table.name);
         }
         let mut write = self.plain_write(table, base)?;
-        let is_logged = self.input.registry.binary_log().is_some() && !table.temporary;
+        let is_logged = self.logs_rows() && !table.temporary;
         if is_logged || matches!(kind, WriteKind::Insert | WriteKind::InsertOrChange) {
             write.virtuals = self.virtual_columns(table, base)?;
         }
@@ -314,7 +319,7 @@ impl Binder<'_> {
             let other = if described.contains(&child.id.0) || depth >= CASCADE_DEPTH_MAX {
                 self.table_index(&child);
                 let mut write = self.plain_write(&child, base)?;
-                if self.input.registry.binary_log().is_some() {
+                if self.logs_rows() {
                     write.virtuals = self.virtual_columns(&child, base)?;
                 }
                 write

@@ -107,7 +107,9 @@ pub(crate) struct Follower {
     room: Vec<u8>,
     /// `max_binlog_size`, read for each round.
     size_max: u64,
-    /// Positions of commits that readers have not been shown, and where they end in the files.
+    /// Whether commits are held back until replicas have them, asked for each round.
+    is_holding: bool,
+    /// Positions of commits that are held back and that readers have not been shown, and where they end in the files.
     unpublished: Vec<(u64, Place)>,
 }
 
@@ -171,6 +173,7 @@ impl Follower {
             bytes: Vec::new(),
             room: Vec::new(),
             size_max: 0,
+            is_holding: false,
             unpublished: Vec::new(),
         };
         if is_new {
@@ -231,13 +234,13 @@ impl Follower {
                 return self.publish().and_then(|()| self.make_durable());
             }
             self.make_durable_if_due()?;
-            let is_holding = self.core.semi_sync.is_holding();
-            self.reader.wait(if is_holding { HOLDING_ROUND } else { ROUND });
+            self.reader.wait(if self.is_holding { HOLDING_ROUND } else { ROUND });
         }
     }
 
     fn read_settings(&mut self) {
         self.size_max = self.sessions.global_integer("max_binlog_size").max(4096);
+        self.is_holding = self.core.semi_sync.is_holding();
     }
 
     fn wants_checksums(&self) -> bool {
@@ -427,7 +430,9 @@ impl Follower {
         if let Some(last) = self.files.last_mut() {
             last.last_micros = commit.micros as i64;
         }
-        self.unpublished.push((commit.position, (self.number(), self.end)));
+        if self.is_holding {
+            self.unpublished.push((commit.position, (self.number(), self.end)));
+        }
         if self.end >= self.size_max {
             self.begin_next_file()?;
         }

@@ -209,6 +209,8 @@ pub(crate) struct SessionRecorder {
     needs_end: bool,
     /// Where the running statement began.
     statement_at: u64,
+    /// Where its text is, once that is recorded.
+    text_at: Option<u64>,
     /// Where its last event with rows is. It is not taken before it can say whether the statement ends.
     last_rows: Option<u64>,
     /// Tables that the statement's events have described.
@@ -235,6 +237,7 @@ impl SessionRecorder {
             open: None,
             needs_end: false,
             statement_at: 0,
+            text_at: None,
             last_rows: None,
             mapped: Vec::new(),
             tables: HashMap::new(),
@@ -320,12 +323,17 @@ impl SessionRecorder {
             self.put_identifier();
             self.context.put_query(b"BEGIN", &mut self.waiting);
         }
-        if let Some(text) = self.context.text.take() {
+        if self.text_at.is_some() {
+            return;
+        }
+        let at = self.place();
+        if let Some(text) = &self.context.text {
+            self.text_at = Some(at);
             let (seconds, id) = (self.context.seconds, self.context.server_id);
             let kind = EventKind::ROWS_QUERY;
             let flags = binlog::event::flags::IGNORABLE;
             write_event(&mut self.waiting, kind, seconds, id, flags, |out| {
-                binlog::envelope::write_rows_query(&text, out);
+                binlog::envelope::write_rows_query(text, out);
             });
         }
     }
@@ -404,6 +412,7 @@ impl Recorder for SessionRecorder {
     fn begin_statement(&mut self, context: &StatementContext<'_>) {
         self.end_statement();
         self.statement_at = self.place();
+        self.text_at = None;
         self.context.set(context, self.settings.server_id());
     }
 
@@ -472,8 +481,11 @@ impl Recorder for SessionRecorder {
         if mark <= self.statement_at {
             self.needs_end = false;
         }
+        self.text_at = self.text_at.filter(|at| *at < mark);
         if mark == 0 {
+            // What is recorded next begins the transaction anew, with its identifier.
             self.has_begun = false;
+            self.given = None;
             self.dependencies.clear();
         }
         match mark.checked_sub(self.taken) {
@@ -515,8 +527,8 @@ impl Recorder for SessionRecorder {
     }
 
     fn reset(&mut self) {
-        self.undo_to(0);
         self.used = self.given.take().or(self.used.take());
+        self.undo_to(0);
         self.taken = 0;
         self.statement_at = 0;
         self.waiting.clear();

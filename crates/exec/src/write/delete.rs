@@ -109,7 +109,7 @@ impl DeleteProgram {
         if !run.function.diagnostics.is_empty() || wish == RowWish::Told {
             return Ok(false);
         }
-        let is_deleted = point.delete(&self.target_rows, table, wish, run)?;
+        let is_deleted = point.delete(&self.target_rows, table, wish == RowWish::Logged, run)?;
         outcome.affected = u64::from(is_deleted);
         Ok(is_deleted)
     }

@@ -1,8 +1,8 @@
 //! A change of one row that is found by its whole clustered key: it is read without a lock, and written if no transaction has changed or
 //! locked it since.
 //!
-//! For UPDATE and DELETE that need no more than this, and a log that is told of the row first. Every other case (no such row, a conflicting transaction, an error, a
-//! warning, nothing to change) leaves no trace, and the statement runs through operators, which lock before they read.
+//! For UPDATE and DELETE that need no more than this, and a log that is told of the row first. Every other case (no such row, a
+//! conflicting transaction, an error, a warning, nothing to change) leaves no trace, and the statement runs through operators, which lock before they read.
 
 use engine_api::{EngineError, IndexId, RowLock};
 use errors::Result;
@@ -17,7 +17,6 @@ use super::watched;
 use crate::buffers::{PointBuffers, RecordBuffers};
 use crate::ops::{AccessNode, Node, ScanNode};
 use crate::run::Run;
-use crate::watch::RowWish;
 
 /// How much a statement reads of the one row that it may change.
 pub(crate) enum PointRow {
@@ -154,7 +153,7 @@ impl PointRow {
         &self,
         target_rows: &TargetRows,
         target: (&WriteTable, &[AssignmentCode]),
-        (strictness, wish): (Strictness, RowWish),
+        (strictness, is_logged): (Strictness, bool),
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let (mut buffers, mut records) =
@@ -164,7 +163,7 @@ impl PointRow {
             other => other,
         };
         let (table, record) = (target.0, Some(&records.record[..]));
-        let written = self.write((made, table), &buffers, record, wish, run);
+        let written = self.write((made, table), &buffers, record, is_logged, run);
         if matches!(written, Ok(true)) {
             run.count_updated(table.id);
         }
@@ -177,12 +176,12 @@ impl PointRow {
         &self,
         target_rows: &TargetRows,
         table: &WriteTable,
-        wish: RowWish,
+        is_logged: bool,
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let mut buffers = std::mem::take(&mut run.buffers.point);
         let found = self.read(target_rows, &mut buffers, run);
-        let written = self.write((found, table), &buffers, None, wish, run);
+        let written = self.write((found, table), &buffers, None, is_logged, run);
         if matches!(written, Ok(true)) {
             run.count_deleted(table.id);
         }
@@ -196,16 +195,14 @@ impl PointRow {
         (made, table): (Result<bool>, &WriteTable),
         buffers: &PointBuffers,
         record: Option<&[u8]>,
-        wish: RowWish,
+        is_logged: bool,
         run: &mut Run<'_>,
     ) -> Result<bool> {
         // An error, or a warning that may become one, occurs again when the statement runs.
         if matches!(made, Ok(true)) && run.function.diagnostics.is_empty() {
-            let mark = match wish {
-                RowWish::No => None,
-                RowWish::Logged | RowWish::Told => {
-                    Some(watched::log_row(table, (&buffers.old, record), run)?)
-                }
+            let mark = match is_logged {
+                true => Some(watched::log_row(table, (&buffers.old, record), run)?),
+                false => None,
             };
             let transaction = run.transaction(table.engine)?;
             match transaction.write_if_unchanged(table.id, &buffers.key, record) {

@@ -303,7 +303,7 @@ impl UpdateProgram {
         if !run.function.diagnostics.is_empty() || wish == RowWish::Told {
             return Ok(false);
         }
-        let how = (Strictness::of(run, self.ignore), wish);
+        let how = (Strictness::of(run, self.ignore), wish == RowWish::Logged);
         let row = (&target.table, &target.assignments[..]);
         let is_updated = point.update(&self.target_rows, row, how, run)?;
         if is_updated {

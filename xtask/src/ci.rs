@@ -163,7 +163,7 @@ const STEPS: &[Step] = &[
 const LANES: [&[&str]; 3] = [
     &["damage", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
     &["replicas", "import", "queries", "histories", "changes"],
-    &["clients", "binary log"],
+    &["clients", "binary log", "SQL tests, optimised"],
 ];
 
 /// Runs scripts of `tests` on the debug build.

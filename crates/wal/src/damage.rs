@@ -115,7 +115,9 @@ fn each_later_batch(
     let (mut start, mut chunk, mut batch) = (from, Vec::new(), Vec::new());
     while start < size {
         chunk.clear();
-        let read = append(file, start, CHUNK_BYTES.next_multiple_of(block_bytes), &mut chunk)?;
+        // No more than there is: what is asked for is zeroed first.
+        let wanted = (size - start).min(CHUNK_BYTES.next_multiple_of(block_bytes) as u64);
+        let read = append(file, start, wanted as usize, &mut chunk)?;
         for (block, offset) in chunk.chunks(block_bytes).zip((start..).step_by(block_bytes)) {
             let Some(header) = Header::parse(block) else { continue };
             let length = HEADER_BYTES as u64 + u64::from(header.length);

@@ -9,6 +9,7 @@ mod script;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Parser;
 
@@ -32,6 +33,9 @@ struct Options {
     /// Further options for squalld.
     #[arg(long, allow_hyphen_values = true)]
     server_option: Vec<String>,
+    /// Servers that are started, each with scripts of its own: most of a script's time is waiting.
+    #[arg(long, default_value_t = 4, conflicts_with = "server")]
+    jobs: usize,
 }
 
 fn main() -> ExitCode {
@@ -56,27 +60,47 @@ fn run(options: &Options) -> Result<usize, String> {
         collect(root, &mut files).map_err(|error| format!("{}: {error}", root.display()))?;
     }
     files.sort();
-    let started = match &options.server {
-        Some(_) => None,
-        None => Some(sqltest::Server::start(&options.squalld, &options.server_option)?),
+    let next = AtomicUsize::new(0);
+    let failed = match &options.server {
+        Some(address) => run_scripts(&files, &next, address, options.update),
+        None => {
+            let jobs = options.jobs.clamp(1, files.len().max(1));
+            std::thread::scope(|scope| {
+                let start = |_| scope.spawn(|| run_on_own_server(options, &files, &next));
+                let workers: Vec<_> = (0..jobs).map(start).collect();
+                let died = |_| Err("a thread that runs scripts panicked".to_owned());
+                let ended = workers.into_iter().map(|worker| worker.join().unwrap_or_else(died));
+                ended.sum::<Result<usize, String>>()
+            })?
+        }
     };
-    let address = match (&options.server, &started) {
-        (Some(address), _) => address.clone(),
-        (None, Some(server)) => server.address(),
-        (None, None) => return Err("no server".into()),
-    };
-    let (mut passed, mut failed) = (0, 0);
-    for file in &files {
-        match runner::run_file(file, &address, options.update) {
-            Ok(()) => passed += 1,
-            Err(message) => {
-                failed += 1;
+    println!("{} passed, {failed} failed", files.len() - failed);
+    Ok(failed)
+}
+
+/// As `run_scripts`, on a server that is started for it.
+fn run_on_own_server(
+    options: &Options,
+    files: &[PathBuf],
+    next: &AtomicUsize,
+) -> Result<usize, String> {
+    let server = sqltest::Server::start(&options.squalld, &options.server_option)?;
+    Ok(run_scripts(files, next, &server.address(), options.update))
+}
+
+/// Runs scripts that nobody has taken yet, `next` being the first of them, until there are none; returns how many failed.
+fn run_scripts(files: &[PathBuf], next: &AtomicUsize, address: &str, update: bool) -> usize {
+    // Relaxed: the number alone is shared. It gives each script to one worker.
+    let taken = std::iter::from_fn(|| files.get(next.fetch_add(1, Ordering::Relaxed)));
+    taken
+        .filter(|file| {
+            let result = runner::run_file(file, address, update);
+            if let Err(message) = &result {
                 println!("FAILED {}\n{message}", file.display());
             }
-        }
-    }
-    println!("{passed} passed, {failed} failed");
-    Ok(failed)
+            result.is_err()
+        })
+        .count()
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {

@@ -257,7 +257,8 @@ class Client:
             lambda: f"ALTER TABLE {table.name} ADD INDEX i{number} (plus), COMMENT = 'c{number}'", lambda: f"CREATE INDEX j{number} ON {table.name} (plus, id)",
             lambda: f"ALTER TABLE {table.name} ADD COLUMN gen{number} INT AS (id % 7) {choose(['STORED', 'VIRTUAL'])}, ADD INDEX (gen{number})",
             lambda: f"ALTER TABLE {table.name} ALTER plus SET DEFAULT {number}", lambda: f"ALTER TABLE {table.name} CONVERT TO CHARACTER SET utf8mb4", lambda: f"ALTER TABLE {table.name} ENGINE=InnoDB",
-            lambda: f"ALTER TABLE {table.name} DROP PRIMARY KEY, ADD COLUMN pk{number} INT AUTO_INCREMENT PRIMARY KEY FIRST",
+            # The rows get their numbers in the order of partitions: each kind of server sorts them into partitions in a way of its own.
+            lambda: f"{f'TRUNCATE TABLE {table.name}; ' if table.partitioned else ''}ALTER TABLE {table.name} DROP PRIMARY KEY, ADD COLUMN pk{number} INT AUTO_INCREMENT PRIMARY KEY FIRST",
             lambda: f"ALTER TABLE {table.name} {choose(['REMOVE PARTITIONING', 'COALESCE PARTITION 1', 'ADD PARTITION PARTITIONS 1', 'TRUNCATE PARTITION p0', 'REORGANIZE PARTITION p0 INTO (PARTITION q0 VALUES LESS THAN (10), PARTITION q1 VALUES LESS THAN (30))'])}",
             lambda: f"TRUNCATE TABLE {table.name}", lambda: f"CREATE TABLE {own}_like{number} LIKE {table.name}; INSERT INTO {own}_like{number} SELECT * FROM {table.name} LIMIT 5",
             lambda: f"CREATE TABLE {own}_as{number} AS SELECT * FROM {table.name} LIMIT 20", lambda: f"CREATE TABLE {own}_as{number} (PRIMARY KEY (id)) AS SELECT DISTINCT id, plus FROM {table.name}",

@@ -83,6 +83,19 @@ def waits(source):
     expect("the text", found[-6:], ["Gtid", "Query", "Rows_query", "Table_map", "Update_rows", "Xid"])
 
 
+def images(source, replicas):
+    """Each value of a new row is logged, also NULL, where columns are not in the order in which rows are stored: a replica would take the default."""
+    rows(source.port, "CREATE TABLE logged.n (id INT PRIMARY KEY, t TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP, b BLOB); ALTER TABLE logged.n ADD COLUMN c INT DEFAULT 5 AFTER id")
+    for at, image in enumerate(("FULL", "MINIMAL", "NOBLOB")):
+        rows(source.port, f"SET binlog_row_image = {image}; INSERT INTO logged.n VALUES ({at}, NULL, NULL, NULL), ({at + 10}, 1, '2001-01-01', 'b'); UPDATE logged.n SET c = NULL WHERE id = {at + 10}; "
+                          f"INSERT INTO logged.n SELECT id + 20, c, t, b FROM logged.n WHERE id = {at}; REPLACE INTO logged.n VALUES ({at}, 7, NULL, NULL)")
+    same(source, replicas)
+    everything = rows(source.port, "SELECT * FROM logged.n ORDER BY id")
+    expect("NULLs", [row[:3] for row in everything], [[str(at + more), value, time] for more, value, time in ((0, "7", "NULL"), (10, "NULL", "2001-01-01 00:00:00"), (20, "NULL", "NULL")) for at in range(3)])
+    for replica in replicas:
+        expect("rows of all images", rows(replica.port, "SELECT * FROM logged.n ORDER BY id"), everything)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
@@ -122,6 +135,7 @@ def main():
         raise SystemExit(f"400 KB of the same letter take {size} bytes in the log")
     texts(source)
     waits(source)
+    images(source, replicas)
     executed = same(source, replicas)
     # After a restart the log goes on as it was.
     source.process.terminate()

@@ -76,9 +76,11 @@ impl Shaped {
         (0..self.table.columns.len()).filter(is_at).collect()
     }
 
-    /// The values of a record in the order of the columns.
+    /// The values of a record in the order of the columns; none of the row that was not there before or is gone.
     fn values<'v>(&self, record: &'v [Value], own: &'v mut Vec<Value>) -> &'v [Value] {
-        let Some(places) = &self.places else { return record };
+        let Some(places) = self.places.as_ref().filter(|_| !record.is_empty()) else {
+            return record;
+        };
         own.clear();
         own.extend(places.iter().map(|place| record.get(*place).cloned().unwrap_or(Value::Null)));
         own

@@ -96,6 +96,18 @@ def images(source, replicas):
         expect("rows of all images", rows(replica.port, "SELECT * FROM logged.n ORDER BY id"), everything)
 
 
+def identifiers(source, replica):
+    """An identifier is used once: 1837 for what comes after its transaction, also after statements that are transactions of their own; a replica logs each once."""
+    uuid = "ffffffff-ffff-ffff-ffff-ffffffffff00"
+    first = ["CREATE USER once@localhost", "CREATE TABLE logged.o (a INT)", "INSERT INTO logged.o VALUES (1)", "BEGIN; INSERT INTO logged.o VALUES (2); COMMIT", "DROP TABLE logged.o", "DROP USER once@localhost"]
+    for number, statement in enumerate(first, 1):
+        fails(source.port, f"SET gtid_next = '{uuid}:{number}'; {statement}; CREATE TABLE logged.after (a INT)", 1837)
+    same(source, [replica])
+    for server in (source, replica):
+        found = [event[5] for (log, *_) in rows(server.port, "SHOW BINARY LOGS") for event in rows(server.port, f"SHOW BINLOG EVENTS IN '{log}'") if event[2] == "Gtid"]
+        expect("identifiers that are in the log twice", sorted({one for one in found if found.count(one) > 1}), [])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
@@ -136,6 +148,7 @@ def main():
     texts(source)
     waits(source)
     images(source, replicas)
+    identifiers(source, logged)
     executed = same(source, replicas)
     # After a restart the log goes on as it was.
     source.process.terminate()

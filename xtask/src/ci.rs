@@ -119,6 +119,7 @@ const STEPS: &[Step] = &[
             "replication/switch_over.py",
             "replication/sequences.py",
             "replication/partial_json.py",
+            "replication/full_disk.py",
         ])
     }),
     ("changes", || {

@@ -1,5 +1,6 @@
 //! Column types: from syntax to `types::DataType`, with the reference's limits and errors.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -388,7 +389,7 @@ fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
             false => err!(TOO_BIG_ENUM, ctx.column),
         });
     }
-    let mut names: Vec<&[u8]> = Vec::with_capacity(written.values.len());
+    let mut names: Vec<Cow<'_, [u8]>> = Vec::with_capacity(written.values.len());
     let mut seen: HashSet<Vec<u8>> = HashSet::with_capacity(written.values.len());
     let mut widest = 0;
     let mut total = 0;
@@ -398,22 +399,28 @@ fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
             CollationId::BINARY => value,
             _ => value.trim_ascii_end_spaces(),
         };
-        let chars = collation.char_length(trimmed);
+        // A character that the column cannot have is a question mark from here on.
+        let encoded = collation.charset.encode(trimmed);
+        let known = match encoded.first_bad {
+            None => Cow::Borrowed(trimmed),
+            Some(_) => Cow::Owned(collation.charset.decode(&encoded.bytes).bytes),
+        };
+        let chars = collation.char_length(&known);
         if chars > MEMBER_LENGTH_MAX {
             bail!(TOO_LONG_SET_ENUM_VALUE, ctx.column);
         }
-        if is_set && trimmed.contains(&b',') {
-            bail!(ILLEGAL_VALUE_FOR_TYPE, "set", String::from_utf8_lossy(trimmed));
+        if is_set && known.contains(&b',') {
+            bail!(ILLEGAL_VALUE_FOR_TYPE, "set", String::from_utf8_lossy(&known));
         }
         let mut key = Vec::new();
-        collation.sort_key(trimmed, &mut key);
+        collation.sort_key(&known, &mut key);
         if !seen.insert(key) && ctx.sql_mode.is_strict() {
             let word = if is_set { "SET" } else { "ENUM" };
-            bail!(DUPLICATED_VALUE_IN_TYPE, ctx.column, String::from_utf8_lossy(trimmed), word);
+            bail!(DUPLICATED_VALUE_IN_TYPE, ctx.column, String::from_utf8_lossy(&known), word);
         }
         widest = widest.max(chars);
         total += chars + 1;
-        names.push(trimmed);
+        names.push(known);
     }
     let length = if is_set { total.saturating_sub(1) } else { widest };
     let mut ty = DataType::new(kind, length as u32, 0);

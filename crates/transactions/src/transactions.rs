@@ -399,8 +399,9 @@ impl Transactions {
     /// The transaction has ended: nothing of its writes is kept.
     #[inline]
     pub fn forget_rows(&mut self) {
-        self.undo_rows_to(RowMark::default());
+        // First, or the identifier that the transaction had would not be known to be used.
         self.forget_recorded();
+        self.undo_rows_to(RowMark::default());
     }
 
     #[inline]

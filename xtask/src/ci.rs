@@ -8,29 +8,22 @@ use crate::{book, console, instructions, lines, models, platforms, reference, ru
 type Step = (&'static str, fn() -> Result<(), String>);
 
 /// All with the same features, so that one build serves each.
-const TEST: [&str; 4] = ["test", "--workspace", "--locked", "--quiet"];
+const WORKSPACE: [&str; 3] = ["--workspace", "--locked", "--quiet"];
 
 const STEPS: &[Step] = &[
     ("format", || run::command("cargo", &["fmt", "--all", "--check"])),
     ("tidy", || tidy::tidy(&["--strict".to_owned()])),
-    ("clippy", clippy),
+    // All that later steps run of the debug build; they build nothing again.
+    ("build and lints", || linted("build", &["--all-targets"])),
     ("licences and sources", licences),
-    ("unit tests", || {
-        let rest = ["--exclude", "simulation", "--no-fail-fast"];
-        run::command("cargo", &[&TEST[..], &rest].concat())
-    }),
+    ("unit tests", || linted("test", &["--exclude", "simulation", "--no-fail-fast"])),
     // The whole server on a simulated machine; `generated`: a few seeds, and some with a planted defect.
-    ("simulation", || {
-        let tests = ["--test", "simulated_server", "--test", "generated"];
-        run::command("cargo", &[&TEST[..], &tests].concat())
-    }),
+    ("simulation", || linted("test", &["--test", "simulated_server", "--test", "generated"])),
     ("crash points", crash_points),
     ("models", models::models),
     // The formats on a big-endian processor and on ARM; `cargo xtask platforms` does the rest.
     ("platforms", platforms::formats),
-    ("programs", || {
-        run::command("cargo", &["build", "--workspace", "--bins", "--locked", "--quiet"])
-    }),
+    ("programs", || linted("build", &["--bins"])),
     ("SQL tests", || run::command("target/debug/sqltest", &["--squalld", "target/debug/squalld"])),
     ("mysqltest", || {
         run::command("target/debug/mysqltest", &["--squalld", "target/debug/squalld"])
@@ -45,7 +38,13 @@ const STEPS: &[Step] = &[
     ("console in a browser", console::browser),
     // A short soak; `tests/http/run --soak 300` is the long one.
     ("HTTP", || run::command("bash", &["tests/http/run", "--soak", "12"])),
-    ("BarCamp", || run::command("bash", &["examples/barcamp/run.sh"])),
+    ("BarCamp", || {
+        let programs = [("SQUALLD", "target/debug/squalld"), ("SQUALL", "target/debug/squall")];
+        let programs = programs.map(|(name, path)| (name, run::root().join(path)));
+        let programs = programs.iter().map(|(name, path)| Some((*name, path.to_str()?)));
+        let programs: Vec<_> = programs.flatten().collect();
+        run::command_with(&programs, "bash", &["examples/barcamp/run.sh"])
+    }),
     ("optimised server", instructions::build_server),
     ("instructions", || instructions::compare(&[])),
     ("limits", || run::command("target/debug/limits", &["--squalld", "target/fast/squalld"])),
@@ -160,11 +159,12 @@ const STEPS: &[Step] = &[
 ];
 
 /// Steps that wait for servers, disks and clients more than they compute: a whole run does them after the others, the lists side by
-/// side, and shows the output of each when it ends.
-const LANES: [&[&str]; 3] = [
+/// side, and shows the output of each when it ends. Those of the last list compute all the time: they get the processors that the others leave.
+const LANES: [&[&str]; 4] = [
     &["damage", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
     &["replicas", "import", "queries", "histories", "changes"],
     &["clients", "binary log", "SQL tests, optimised"],
+    &["instructions", "packages", "size"],
 ];
 
 /// Runs scripts of `tests` on the debug build.
@@ -255,7 +255,9 @@ fn run_step((name, step): &Step) -> Result<(), String> {
 fn run_lanes() -> Vec<Result<(), String>> {
     std::thread::scope(|scope| {
         let lanes = LANES.map(|lane| {
-            scope.spawn(move || lane.iter().map(|name| run_apart(name)).collect::<Vec<_>>())
+            let gives_way = lane.contains(&"instructions");
+            let run = move |name: &&str| run_apart(name, gives_way);
+            scope.spawn(move || lane.iter().map(run).collect::<Vec<_>>())
         });
         let died = |_| vec![Err("a lane of steps panicked".to_owned())];
         lanes.into_iter().flat_map(|lane| lane.join().unwrap_or_else(died)).collect()
@@ -266,9 +268,9 @@ fn run_lanes() -> Vec<Result<(), String>> {
 const LINES_OF_A_FAILURE: usize = 40;
 
 /// Runs one step in a process of its own and prints its output when it ends.
-fn run_apart(name: &str) -> Result<(), String> {
+fn run_apart(name: &str, gives_way: bool) -> Result<(), String> {
     let (is_success, text) =
-        run::apart(&["ci", name]).map_err(|error| format!("{name}: {error}"))?;
+        run::apart(&["ci", name], gives_way).map_err(|error| format!("{name}: {error}"))?;
     // What a process of one step says of all steps is not of interest.
     let is_summary = |line: &str| line.starts_with("ci: all steps") || line.ends_with(" failed");
     let lines: Vec<&str> = text.lines().filter(|line| !is_summary(line)).collect();
@@ -299,9 +301,14 @@ fn licences() -> Result<(), String> {
     run::command("cargo-deny", &[&["--log-level", "error"], &checks[..]].concat())
 }
 
-fn clippy() -> Result<(), String> {
-    run::command(
-        "cargo",
-        &["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"],
-    )
+/// Builds or tests the workspace with clippy in the compiler's place, as `cargo clippy` does it: what is linted is compiled in the same go, and
+/// once. Its own builds are kept beside those of plain cargo.
+fn linted(command: &str, args: &[&str]) -> Result<(), String> {
+    let sysroot = run::output("rustc", &["--print", "sysroot"])?;
+    let driver = format!("{}/bin/clippy-driver", sysroot.trim());
+    let lints = [("RUSTC_WORKSPACE_WRAPPER", driver.as_str()), ("CLIPPY_ARGS", LINTS)];
+    run::command_with(&lints, "cargo", &[&[command], &WORKSPACE[..], args].concat())
 }
+
+/// `-D warnings`, as `cargo clippy` hands options on.
+const LINTS: &str = "-D__CLIPPY_HACKERY__warnings";

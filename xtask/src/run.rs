@@ -50,11 +50,11 @@ pub fn command_in<A: AsRef<str>>(
     if status.success() { Ok(()) } else { Err(format!("failed: {line}")) }
 }
 
-/// Runs this program again with `args`: whether it succeeded, and all that it and its children printed.
+/// Runs this program again with `args`: whether it succeeded, and all that it and its children printed. If `gives_way`, others' work comes first.
 ///
 /// # Errors
 /// It cannot be started, or its output cannot be kept.
-pub fn apart(args: &[&str]) -> Result<(bool, String), String> {
+pub fn apart(args: &[&str], gives_way: bool) -> Result<(bool, String), String> {
     // A file, not a pipe: a server that a failed script left behind would hold a pipe open.
     let kept = || -> std::io::Result<(bool, String)> {
         let folder = root().join("target/ci");
@@ -62,7 +62,13 @@ pub fn apart(args: &[&str]) -> Result<(bool, String), String> {
         let path = folder.join(format!("{}.log", args.join("-").replace(' ', "-")));
         let file = std::fs::File::create(&path)?;
         // Not by its name: a step that builds all programs has put another file there.
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = match gives_way {
+            true => Command::new("nice"),
+            false => Command::new("/proc/self/exe"),
+        };
+        if gives_way {
+            command.arg(format!("/proc/{}/exe", std::process::id()));
+        }
         command.args(args).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let status = command.current_dir(root()).status()?;
         Ok((status.success(), String::from_utf8_lossy(&std::fs::read(&path)?).into_owned()))

@@ -217,6 +217,7 @@ impl Binder<'_> {
                 }
             }
             (_, Expr::Subquery { .. }) => Making::Subquery,
+            (ast::ExprKind::Literal(ast::Literal::Integer(_)), _) => Making::Integer,
             _ => Making::Computed,
         }
     }

@@ -15,6 +15,8 @@ use crate::names::check_column_name;
 
 /// Computed integers with fewer characters become INT.
 const INT_DIGITS_END: u32 = 12;
+/// Written integers with fewer characters do; a place for a sign is one of them.
+const WRITTEN_INT_DIGITS_END: u32 = 10;
 /// Bytes of a MEDIUMTEXT.
 const MEDIUM_TEXT_MAX: u32 = 0xFF_FFFF;
 /// Characters of a computed string that becomes a VARCHAR.
@@ -121,6 +123,7 @@ pub fn shown_type(column: &OutputColumn) -> DataType {
         (Making::Typed | Making::Kept, _) => None,
         (Making::IfNull, _) => Some(Computed::IfNull),
         (Making::Subquery, _) => Some(Computed::Subquery),
+        (Making::Integer, _) => Some(Computed::Integer),
         (Making::Computed, Expr::Case { .. } | Expr::FirstNotNull { .. } | Expr::Held { .. }) => {
             Some(Computed::Choice)
         }
@@ -167,7 +170,8 @@ fn storable(meta: &ColumnMeta) -> DataType {
         | TypeKind::BigInt
             if meta.computed.is_some_and(|computed| computed != Computed::IfNull) =>
         {
-            fit_integer(&mut ty);
+            let is_written = meta.computed == Some(Computed::Integer);
+            fit_integer(&mut ty, if is_written { WRITTEN_INT_DIGITS_END } else { INT_DIGITS_END });
         }
         TypeKind::Bit if meta.computed.is_some() => {
             ty.unsigned = true;
@@ -220,8 +224,8 @@ fn variable_column(mut ty: DataType) -> DataType {
 }
 
 /// Small computed numbers become INT, as in the reference.
-fn fit_integer(ty: &mut DataType) {
-    (ty.kind, ty.length) = match (ty.length < INT_DIGITS_END, ty.unsigned) {
+fn fit_integer(ty: &mut DataType, digits_end: u32) {
+    (ty.kind, ty.length) = match (ty.length < digits_end, ty.unsigned) {
         (true, true) => (TypeKind::Int, 10),
         (true, false) => (TypeKind::Int, 11),
         (false, _) => (TypeKind::BigInt, 20),

@@ -71,6 +71,7 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
             (Making::Typed | Making::Kept, _) => None,
             (Making::IfNull, _) => Some(Computed::IfNull),
             (Making::Subquery, _) => Some(Computed::Subquery),
+            (Making::Integer, _) => Some(Computed::Integer),
             (
                 Making::Computed,
                 Expr::Case { .. } | Expr::FirstNotNull { .. } | Expr::Held { .. },

@@ -33,6 +33,8 @@ pub enum Making {
     Kept,
     /// By a subquery.
     Subquery,
+    /// It is written as an integer.
+    Integer,
 }
 
 /// The table column that a result column shows. A computed column of a derived table has the table's alias and its own name there, and no

@@ -57,6 +57,8 @@ pub enum Computed {
     Subquery,
     /// A user variable.
     Variable,
+    /// None: an integer as the statement has it.
+    Integer,
 }
 
 impl ColumnMeta {

@@ -110,9 +110,9 @@ pub fn output_with(
 mod tests {
     #[test]
     fn a_program_runs_itself_apart_and_keeps_what_it_prints() {
-        let (is_success, text) = super::apart(&["--list"]).unwrap();
+        let (is_success, text) = super::apart(&["--list"], true).unwrap();
         assert!(is_success && text.contains("a_program_runs_itself_apart"), "{text}");
-        let (is_success, _) = super::apart(&["--no-such-option"]).unwrap();
+        let (is_success, _) = super::apart(&["--no-such-option"], false).unwrap();
         assert!(!is_success);
     }
 }

@@ -164,7 +164,7 @@ const LANES: [&[&str]; 4] = [
     &["damage", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
     &["replicas", "import", "queries", "histories", "changes"],
     &["clients", "binary log", "SQL tests, optimised"],
-    &["instructions", "packages", "size"],
+    &["instructions", "packages", "crash points", "models", "platforms", "size"],
 ];
 
 /// Runs scripts of `tests` on the debug build.

@@ -13,7 +13,7 @@ const WORKSPACE: [&str; 3] = ["--workspace", "--locked", "--quiet"];
 const STEPS: &[Step] = &[
     ("format", || run::command("cargo", &["fmt", "--all", "--check"])),
     ("tidy", || tidy::tidy(&["--strict".to_owned()])),
-    // All that later steps run of the debug build; they build nothing again.
+    // Programs and tests; what later steps run of the debug build. Not `--bins` alone: features that tests ask for would make it another build.
     ("build and lints", || linted("build", &["--all-targets"])),
     ("licences and sources", licences),
     ("unit tests", || linted("test", &["--exclude", "simulation", "--no-fail-fast"])),
@@ -23,7 +23,6 @@ const STEPS: &[Step] = &[
     ("models", models::models),
     // The formats on a big-endian processor and on ARM; `cargo xtask platforms` does the rest.
     ("platforms", platforms::formats),
-    ("programs", || linted("build", &["--bins"])),
     ("SQL tests", || run::command("target/debug/sqltest", &["--squalld", "target/debug/squalld"])),
     ("mysqltest", || {
         run::command("target/debug/mysqltest", &["--squalld", "target/debug/squalld"])

@@ -146,7 +146,10 @@ def nothing_is_lost(source, replica):
             told.append(number)
     thread = threading.Thread(target=insert)
     thread.start()
+    deadline = time.monotonic() + 30
     time.sleep(1.5)
+    while len(seen) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
     source.kill()
     thread.join()
     here = {int(row[0]) for row in rows(replica.port, "SELECT id FROM d.t WHERE id >= 20000")}

@@ -102,6 +102,12 @@ def identifiers(source, replica):
     first = ["CREATE USER once@localhost", "CREATE TABLE logged.o (a INT)", "INSERT INTO logged.o VALUES (1)", "BEGIN; INSERT INTO logged.o VALUES (2); COMMIT", "DROP TABLE logged.o", "DROP USER once@localhost"]
     for number, statement in enumerate(first, 1):
         fails(source.port, f"SET gtid_next = '{uuid}:{number}'; {statement}; CREATE TABLE logged.after (a INT)", 1837)
+    # After a ROLLBACK it may be given again, which a replica does that repeats a transaction; it has to be.
+    again = f"SET gtid_next = '{uuid}:9'; BEGIN; INSERT INTO logged.t VALUES (900, 'undone'); ROLLBACK"
+    fails(source.port, f"{again}; INSERT INTO logged.t VALUES (900, 'not given')", 1837)
+    fails(source.port, f"SET gtid_next = '{uuid}:9'; INSERT INTO logged.t VALUES (1, 'there is one')", 1062)
+    rows(source.port, f"{again}; SET gtid_next = '{uuid}:9'; INSERT INTO logged.t VALUES (900, 'given again')")
+    expect("the last is executed", rows(source.port, f"SELECT GTID_SUBSET('{uuid}:9', @@gtid_executed)"), [["1"]])
     same(source, [replica])
     for server in (source, replica):
         found = [event[5] for (log, *_) in rows(server.port, "SHOW BINARY LOGS") for event in rows(server.port, f"SHOW BINLOG EVENTS IN '{log}'") if event[2] == "Gtid"]

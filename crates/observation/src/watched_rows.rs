@@ -197,6 +197,13 @@ impl RowWatcher {
         }
     }
 
+    /// `gtid_next` was set.
+    pub fn renew_identifier(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.renew_identifier();
+        }
+    }
+
     /// What the binary log says of a table.
     fn logged(&mut self, table: &Arc<Table>) -> Arc<LoggedTable> {
         if let Some((made_of, known)) = self.logged.get(&table.id)

@@ -149,8 +149,10 @@ pub trait Recorder: Send {
     fn take(&mut self, out: &mut Vec<u8>);
     /// The last statement of the transaction has been recorded.
     fn finish(&mut self);
-    /// The transaction has ended.
+    /// The transaction has ended; the identifier that it was given is used.
     fn reset(&mut self);
+    /// `gtid_next` was set, perhaps to the same again: what it gives may be used once more.
+    fn renew_identifier(&mut self);
     /// Whether a transaction was handed over since this was asked last, perhaps one that was then rolled back.
     fn take_logged(&mut self) -> bool;
     /// Numbers of the transactions that were finished and whose identifiers are to be told, since this was asked last.

@@ -201,7 +201,7 @@ pub(crate) struct SessionRecorder {
     waiting: Vec<u8>,
     /// Bytes taken since the transaction began.
     taken: u64,
-    /// The identifier given to this transaction, and to the one before it.
+    /// The identifier given to this transaction, and that of the one before it, until `gtid_next` is set again.
     given: Option<Gtid>,
     used: Option<Gtid>,
     /// The transaction's BEGIN was recorded.
@@ -535,6 +535,10 @@ impl Recorder for SessionRecorder {
         self.statement_at = 0;
         self.waiting.clear();
         self.mapped.clear();
+    }
+
+    fn renew_identifier(&mut self) {
+        self.used = None;
     }
 
     fn take_logged(&mut self) -> bool {

@@ -124,6 +124,11 @@ fn apply_session(session: &mut Session, id: VariableId, value: Value) {
             if name == "session_track_transaction_info" {
                 session.transactions.report.restart();
             }
+            if name == "gtid_next"
+                && let Some(watcher) = &mut session.transactions.watcher
+            {
+                watcher.renew_identifier();
+            }
             if name == "character_set_results" {
                 session.client.results_collation = None;
             }

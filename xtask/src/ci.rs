@@ -38,10 +38,10 @@ const STEPS: &[Step] = &[
     // A short soak; `tests/http/run --soak 300` is the long one.
     ("HTTP", || run::command("bash", &["tests/http/run", "--soak", "12"])),
     ("BarCamp", || {
-        let programs = [("SQUALLD", "target/debug/squalld"), ("SQUALL", "target/debug/squall")];
-        let programs = programs.map(|(name, path)| (name, run::root().join(path)));
-        let programs = programs.iter().map(|(name, path)| Some((*name, path.to_str()?)));
-        let programs: Vec<_> = programs.flatten().collect();
+        let program =
+            |name: &str| run::root().join("target/debug").join(name).display().to_string();
+        let (squalld, squall) = (program("squalld"), program("squall"));
+        let programs = [("SQUALLD", squalld.as_str()), ("SQUALL", squall.as_str())];
         run::command_with(&programs, "bash", &["examples/barcamp/run.sh"])
     }),
     ("optimised server", instructions::build_server),
@@ -117,7 +117,7 @@ const STEPS: &[Step] = &[
             "replication/switch_over.py",
             "replication/sequences.py",
             "replication/partial_json.py",
-            "replication/full_disk.py",
+            "replication/outages.py",
         ])
     }),
     ("changes", || {
@@ -158,12 +158,13 @@ const STEPS: &[Step] = &[
 ];
 
 /// Steps that wait for servers, disks and clients more than they compute: a whole run does them after the others, the lists side by
-/// side, and shows the output of each when it ends. Those of the last list compute all the time: they get the processors that the others leave.
-const LANES: [&[&str]; 4] = [
-    &["damage", "backup", "old files", "HTTP", "BarCamp", "console in a browser"],
-    &["replicas", "import", "queries", "histories", "changes"],
-    &["clients", "binary log", "SQL tests, optimised"],
-    &["instructions", "packages", "crash points", "models", "platforms", "size"],
+/// side, and shows the output of each when it ends. Those of the last list compute all the time: they get the processors that the others
+/// leave, by the number that `nice` takes.
+const LANES: [(u8, &[&str]); 4] = [
+    (0, &["damage", "backup", "old files", "HTTP", "BarCamp", "console in a browser"]),
+    (0, &["replicas", "import", "queries", "histories", "changes"]),
+    (0, &["clients", "binary log", "SQL tests, optimised"]),
+    (10, &["instructions", "packages", "crash points", "models", "platforms", "size"]),
 ];
 
 /// Runs scripts of `tests` on the debug build.
@@ -223,7 +224,7 @@ pub fn ci(only: &[String]) -> Result<(), String> {
     let started = Instant::now();
     let mut ended = Vec::new();
     if only.is_empty() {
-        let is_in_a_lane = |name: &str| LANES.iter().any(|lane| lane.contains(&name));
+        let is_in_a_lane = |name: &str| LANES.iter().any(|(_, lane)| lane.contains(&name));
         ended.extend(STEPS.iter().filter(|(name, _)| !is_in_a_lane(name)).map(run_step));
         ended.extend(run_lanes());
     } else {
@@ -253,9 +254,8 @@ fn run_step((name, step): &Step) -> Result<(), String> {
 /// Runs the steps of `LANES`, each in a process of its own, so that its output stays together.
 fn run_lanes() -> Vec<Result<(), String>> {
     std::thread::scope(|scope| {
-        let lanes = LANES.map(|lane| {
-            let gives_way = lane.contains(&"instructions");
-            let run = move |name: &&str| run_apart(name, gives_way);
+        let lanes = LANES.map(|(nice, lane)| {
+            let run = move |name: &&str| run_apart(name, nice);
             scope.spawn(move || lane.iter().map(run).collect::<Vec<_>>())
         });
         let died = |_| vec![Err("a lane of steps panicked".to_owned())];
@@ -267,9 +267,9 @@ fn run_lanes() -> Vec<Result<(), String>> {
 const LINES_OF_A_FAILURE: usize = 40;
 
 /// Runs one step in a process of its own and prints its output when it ends.
-fn run_apart(name: &str, gives_way: bool) -> Result<(), String> {
+fn run_apart(name: &str, nice: u8) -> Result<(), String> {
     let (is_success, text) =
-        run::apart(&["ci", name], gives_way).map_err(|error| format!("{name}: {error}"))?;
+        run::apart(&["ci", name], nice).map_err(|error| format!("{name}: {error}"))?;
     // What a process of one step says of all steps is not of interest.
     let is_summary = |line: &str| line.starts_with("ci: all steps") || line.ends_with(" failed");
     let lines: Vec<&str> = text.lines().filter(|line| !is_summary(line)).collect();

@@ -50,11 +50,11 @@ pub fn command_in<A: AsRef<str>>(
     if status.success() { Ok(()) } else { Err(format!("failed: {line}")) }
 }
 
-/// Runs this program again with `args`: whether it succeeded, and all that it and its children printed. If `gives_way`, others' work comes first.
+/// Runs this program again with `args`: whether it succeeded, and all that it and its children printed. The more `nice`, the more others' work comes first.
 ///
 /// # Errors
 /// It cannot be started, or its output cannot be kept.
-pub fn apart(args: &[&str], gives_way: bool) -> Result<(bool, String), String> {
+pub fn apart(args: &[&str], nice: u8) -> Result<(bool, String), String> {
     // A file, not a pipe: a server that a failed script left behind would hold a pipe open.
     let kept = || -> std::io::Result<(bool, String)> {
         let folder = root().join("target/ci");
@@ -62,13 +62,9 @@ pub fn apart(args: &[&str], gives_way: bool) -> Result<(bool, String), String> {
         let path = folder.join(format!("{}.log", args.join("-").replace(' ', "-")));
         let file = std::fs::File::create(&path)?;
         // Not by its name: a step that builds all programs has put another file there.
-        let mut command = match gives_way {
-            true => Command::new("nice"),
-            false => Command::new("/proc/self/exe"),
-        };
-        if gives_way {
-            command.arg(format!("/proc/{}/exe", std::process::id()));
-        }
+        let this = format!("/proc/{}/exe", std::process::id());
+        let mut command = Command::new("nice");
+        command.args([format!("--adjustment={nice}"), this]);
         command.args(args).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let status = command.current_dir(root()).status()?;
         Ok((status.success(), String::from_utf8_lossy(&std::fs::read(&path)?).into_owned()))
@@ -110,9 +106,9 @@ pub fn output_with(
 mod tests {
     #[test]
     fn a_program_runs_itself_apart_and_keeps_what_it_prints() {
-        let (is_success, text) = super::apart(&["--list"], true).unwrap();
+        let (is_success, text) = super::apart(&["--list"], 10).unwrap();
         assert!(is_success && text.contains("a_program_runs_itself_apart"), "{text}");
-        let (is_success, _) = super::apart(&["--no-such-option"], false).unwrap();
+        let (is_success, _) = super::apart(&["--no-such-option"], 0).unwrap();
         assert!(!is_success);
     }
 }

@@ -57,7 +57,7 @@ pub enum Computed {
     Subquery,
     /// A user variable.
     Variable,
-    /// None: an integer as the statement has it.
+    /// An integer that is written in the statement, nothing computed.
     Integer,
 }
 

@@ -21,7 +21,7 @@ const ROOTS: [&str; 2] = ["tests/sql", "tests/plans"];
 struct Options {
     /// Scripts or folders; all of tests/sql and tests/plans by default.
     paths: Vec<PathBuf>,
-    /// `host:port` of a running server (root without a password); a fresh squalld is started otherwise.
+    /// `host:port` of a running server (root without a password); fresh ones are started otherwise, see `--jobs`.
     #[arg(long)]
     server: Option<String>,
     /// Rewrite the expectations.

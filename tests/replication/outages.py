@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A full disk on either side, and a replica that was away for long: each says what is wrong, goes on once it can, and source and replica end with the same rows and the same transactions.
 
-    tests/replication/full_disk.py [--squalld target/debug/squalld] [--seed 1]
+    tests/replication/outages.py [--squalld target/debug/squalld] [--seed 1]
 
 The replica's disk fills while it applies, then the source's while it is followed; each once more with kill -9 and a start while the disk is full. Then a replica is away, after a stop
 and after a kill -9, while the source's log goes through many files: it catches up in bounded memory, or says that what it needs is purged, and is cloned anew.
@@ -21,7 +21,6 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).parent
-# Of the two scripts of this name the other one has the helpers: it comes first.
 sys.path.insert(0, str(HERE.parent / "crash"))
 from full_disk import EXPECTED, FILE_SYSTEM_BYTES, Filler, Load, Session, quiet, writes_again  # noqa: E402
 sys.path.insert(0, str(HERE))

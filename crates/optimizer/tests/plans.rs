@@ -1,4 +1,5 @@
 //! Which plans statements get.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 #[path = "../../binder/tests/support/mod.rs"]
 mod support;

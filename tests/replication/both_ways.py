@@ -143,6 +143,9 @@ def compare(source, replica, squall, schema, maria):
         faults += [f"  {name} ({names[name]}), row {left[:2]}: {one[:200]} at the source, {other[:200]} at the replica"
                    for left, right in odd for name, one, other in zip(names, left, right) if one != other][:6]
     if not maria:
+        names = ", ".join(f"`{schema}`.`{table}`" for table in kinds)
+        there, here = (ask(server, f"CHECKSUM TABLE {names}").splitlines() for server in (source, replica)) if kinds else ([], [])
+        faults += [f"checksums: {left} at the source, {right} at the replica" for left, right in zip(there, here) if left != right]
         there, here = definitions(source, schema, kinds), definitions(replica, schema, kinds)
         faults += [f"{name}\n  source:  {there[name]}\n  replica: {here[name]}" for name in there if there[name] != here[name]]
     if faults:

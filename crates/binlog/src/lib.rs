@@ -34,3 +34,4 @@ pub use table_map::{
     Column, KeyPart, KnownColumn, MappedColumn, RowMetadata, TableMap, write_table_map,
 };
 pub use types::{Gtid, GtidSet, Uuid};
+pub use value::put_in_row_format;

@@ -105,8 +105,8 @@ pub use rewrite::{RewriteContext, StatementRewriter};
 pub use secrets::without_secrets;
 pub use session::{
     AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, CountedCommand, ExecuteRequest,
-    PeerCertificate, PreparedInfo, QueryAttribute, SessionFactory, SessionHandle, SocketView,
-    Traffic,
+    PeerCertificate, PreparedInfo, QueryAttribute, RepeatedTransaction, SessionFactory,
+    SessionHandle, SocketView, Traffic,
 };
 pub use shared_state::SharedState;
 pub use stage::Stage;

@@ -182,6 +182,17 @@ pub struct PeerCertificate {
     pub issuer: String,
 }
 
+/// A transaction of another server that is repeated here.
+#[derive(Clone, Copy, Debug)]
+pub struct RepeatedTransaction<'a> {
+    /// Its identifier; without one it gets one of this server.
+    pub gtid: Option<&'a types::Gtid>,
+    /// Where it began; 0: here.
+    pub server_id: u32,
+    /// When it was committed there, in microseconds since 1970; 0 when that is not known.
+    pub commit_micros: u64,
+}
+
 /// Opens sessions. One for the whole server.
 pub trait SessionFactory: Send + Sync {
     /// Version string for the greeting.
@@ -370,6 +381,14 @@ pub trait SessionHandle: Send {
     /// # Errors
     /// 1049, 1044.
     fn init_db(&mut self, schema: &str) -> Result<OkInfo>;
+    /// In a session that repeats what another server did: what its next transaction is in the binary log, as SET `gtid_next`,
+    /// `original_server_id` and `original_commit_timestamp` say it, without a statement for each transaction.
+    ///
+    /// # Errors
+    /// 1235 in other sessions.
+    fn repeat_transaction(&mut self, _next: &RepeatedTransaction<'_>) -> Result<()> {
+        Err(Error::not_supported("transactions of another server in this session"))
+    }
     /// Columns of a table whose names match the pattern (COM_FIELD_LIST).
     ///
     /// # Errors

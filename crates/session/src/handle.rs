@@ -5,7 +5,8 @@ use std::time::Duration;
 use errors::Result;
 use plugin_api::{
     AuthRequest, ColumnMeta, CommandOutcome, CountedCommand, DumpRequest, DumpSink, ExecuteRequest,
-    OkInfo, PreparedInfo, QueryAttribute, RegisteredReplica, ResultSink, SessionHandle,
+    OkInfo, PreparedInfo, QueryAttribute, RegisteredReplica, RepeatedTransaction, ResultSink,
+    SessionHandle,
 };
 use variables::as_u64;
 
@@ -102,6 +103,10 @@ impl SessionHandle for Handle {
         self.session.limits.check_password_current()?;
         self.session.use_schema(schema)?;
         Ok(self.session.state_info())
+    }
+
+    fn repeat_transaction(&mut self, next: &RepeatedTransaction<'_>) -> Result<()> {
+        crate::replication::repeat_transaction(&mut self.session, next)
     }
 
     fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {

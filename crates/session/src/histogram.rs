@@ -8,12 +8,12 @@ use errors::{Error, Result, bail, err};
 use exec::RowSink;
 use plugin_api::{OkInfo, ResultSink, RowSource};
 use syntax::ast::{self, Ident, TableMaintenance};
-use types::{DataType, DateTime, TypeKind, Value};
+use types::{DataType, TypeKind, Value};
 
+use crate::column_values::{kept_value, plan_columns, read_columns, selected};
 use crate::maintenance::outcome_columns;
 use crate::session::Session;
 use definitions::{is_hidden, is_single_unique};
-use programs::{Origin, Running, parse_error};
 use statements::sink::send_rows;
 
 /// Default number of buckets.
@@ -183,28 +183,18 @@ fn make_histogram(
     column: &Column,
     wanted: Wanted,
 ) -> Result<Histogram> {
-    let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-    let name = quoted(&column.name);
-    let value = match column.ty.kind {
-        TypeKind::Enum | TypeKind::Set | TypeKind::Bit => format!("CAST({name} AS UNSIGNED)"),
-        // In UTC, independent of the session's time zone.
-        TypeKind::Timestamp => format!("UNIX_TIMESTAMP({name})"),
-        _ if column.ty.is_string() => format!("LEFT({name}, {})", Histogram::TEXT_CHARS),
-        _ => name,
+    let value = match selected(column) {
+        name if column.ty.is_string()
+            && !matches!(column.ty.kind, TypeKind::Enum | TypeKind::Set) =>
+        {
+            format!("LEFT({name}, {})", Histogram::TEXT_CHARS)
+        }
+        value => value,
     };
-    let from = format!("{}.{}", quoted(&table.schema), quoted(&table.name));
-    let sql = format!("SELECT {value}, COUNT(*) FROM {from} GROUP BY 1 ORDER BY 1");
-    let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())
-        .map_err(|error| parse_error(&error))?
-        .0;
-    let running =
-        Running { source: sql.as_bytes(), parameters: &[], origin: Origin::Text, kept: None };
-    let planned = session.plan_and_lock(&statement, &running)?;
     let mut groups = Groups { column: &column.ty, spans: Vec::new(), rows: 0, nulls: 0 };
-    let limit = session.settings.sql_select_limit.take();
-    let ran = session.run_program(&planned, &[], &mut groups);
-    session.settings.sql_select_limit = limit;
-    ran?;
+    let values = format!("{value}, COUNT(*)");
+    let planned = plan_columns(session, table, &values, "GROUP BY 1 ORDER BY 1")?;
+    read_columns(session, &planned, &mut groups)?;
     Ok(groups.into_histogram(wanted, session.server.now_micros()))
 }
 
@@ -250,21 +240,6 @@ impl RowSink for Groups<'_> {
         }
         Ok(())
     }
-}
-
-/// A value of the query as the column's own.
-fn kept_value(value: Value, column: &DataType) -> Value {
-    if column.kind != TypeKind::Timestamp {
-        return value;
-    }
-    let micros = match &value {
-        Value::Int(seconds) => seconds.checked_mul(types::temporal::MICROS_PER_SECOND),
-        Value::Decimal(seconds) => {
-            Some((seconds.to_f64() * types::temporal::MICROS_PER_SECOND as f64).round() as i64)
-        }
-        _ => None,
-    };
-    micros.and_then(DateTime::from_unix_micros).map_or(value, Value::DateTime)
 }
 
 /// Merges pairs of neighbours, except for those with many rows, which are less than half: about half as many spans remain.

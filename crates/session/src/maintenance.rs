@@ -4,19 +4,17 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Edit, LockMode, PrivilegeSet, Table};
-use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
+use engine_api::IndexId;
 use errors::{Error, Result};
 use exec::TransactionSource;
 use plugin_api::{ColumnMeta, ResultSink};
 use syntax::ast::{MaintenanceKind, PartitionAction, PartitionNames, TableMaintenance};
 use types::{CollationId, DataType, Value};
 
+use crate::checksum::checksum;
 use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
 use statements::sink::send_rows;
-
-/// Rows read at a time by CHECKSUM.
-const FETCH_ROWS: usize = 256;
 
 fn operation_of(kind: MaintenanceKind) -> &'static str {
     match kind {
@@ -298,11 +296,15 @@ fn checksum_tables(
         let (schema, table) = session.qualify(name)?;
         let (schema, table) = information_table(session, maintenance.kind, schema, table)?;
         let computed = catalog::system_schema(&schema).is_some();
-        let sum = match checksum(session, &schema, &table) {
-            Err(_) if computed => Value::Null,
+        let found = session.find_table(&schema, &table).and_then(|found| {
+            session.require_on_table(&schema, &table, PrivilegeSet::SELECT)?;
             // No checksum is stored that could be shown without reading the rows.
-            Ok(_) if quick => Value::Null,
-            Ok(sum) => Value::UInt(sum),
+            let sum = (!quick).then(|| checksum(session, &found)).transpose()?;
+            Ok(sum.map_or(Value::Null, Value::UInt))
+        });
+        let sum = match found {
+            Err(_) if computed => Value::Null,
+            Ok(sum) => sum,
             Err(error) => {
                 session.working.push_error(errors::Level::Error, &error);
                 Value::Null
@@ -318,36 +320,4 @@ fn checksum_tables(
     let commit = session.finish_transaction_scope()?;
     let state = plugin_api::OkInfo { commit, ..session.state_info() };
     send_rows(sink, &columns, &rows, &state)
-}
-
-fn checksum(session: &mut Session, schema: &str, name: &str) -> Result<u64> {
-    let table = session.find_table(schema, name)?;
-    session.require_on_table(schema, name, PrivilegeSet::SELECT)?;
-    let cancel = session.shared.cancel.clone();
-    let txn = session.transactions.transaction(&table.engine)?;
-    let word = |error: engine_api::EngineError| error.into_error(&cancel);
-    let cursor = txn
-        .open_cursor(&ScanSpec {
-            table: table.id,
-            index: engine_api::IndexId::CLUSTERED,
-            range: KeyRange::ALL,
-            direction: Direction::Forward,
-            lock: RowLock::None,
-            wait: WaitPolicy::Wait,
-        })
-        .map_err(word)?;
-    let mut batch = RowBatch::new();
-    let mut sum = 0_u32;
-    loop {
-        batch.clear();
-        if txn.fetch(cursor, FETCH_ROWS, &mut batch).map_err(word)? == 0 {
-            break;
-        }
-        cancel.check()?;
-        for row in batch.iter() {
-            sum = sum.wrapping_add(stdx::hash_bytes(0, row.record) as u32);
-        }
-    }
-    txn.close_cursor(cursor);
-    Ok(u64::from(sum))
 }

@@ -8,8 +8,8 @@ use engine_api::{CancelToken, DiskKey};
 use errors::{Error, Level, Result};
 use observation::process::APPLIER_USER;
 use plugin_api::{
-    AuthRequest, ConnectInfo, ConnectionKind, OkInfo, ReplicationSession, ResultSink,
-    SessionHandle, Traffic,
+    AuthRequest, ConnectInfo, ConnectionKind, OkInfo, RepeatedTransaction, ReplicationSession,
+    ResultSink, SessionHandle, Traffic,
 };
 use programs::Running;
 
@@ -111,6 +111,27 @@ impl Server {
         session.is_applier = false;
         Ok(Box::new(Handle::new(session)))
     }
+}
+
+/// As `SessionHandle::repeat_transaction`.
+pub(crate) fn repeat_transaction(
+    session: &mut Session,
+    next: &RepeatedTransaction<'_>,
+) -> Result<()> {
+    if !session.is_applier {
+        return Err(Error::not_supported("transactions of another server in this session"));
+    }
+    let gtid = next.gtid.map(ToString::to_string);
+    let shown = gtid.as_deref().unwrap_or("AUTOMATIC");
+    // What the variables say decides again when another is set.
+    session.store_session("gtid_next", Value::text(shown));
+    session.store_session("original_server_id", Value::UInt(next.server_id.into()));
+    session.store_session("original_commit_timestamp", Value::UInt(next.commit_micros));
+    if let Some(watcher) = &mut session.transactions.watcher {
+        watcher.renew_identifier();
+    }
+    session.settings.binary_log.repeat(gtid, next.server_id, next.commit_micros);
+    Ok(())
 }
 
 /// A session of the server itself that fires no triggers.

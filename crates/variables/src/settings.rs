@@ -266,6 +266,13 @@ pub struct LogSettings {
 }
 
 impl LogSettings {
+    /// The next transaction is one of another server, or with an identifier of this one.
+    pub fn repeat(&mut self, gtid: Option<String>, server_id: u32, commit_micros: u64) {
+        self.gtid_next = gtid.map(String::into_boxed_str);
+        self.wishes.server_id = server_id;
+        self.wishes.commit_micros = commit_micros;
+    }
+
     fn decode(read: &Read<'_>) -> LogSettings {
         // Without a binary log nobody asks for the others, and a connection reads less.
         if !read.flag("log_bin") {

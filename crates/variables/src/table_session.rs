@@ -190,7 +190,6 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::session("immediate_server_version", uint(0, 999_999), "999999", "No effect; written by mysqlbinlog; rows need no version"),
     Definition::session("insert_id", uint(0, U64), "0", "AUTO_INCREMENT value of the next INSERT").computed(),
     Definition::session("last_insert_id", uint(0, U64), "0", "What LAST_INSERT_ID() returns").computed(),
-    Definition::session("original_commit_timestamp", uint(0, U64), "36028797018963968", "No effect; written by mysqlbinlog; a transaction has the time of its commit here"),
     Definition::session("original_server_version", uint(0, 999_999), "999999", "No effect; written by mysqlbinlog; rows need no version"),
     Definition::session("original_commit_timestamp", uint(0, U64), "36028797018963968", "Microseconds since 1970 of the commit on the server where transactions began, for an applier of a log"),
     Definition::session("original_server_id", uint(0, U32), "0", "Server where transactions began, for an applier of a log; 0 for this one"),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use binlog::envelope::XaPrepare;
 use binlog::event::{Events, HEADER_BYTES, flags};
 use binlog::query::{QueryEvent, flags2};
-use binlog::{Event, EventKind, Header, Row, RowsEvent, RowsKind, TableMap, decode, rows};
+use binlog::{Event, EventKind, Gtid, Header, Row, RowsEvent, RowsKind, TableMap, decode, rows};
 use engine_api::CancelToken;
 use errors::{Error, ErrorCode, Result};
-use plugin_api::SessionFactory;
+use plugin_api::{RepeatedTransaction, SessionFactory};
 use syntax::ParseOptions;
 use syntax::ast::Statement;
 
@@ -379,12 +379,12 @@ impl Applier {
     /// The transaction gets in the binary log of this server the identifier that it has in the source's.
     fn keep_identifier(&mut self) -> Result<()> {
         let start = self.transaction.as_ref();
-        let gtid = start.and_then(|start| start.event.gtid.as_ref()).map(ToString::to_string);
-        self.next_identifier(gtid)
+        let gtid = start.and_then(|start| start.event.gtid.clone());
+        self.next_identifier(gtid.as_ref())
     }
 
     /// What is logged next gets this identifier, or one of this server.
-    fn next_identifier(&mut self, gtid: Option<String>) -> Result<()> {
+    fn next_identifier(&mut self, gtid: Option<&Gtid>) -> Result<()> {
         let has_log = match self.has_log {
             Some(known) => known,
             None => {
@@ -397,14 +397,12 @@ impl Applier {
         if !has_log {
             return Ok(());
         }
-        let next = gtid.as_deref().unwrap_or("AUTOMATIC");
         let transaction = self.transaction.as_ref();
-        let committed = transaction.map_or(0, |start| start.event.original_commit_timestamp);
-        let origin = transaction.map_or(0, |start| start.server_id);
-        let set = format!(
-            "SET SESSION gtid_next = '{next}', original_server_id = {origin}, original_commit_timestamp = {committed}"
-        );
-        self.local.run(set.as_bytes()).map(drop)
+        self.local.repeat_transaction(&RepeatedTransaction {
+            gtid,
+            server_id: transaction.map_or(0, |start| start.server_id),
+            commit_micros: transaction.map_or(0, |start| start.event.original_commit_timestamp),
+        })
     }
 
     /// A statement about an XA branch.

@@ -3,6 +3,8 @@
 //! Transactions are given out in the order of the source and commit in that order. A worker begins one when all that it depends on by the source's
 //! logical clock have committed, and waits for its turn before it stores the position. One that fails before its turn may have been too early:
 //! it is rolled back and applied again at its turn. So an error counts only when all earlier transactions are here.
+//!
+//! The end of a transaction wakes only those that can go on: who has the next turn, who depended on it, and the coordinator when there is room.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,6 +26,8 @@ use crate::store::Position;
 
 /// How often a wait looks whether the channel stops.
 const STEP: Duration = Duration::from_millis(100);
+/// Condition variables that transactions wait on by their order: at least as many as workers, so that no two of them share one.
+const WAKES: usize = crate::settings::WORKERS_MAX as usize;
 /// How long a worker waits for its turn before it looks whether another waits for its locks; twice as long each time after it.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 
@@ -113,6 +117,17 @@ struct State {
     definitions: u64,
     /// The session of each worker and what it applies.
     workers: Vec<(u64, Option<u64>)>,
+    /// Transactions that wait for those that they depend on: their order, and the last of those by the source's clock.
+    dependent: Vec<(u64, i64)>,
+    /// The coordinator waits until no more bytes than these are given out, or no transaction.
+    awaited_bytes: Option<u64>,
+}
+
+impl State {
+    /// Whether a transaction may be given out that leaves room for so many bytes.
+    fn has_room(&self, bytes: u64) -> bool {
+        self.outstanding.is_empty() || self.bytes <= bytes
+    }
 }
 
 /// What the threads of a channel share.
@@ -122,8 +137,10 @@ pub(crate) struct Crew {
     state: Mutex<State>,
     /// A transaction was given out.
     given: Condvar,
-    /// A transaction has ended.
-    ended: Condvar,
+    /// There is the room that the coordinator waits for.
+    room: Condvar,
+    /// A transaction may go on: the one of this order.
+    wakes: Box<[Condvar]>,
 }
 
 /// The threads of a crew.
@@ -156,9 +173,12 @@ impl Crew {
             ends: false,
             definitions: 0,
             workers: Vec::new(),
+            dependent: Vec::new(),
+            awaited_bytes: None,
         };
-        let (given, ended) = (Condvar::new(), Condvar::new());
-        Crew { channel, stop, state: Mutex::new(state), given, ended }
+        let wakes = std::iter::repeat_with(Condvar::new).take(WAKES).collect();
+        let (given, room) = (Condvar::new(), Condvar::new());
+        Crew { channel, stop, state: Mutex::new(state), given, room, wakes }
     }
 
     fn update(&self, slot: usize, change: impl FnOnce(&mut WorkerStatus)) {
@@ -225,18 +245,13 @@ impl Crew {
     /// # Errors
     /// A worker failed, the channel stops.
     pub(crate) fn give(&self, mut job: Job, bytes_max: u64) -> Result<()> {
-        let mut state = self.state.lock();
-        loop {
-            self.check(&state)?;
-            if state.outstanding.is_empty() || state.bytes + job.bytes <= bytes_max {
-                break;
-            }
-            state = self.ended.wait_for(state, STEP);
-        }
+        let mut state = self.wait_for_room(bytes_max.saturating_sub(job.bytes))?;
         job.order = state.given;
         state.given += 1;
-        state.bytes += job.bytes;
-        let (timestamp, bytes) = (job.start.timestamp, job.bytes);
+        // None without any, so that none are left when all have ended.
+        let bytes = job.bytes.max(1);
+        state.bytes += bytes;
+        let timestamp = job.start.timestamp;
         state.outstanding.push_back(Outstanding { timestamp, bytes });
         state.queue.push_back(job);
         drop(state);
@@ -249,13 +264,20 @@ impl Crew {
     /// # Errors
     /// A worker failed, the channel stops.
     pub(crate) fn drain(&self) -> Result<()> {
+        self.wait_for_room(0).map(drop)
+    }
+
+    /// Waits until no more than so many bytes are given out, or no transaction. One thread does.
+    fn wait_for_room(&self, bytes: u64) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state.lock();
         loop {
             self.check(&state)?;
-            if state.outstanding.is_empty() {
-                return Ok(());
+            if state.has_room(bytes) {
+                return Ok(state);
             }
-            state = self.ended.wait_for(state, STEP);
+            state.awaited_bytes = Some(bytes);
+            state = self.room.wait_for(state, STEP);
+            state.awaited_bytes = None;
         }
     }
 
@@ -277,25 +299,48 @@ impl Crew {
         }
     }
 
-    fn wait_until(&self, is_ready: impl Fn(&State) -> bool) -> Result<()> {
+    /// Lets the transaction of this order go on, if it waits.
+    fn wake(&self, order: u64) {
+        self.wakes[order as usize % WAKES].notify_one();
+    }
+
+    /// Waits until something ends for which the transaction of this order waits, at most so long.
+    fn sleep<'s>(
+        &self,
+        state: MutexGuard<'s, State>,
+        order: u64,
+        longest: Duration,
+    ) -> MutexGuard<'s, State> {
+        self.wakes[order as usize % WAKES].wait_for(state, longest.min(STEP))
+    }
+
+    fn wait_until_turn(&self, order: u64) -> Result<()> {
         let mut state = self.state.lock();
         loop {
             self.check(&state)?;
-            if is_ready(&state) {
+            if state.turn == order {
                 return Ok(());
             }
-            state = self.ended.wait_for(state, STEP);
+            state = self.sleep(state, order, STEP);
         }
     }
 
     /// Waits until the transactions have committed that one depends on. False when it is not its turn yet.
     fn wait_for_dependencies(&self, job: &Job) -> Result<bool> {
         let event = &job.start.event;
-        let has_clock = event.sequence_number > 0;
-        self.wait_until(|state| {
-            state.turn == job.order || has_clock && state.committed >= event.last_committed
-        })?;
-        Ok(self.state.lock().turn == job.order)
+        if event.sequence_number <= 0 {
+            return self.wait_until_turn(job.order).map(|()| true);
+        }
+        let mut state = self.state.lock();
+        loop {
+            self.check(&state)?;
+            if state.turn == job.order || state.committed >= event.last_committed {
+                return Ok(state.turn == job.order);
+            }
+            state.dependent.push((job.order, event.last_committed));
+            state = self.sleep(state, job.order, STEP);
+            state.dependent.retain(|(order, _)| *order != job.order);
+        }
     }
 
     /// Waits for the turn of a transaction whose changes are made. `is_in_way` says whether one of these sessions, which apply earlier
@@ -345,7 +390,7 @@ impl Crew {
             if state.turn == order || left.is_zero() || self.check(&state).is_err() {
                 return state;
             }
-            state = self.ended.wait_for(state, left.min(STEP));
+            state = self.sleep(state, order, left);
         }
     }
 
@@ -374,10 +419,18 @@ impl Crew {
         });
         let is_idle = state.outstanding.is_empty();
         state.progress = progress;
-        drop(state);
-        self.ended.notify_all();
         if slot == 0 {
             return;
+        }
+        let turn = state.turn;
+        let free = state.dependent.iter().filter(|(_, last)| *last <= number);
+        let free: Vec<u64> = free.map(|(order, _)| *order).collect();
+        let has_room = state.awaited_bytes.is_some_and(|bytes| state.has_room(bytes));
+        drop(state);
+        self.wake(turn);
+        free.into_iter().filter(|order| *order != turn).for_each(|order| self.wake(order));
+        if has_room {
+            self.room.notify_one();
         }
         // Others see a transaction when it is durable. While more come, the disk is not waited for.
         if is_idle {
@@ -390,7 +443,7 @@ impl Crew {
     /// Applies a transaction, in the end at its turn.
     fn carry_out(&self, slot: usize, job: &Job, applier: &mut Applier) -> Result<()> {
         if let Some(offset) = job.passes_to {
-            self.wait_until(|state| state.turn == job.order)?;
+            self.wait_until_turn(job.order)?;
             applier.pass_over(&job.start, offset);
             return Ok(());
         }
@@ -417,7 +470,7 @@ impl Crew {
                 retries += 1;
                 sys::threads::sleep(STEP * retries as u32);
             }
-            self.wait_until(|state| state.turn == job.order)?;
+            self.wait_until_turn(job.order)?;
             has_turn = true;
         }
     }
@@ -439,7 +492,8 @@ impl Crew {
         // None waits for a lock any longer.
         self.stop.interrupt();
         self.given.notify_all();
-        self.ended.notify_all();
+        self.room.notify_all();
+        self.wakes.iter().for_each(Condvar::notify_all);
     }
 
     fn work(&self, slot: usize, applier: &mut Applier) {

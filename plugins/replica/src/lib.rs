@@ -48,7 +48,7 @@ static SKIP_START: Definition = Definition::fixed(
 
 static PARALLEL_WORKERS: Definition = Definition::global(
     "replica_parallel_workers",
-    uint(0, 1024),
+    uint(0, settings::WORKERS_MAX),
     "4",
     "Threads of a channel that apply transactions side by side, from its next start; 0: its own thread applies them",
 );

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use engine_api::{CancelToken, CommitHandle};
 use errors::Result;
-use plugin_api::{Answer, ExecuteRequest, ReplicationSession, SessionFactory, SessionHandle};
+use plugin_api::{
+    Answer, ExecuteRequest, RepeatedTransaction, ReplicationSession, SessionFactory, SessionHandle,
+};
 use sys::sync::Mutex;
 use types::Value;
 
@@ -128,6 +130,11 @@ impl Local {
         // it is here.
         answer.commits().iter().for_each(|commit| self.pending.put(commit));
         Ok(answer)
+    }
+
+    /// What the next transaction is in the binary log.
+    pub(crate) fn repeat_transaction(&mut self, next: &RepeatedTransaction<'_>) -> Result<()> {
+        self.session.repeat_transaction(next)
     }
 
     /// Sets the current schema.

@@ -15,6 +15,9 @@ const UNCOMPRESSED: &str = "uncompressed";
 /// The level of zstd that the reference takes.
 const ZSTD_LEVEL: u8 = 3;
 
+/// Most workers of a channel.
+pub(crate) const WORKERS_MAX: u64 = 1024;
+
 /// Settings of a channel.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Settings {

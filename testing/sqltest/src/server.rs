@@ -1,5 +1,6 @@
 //! A separate squalld, with its own port and folder.
 
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -74,10 +75,20 @@ impl Server {
         format!("127.0.0.1:{}", self.port)
     }
 
+    /// Whether who listens there begins as a server does: another program may have got the port in between.
+    fn greets(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+        // Four bytes of the packet's header, and the protocol's version.
+        let mut greeting = [0; 5];
+        stream.set_read_timeout(Some(Duration::from_secs(10))).is_ok()
+            && stream.read_exact(&mut greeting).is_ok()
+            && greeting[4] == 10
+    }
+
     fn wait(&mut self) -> Result<(), String> {
         let started = Instant::now();
         while started.elapsed() < START_WITHIN {
-            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+            if self.greets() {
                 return Ok(());
             }
             if self.child.try_wait().ok().flatten().is_some() {

@@ -25,17 +25,23 @@ pub(crate) fn checksum(session: &mut Session, table: &Table) -> Result<u64> {
     let values: Vec<String> = columns.iter().map(|column| selected(column)).collect();
     let planned = plan_columns(session, table, &values.join(", "), "")?;
     let columns = columns.into_iter().zip(planned.program.columns().iter());
-    let columns: Vec<Summed<'_>> = columns
-        .map(|(column, read)| Summed {
-            column,
+    let mut columns: Vec<Summed<'_>> = columns
+        .map(|(column, read)| {
             // Of an index's expression, as computed.
-            nullable: if is_hidden(column) { read.ty.nullable } else { column.ty.nullable },
+            let nullable = if is_hidden(column) { read.ty.nullable } else { column.ty.nullable };
+            Summed { column, null_bit: nullable.then_some(0) }
         })
         .collect();
-    let has_marker = !is_packed(table, &columns);
-    let can_be_null = columns.iter().filter(|summed| summed.nullable).count();
-    let bits = can_be_null + usize::from(has_marker);
-    let mut sums = Sums { columns, has_marker, bits, row: Vec::new(), sum: 0 };
+    // The bits of virtual columns follow those of the others.
+    let mut bits = usize::from(!is_packed(table, &columns));
+    let is_virtual = |column: &Column| column.generated.as_ref().is_some_and(|made| !made.stored);
+    let (computed, stored): (Vec<_>, Vec<_>) =
+        columns.iter_mut().partition(|summed| is_virtual(summed.column));
+    for bit in stored.into_iter().chain(computed).filter_map(|summed| summed.null_bit.as_mut()) {
+        *bit = bits;
+        bits += 1;
+    }
+    let mut sums = Sums { columns, bits, row: Vec::new(), sum: 0 };
     read_columns(session, &planned, &mut sums)?;
     Ok(u64::from(sums.sum))
 }
@@ -55,13 +61,13 @@ fn is_packed(table: &Table, columns: &[Summed<'_>]) -> bool {
 
 struct Summed<'t> {
     column: &'t Column,
-    nullable: bool,
+    /// The bit that is set for NULL.
+    null_bit: Option<usize>,
 }
 
 struct Sums<'t> {
     columns: Vec<Summed<'t>>,
-    has_marker: bool,
-    /// Of the marker and of columns that can be NULL.
+    /// Of the mark and of columns that can be NULL.
     bits: usize,
     /// The row at hand: kept for its memory.
     row: Vec<u8>,
@@ -75,14 +81,12 @@ impl RowSink for Sums<'_> {
         self.row.resize(self.bits.div_ceil(8), 0xff);
         let known =
             if self.bits.is_multiple_of(8) { self.bits.saturating_sub(8) } else { self.bits };
-        let mut bit = usize::from(self.has_marker);
-        for (at, Summed { column, nullable }) in self.columns.iter().enumerate() {
+        for (at, Summed { column, null_bit }) in self.columns.iter().enumerate() {
             let value = kept_value(row.value(at)?, &column.ty);
-            if *nullable {
-                if !value.is_null() && bit < known {
-                    self.row[bit / 8] &= !(1 << (bit % 8));
-                }
-                bit += 1;
+            if let Some(bit) = null_bit.filter(|bit| *bit < known)
+                && !value.is_null()
+            {
+                self.row[bit / 8] &= !(1 << (bit % 8));
             }
             // A NULL has the default's bytes.
             let shown = if let ColumnDefault::Constant(default) = &column.default

@@ -385,9 +385,9 @@ pub trait SessionHandle: Send {
     /// `original_server_id` and `original_commit_timestamp` say it, without a statement for each transaction.
     ///
     /// # Errors
-    /// 1235 in other sessions.
+    /// 1815 in other sessions.
     fn repeat_transaction(&mut self, _next: &RepeatedTransaction<'_>) -> Result<()> {
-        Err(Error::not_supported("transactions of another server in this session"))
+        Err(Error::internal("this session repeats no transactions"))
     }
     /// Columns of a table whose names match the pattern (COM_FIELD_LIST).
     ///

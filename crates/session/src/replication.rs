@@ -119,7 +119,7 @@ pub(crate) fn repeat_transaction(
     next: &RepeatedTransaction<'_>,
 ) -> Result<()> {
     if !session.is_applier {
-        return Err(Error::not_supported("transactions of another server in this session"));
+        return Err(Error::internal("this session repeats no transactions"));
     }
     let gtid = next.gtid.map(ToString::to_string);
     let shown = gtid.as_deref().unwrap_or("AUTOMATIC");

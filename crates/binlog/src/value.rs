@@ -73,17 +73,18 @@ pub fn put_in_row_format(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
         }
         Shape::Text { charset, .. } => {
             let text = if let Value::Bytes(bytes) = value { bytes.as_slice() } else { b"" };
-            let encoded = |text: &[u8], out: &mut Vec<u8>| match charset {
-                Some(charset) => out.extend_from_slice(&charset.encode(text).bytes),
-                None => out.extend_from_slice(text),
+            let encoded = |text| match charset {
+                Some(charset) => Cow::Owned(charset.encode(text).bytes),
+                None => Cow::Borrowed(text),
             };
-            encoded(text, out);
+            out.extend_from_slice(&encoded(text));
             let full = start + byte_length(ty) as usize;
+            let missing = full.saturating_sub(out.len());
             if ty.kind == TypeKind::Binary {
-                out.resize(full.max(out.len()), 0);
-            }
-            while ty.kind == TypeKind::Char && out.len() < full {
-                encoded(b" ", out);
+                out.resize(out.len() + missing, 0);
+            } else if ty.kind == TypeKind::Char {
+                let space = encoded(b" ");
+                out.extend(space.iter().cycle().take(missing));
             }
         }
         shape => put(value, shape, out),

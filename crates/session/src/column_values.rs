@@ -8,6 +8,7 @@ use exec::RowSink;
 use programs::{Origin, Running, parse_error};
 use statements::planned::Planned;
 use types::{DataType, DateTime, TypeKind, Value, temporal::MICROS_PER_SECOND};
+use unparse::quote_ident;
 
 use crate::session::Session;
 
@@ -18,7 +19,7 @@ pub(crate) fn plan_columns(
     values: &str,
     rest: &str,
 ) -> Result<Arc<Planned>> {
-    let from = format!("{}.{}", quoted(&table.schema), quoted(&table.name));
+    let from = format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name));
     let sql = format!("SELECT {values} FROM {from} {rest}");
     let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())
         .map_err(|error| parse_error(&error))?
@@ -40,15 +41,11 @@ pub(crate) fn read_columns(
     ran.map(drop)
 }
 
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 /// The expression whose values [`kept_value`] makes values of the column.
 pub(crate) fn selected(column: &Column) -> String {
     let name = match &column.generated {
         Some(generated) if generated.hidden => format!("({})", generated.expression),
-        _ => quoted(&column.name),
+        _ => quote_ident(&column.name),
     };
     match column.ty.kind {
         TypeKind::Enum | TypeKind::Set | TypeKind::Bit => format!("CAST({name} AS UNSIGNED)"),

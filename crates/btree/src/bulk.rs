@@ -11,7 +11,7 @@ use page::{Fences, NodeBuilder, PageNo, PageRef, SLOT_BYTES, record_bytes};
 
 use crate::mtr::Mtr;
 use crate::smo::{capacity, node_image, separator};
-use crate::tree::{Tree, record_bytes_max};
+use crate::tree::{Tree, record_bytes_max, record_bytes_max_for};
 
 /// Pages of one mini-transaction.
 const GROUP_PAGES: usize = 8;
@@ -45,6 +45,7 @@ pub struct TreeBuilder {
     /// Bytes that a node has room for, and those of one that is full enough.
     room: usize,
     fill: usize,
+    record_max: usize,
     /// The transaction that leaves name as the last one that changed them.
     max_txn: u64,
 }
@@ -88,7 +89,13 @@ impl TreeBuilder {
         let (levels, ready) = (Vec::new(), Vec::new());
         let page_bytes = pool.page_bytes();
         let (fill, max_txn) = (room * 9 / 10, 0);
-        TreeBuilder { tree, page_bytes, levels, ready, room, fill, max_txn }
+        let record_max = record_bytes_max(page_bytes);
+        TreeBuilder { tree, page_bytes, levels, ready, room, fill, record_max, max_txn }
+    }
+
+    /// No key has more than `key_bytes`: records may be as large as [`record_bytes_max_for`] says.
+    pub fn with_keys(self, key_bytes: usize) -> TreeBuilder {
+        TreeBuilder { record_max: record_bytes_max_for(self.page_bytes, key_bytes), ..self }
     }
 
     /// Leaves name a transaction as the one that changed them last.
@@ -106,7 +113,7 @@ impl TreeBuilder {
         (key, value): (&[u8], &[u8]),
         log: impl FnMut(Mtr<'p>, &[PageNo]),
     ) -> io::Result<bool> {
-        if key.len() + value.len() > record_bytes_max(self.page_bytes) {
+        if key.len() + value.len() > self.record_max {
             return Ok(false);
         }
         debug_assert!(

@@ -24,7 +24,9 @@ pub use mtr::{Mtr, format_space, pages_in_use, space_field};
 pub use redo::{Piece, RedoBody, Touch, redo, redo_page};
 pub use smo::{is_small, make_room, merge_if_small};
 pub use split_keys::split_keys;
-pub use tree::{LeafCopy, LeafPlace, NearLeaf, Seek, Tree, create_tree, record_bytes_max};
+pub use tree::{
+    LeafCopy, LeafPlace, NearLeaf, Seek, Tree, create_tree, record_bytes_max, record_bytes_max_for,
+};
 
 #[cfg(test)]
 mod tests;

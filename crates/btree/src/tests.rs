@@ -244,6 +244,90 @@ fn values_out_of_line() {
     check(&pool, tree, &BTreeMap::new());
 }
 
+/// Inserts or replaces, as rows are.
+fn put_row(pool: &Pool, tree: Tree, key: &[u8], value: &[u8]) {
+    for _ in 0..100 {
+        let mut mtr = Mtr::new(pool);
+        let place = mtr.add(tree.exclusive_leaf(pool, key).unwrap());
+        let (slot, found) = mtr.page(place).search(key);
+        let mut edit = mtr.edit(place);
+        let done = match found {
+            true => edit.replace_value(slot, value),
+            false => edit.insert(slot, key, value),
+        };
+        if done {
+            mtr.commit(1, &[]);
+            return;
+        }
+        drop(mtr);
+        make_room(pool, tree, key).unwrap();
+    }
+    panic!("no room is made");
+}
+
+#[test]
+fn two_records_of_short_keys_and_their_fences_fill_a_page() {
+    const KEY_BYTES: usize = 11;
+    for (seed, page_bytes) in [(11, 512), (12, 1024), (13, 4096), (14, 16_384)] {
+        let (pool, tree) = setup(&SimDisk::new(), page_bytes);
+        let most = record_bytes_max_for(page_bytes, KEY_BYTES);
+        assert!(most > page_bytes / 2 - 100 && most <= (page_bytes - page::HEADER_BYTES) / 2);
+        let mut random = SplitMix::new(seed);
+        let mut model = BTreeMap::new();
+        for step in 0..3000 {
+            // No prefix is shared by all, and lengths differ.
+            let mut key =
+                random.below(400).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec();
+            key.resize(8 + (key[0] % 4) as usize, b'k');
+            if random.below(10) < if step % 1500 < 1000 { 8 } else { 3 } {
+                let length = match random.below(3) {
+                    0 => most - key.len(),
+                    1 => random.below((most - key.len()) as u64 + 1) as usize,
+                    _ => random.below(40) as usize,
+                };
+                let value = vec![step as u8; length];
+                put_row(&pool, tree, &key, &value);
+                model.insert(key, value);
+            } else {
+                assert_eq!(tree.remove(&pool, &key).unwrap(), model.remove(&key).is_some());
+            }
+        }
+        check(&pool, tree, &model);
+        // In the order of keys, one page takes two.
+        let (pool, tree) = setup(&SimDisk::new(), page_bytes);
+        for number in 0..200_u64 {
+            put_row(&pool, tree, &number.to_be_bytes(), &vec![7; most - 8]);
+        }
+        let shape = check_tree(&pool, tree).unwrap();
+        assert_eq!((shape.records, shape.leaves), (200, 100), "pages of {page_bytes} bytes");
+        // The same from below.
+        let (pool, tree) = setup(&SimDisk::new(), page_bytes);
+        let mut builder = TreeBuilder::new(&pool, tree).with_keys(KEY_BYTES);
+        for number in 0..200_u64 {
+            let value = vec![7; most - 8];
+            let log = |mtr: Mtr<'_>, _: &[PageNo]| {
+                mtr.commit(1, &[]);
+            };
+            assert!(builder.push(&pool, (&number.to_be_bytes(), &value), log).unwrap());
+        }
+        let log = |mtr: Mtr<'_>, _: &[PageNo]| {
+            mtr.commit(1, &[]);
+        };
+        let root = builder.finish(&pool, log).unwrap().unwrap();
+        root.put(
+            &pool,
+            || Ok::<(), ()>(()),
+            |mtr| {
+                mtr.commit(1, &[]);
+            },
+        )
+        .unwrap()
+        .unwrap();
+        let shape = check_tree(&pool, tree).unwrap();
+        assert!(shape.wrong.is_empty() && shape.records == 200, "{:?}", shape.wrong);
+    }
+}
+
 #[test]
 fn a_leaf_tried_by_its_number_is_the_one_that_a_descent_finds() {
     let (pool, tree) = setup(&SimDisk::new(), 512);

@@ -14,9 +14,18 @@ const LEVELS_MAX: usize = 64;
 /// Failed attempts after which a descent yields to other threads.
 const RESTARTS_BEFORE_YIELD: usize = 8;
 
-/// Largest key plus value that a leaf takes, so that two records and two fences always fit a page.
+/// Largest key plus value that a leaf takes, however long the keys of its tree are: two records and two fences always fit a page.
 pub fn record_bytes_max(page_bytes: usize) -> usize {
     page_bytes / 4
+}
+
+/// The same for a tree whose keys never have more than `key_bytes`: nearly half a page when they are short.
+pub fn record_bytes_max_for(page_bytes: usize, key_bytes: usize) -> usize {
+    /// Key and value begin at multiples of 8.
+    const PADDING_MAX: usize = 2 * 7;
+    let half = (page_bytes - page::HEADER_BYTES) / 2;
+    let others = key_bytes.next_multiple_of(8) + page::SLOT_BYTES + page::record_bytes(0, 0);
+    half.saturating_sub(others + PADDING_MAX).max(record_bytes_max(page_bytes))
 }
 
 /// Where a tree is. Plain data: the root never moves.

@@ -222,7 +222,7 @@ impl Txn {
             }
         }
         self.shared.room_for(GROUP_PAGES)?;
-        let (place, body) = self.store_record(bulk.key.len(), record)?;
+        let (place, body) = self.store_record(&bulk.table, bulk.key.len(), record)?;
         let core = self.core();
         Header::new(core.id, bulk.undo, place).write(&body, &mut bulk.value);
         bulk.push(&self.shared, &core, record)?;
@@ -246,7 +246,8 @@ impl Txn {
         let mut bulk = Bulk {
             table: table.clone(),
             undo,
-            builder: TreeBuilder::new(&shared.system.pool, table.clustered),
+            builder: TreeBuilder::new(&shared.system.pool, table.clustered)
+                .with_keys(table.key_bytes_max),
             sorters,
             last: Vec::new(),
             rows: 0,

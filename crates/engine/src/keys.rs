@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine_api::{EngineError, EngineResult, IndexDef, KeyBound, KeyRange, TableDef};
 use errors::{Error, ErrorCode};
 use types::elements::entry_values;
-use types::key::encode_part;
+use types::key::{encode_part, fixed_width};
 use types::record::{Cell, RecordLayout};
 use types::{DataType, Value};
 
@@ -63,6 +63,12 @@ impl IndexKeys {
         });
         let parts = parts.collect::<EngineResult<Vec<_>>>()?;
         Ok(IndexKeys { layout: layout.clone(), parts })
+    }
+
+    /// Longest key: of columns whose keys all have one length, the sum of these. Columns of such types keep their keys as long as the tree lives.
+    pub fn bytes_max(&self) -> usize {
+        let widths = self.parts.iter().map(|part| fixed_width(&part.ty));
+        widths.sum::<Option<usize>>().unwrap_or(KEY_BYTES_MAX)
     }
 
     /// Appends the key of `record`, of an index with one key for each row; returns whether a part is NULL.

@@ -11,6 +11,9 @@ use crate::index_build::IndexBuild;
 use crate::keys::IndexKeys;
 use crate::row_notes::RowNotes;
 
+/// Bytes of a hidden row id.
+const ROW_ID_BYTES: usize = 8;
+
 /// A tree as stored in the dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredTree {
@@ -61,6 +64,8 @@ pub(crate) struct Table {
     pub clustered: Tree,
     /// `None`: hidden row ids.
     pub primary: Option<IndexKeys>,
+    /// No key of the clustered tree is longer, whatever changes without a new tree.
+    pub key_bytes_max: usize,
     pub indexes: Vec<Index>,
     /// Indexes that are being built: changes of rows are noted for them.
     pub builds: Vec<Arc<IndexBuild>>,
@@ -82,6 +87,7 @@ impl Table {
         let layout = IndexKeys::layout(&def);
         let primary =
             def.primary().map(|index| IndexKeys::new(&def, index, &layout)).transpose()?;
+        let key_bytes_max = primary.as_ref().map_or(ROW_ID_BYTES, IndexKeys::bytes_max);
         let secondary = def.indexes.iter().filter(|index| index.id != IndexId::CLUSTERED);
         let indexes = secondary.map(|index| {
             let tree = tree_of(index.id)?;
@@ -97,7 +103,8 @@ impl Table {
         let indexes = indexes.collect::<EngineResult<Vec<_>>>()?;
         let clustered = tree_of(IndexId::CLUSTERED)?;
         let (id, def, builds) = (def.id, Arc::new(def), Vec::new());
-        Ok(Table { id, clustered, primary, indexes, builds, notes: None, counters, def })
+        let notes = None;
+        Ok(Table { id, clustered, primary, key_bytes_max, indexes, builds, notes, counters, def })
     }
 
     /// The same table with other indexes being built.

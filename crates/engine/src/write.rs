@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use sys::sync::atomic::Ordering;
 
-use btree::{LeafPlace, Mtr, Tree, make_room, record_bytes_max, write_blob_part};
+use btree::{LeafPlace, Mtr, Tree, make_room, record_bytes_max_for, write_blob_part};
 use bufpool::Pool;
 use engine_api::{EngineError, EngineResult, IndexId, WaitPolicy};
 use errors::{Error, ErrorCode};
@@ -148,15 +148,16 @@ impl Txn {
                 locator.extend_from_slice(&id.to_be_bytes());
             }
         }
-        let limit = self.record_bytes_max() - HEADER_BYTES - 8;
+        let limit = self.record_bytes_max(table) - HEADER_BYTES - 8;
         if locator.len() > limit {
             return Err(Error::with(ErrorCode::TOO_LONG_KEY, &[&limit]).into());
         }
         Ok(())
     }
 
-    fn record_bytes_max(&self) -> usize {
-        record_bytes_max(self.shared.system.pool.page_bytes())
+    /// Largest key plus value of a row in a leaf.
+    fn record_bytes_max(&self, table: &Table) -> usize {
+        record_bytes_max_for(self.shared.system.pool.page_bytes(), table.key_bytes_max)
     }
 
     /// A conflicting row is locked in `mode`.
@@ -194,7 +195,7 @@ impl Txn {
                 }
             }
         }
-        let (place, body) = self.store_record(locator.len(), record)?;
+        let (place, body) = self.store_record(table, locator.len(), record)?;
         self.write_new_row(table, locator, place, &body, mode)?;
         table.builds.iter().for_each(|build| build.note_row(None, Some(record), locator));
         if let Some(notes) = &table.notes {
@@ -256,10 +257,11 @@ impl Txn {
     /// The body of a row's value: the record, or a reference to it out of line (E7).
     pub(crate) fn store_record<'r>(
         &mut self,
+        table: &Table,
         locator: usize,
         record: &'r [u8],
     ) -> EngineResult<(Place, Cow<'r, [u8]>)> {
-        if locator + HEADER_BYTES + record.len() <= self.record_bytes_max() {
+        if locator + HEADER_BYTES + record.len() <= self.record_bytes_max(table) {
             return Ok((Place::Inline, Cow::Borrowed(record)));
         }
         let first = self.write_blob(record)?;
@@ -419,7 +421,7 @@ impl Txn {
         let Some((place, header)) = self.read.take() else { return Ok(false) };
         if let Some(record) = record {
             // Out-of-line values are stored before the row is read.
-            if key.len() + HEADER_BYTES + record.len() > self.record_bytes_max() {
+            if key.len() + HEADER_BYTES + record.len() > self.record_bytes_max(table) {
                 return Ok(false);
             }
             let same_key = |keys: &IndexKeys| keys.is_equal_in(row::body(&self.before), record);
@@ -443,7 +445,7 @@ impl Txn {
         replaces: Replaces,
     ) -> EngineResult<bool> {
         let (place, body) = match record {
-            Some(record) => self.store_record(locator.len(), record)?,
+            Some(record) => self.store_record(table, locator.len(), record)?,
             None => (Place::Deleted, Cow::Borrowed(&[][..])),
         };
         let change = RowChange { table, locator, record, place, body: &body, replaces };

@@ -4,10 +4,11 @@
 //! ones, as MySQL has them in memory. The form was found by checksums of tables of MySQL 9.7.
 
 use catalog::{Column, ColumnDefault, Table};
-use errors::Result;
+use errors::{Diagnostics, Result};
 use exec::RowSink;
 use plugin_api::RowSource;
-use types::{DataType, TypeKind};
+use types::convert::{CastContext, StoreMode, store};
+use types::{DataType, SqlMode, TypeKind, Value};
 
 use crate::column_values::{kept_value, plan_columns, read_columns, selected};
 use crate::session::Session;
@@ -29,7 +30,9 @@ pub(crate) fn checksum(session: &mut Session, table: &Table) -> Result<u64> {
         .map(|(column, read)| {
             // Of an index's expression, as computed.
             let nullable = if is_hidden(column) { read.ty.nullable } else { column.ty.nullable };
-            Summed { column, null_bit: nullable.then_some(0) }
+            let converted = is_hidden(column) && read.ty.kind != column.ty.kind;
+            let from = converted.then(|| read.ty.clone());
+            Summed { column, from, null_bit: nullable.then_some(0) }
         })
         .collect();
     // The bits of virtual columns follow those of the others.
@@ -61,6 +64,8 @@ fn is_packed(table: &Table, columns: &[Summed<'_>]) -> bool {
 
 struct Summed<'t> {
     column: &'t Column,
+    /// The type of an index's expression that gives another type than when the index was made: what it reads was changed since.
+    from: Option<DataType>,
     /// The bit that is set for NULL.
     null_bit: Option<usize>,
 }
@@ -81,8 +86,11 @@ impl RowSink for Sums<'_> {
         self.row.resize(self.bits.div_ceil(8), 0xff);
         let known =
             if self.bits.is_multiple_of(8) { self.bits.saturating_sub(8) } else { self.bits };
-        for (at, Summed { column, null_bit }) in self.columns.iter().enumerate() {
-            let value = kept_value(row.value(at)?, &column.ty);
+        for (at, Summed { column, from, null_bit }) in self.columns.iter().enumerate() {
+            let value = match from {
+                Some(from) => kept_in_index(&row.value(at)?, from, &column.ty)?,
+                None => kept_value(row.value(at)?, &column.ty),
+            };
             if let Some(bit) = null_bit.filter(|bit| *bit < known)
                 && !value.is_null()
             {
@@ -101,4 +109,11 @@ impl RowSink for Sums<'_> {
         self.sum = self.sum.wrapping_add(binlog::event::checksum(&self.row));
         Ok(())
     }
+}
+
+/// The value that an index keeps of its expression's.
+fn kept_in_index(value: &Value, from: &DataType, to: &DataType) -> Result<Value> {
+    let mut silent = Diagnostics::default();
+    let mut context = CastContext::new(SqlMode::default(), &mut silent);
+    store(value, from, to, &mut context, StoreMode::Lenient)
 }

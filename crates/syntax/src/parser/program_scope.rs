@@ -384,6 +384,8 @@ impl Parser<'_> {
             Statement::Use(_) => "USE",
             Statement::LoadData(_) => "LOAD DATA",
             Statement::AlterView(_) => "ALTER VIEW",
+            Statement::Help(_) => "HELP",
+            Statement::TableMaintenance(work) if work.kind == MaintenanceKind::Check => "CHECK",
             Statement::CreateRoutine(create) => {
                 let text = format!(
                     "Can't create a {} from within another stored routine",
@@ -407,49 +409,28 @@ impl Parser<'_> {
 
     /// Statements that stored functions and triggers may not have either.
     fn check_in_function(&self, statement: &Statement) -> PResult<()> {
-        match statement {
-            Statement::Query(query) if query.into.is_none() => self.no_result_set(),
-            Statement::Show(_)
-            | Statement::Describe(_)
-            | Statement::Explain(_)
-            | Statement::Profile(_) => self.no_result_set(),
-            Statement::Prepare { .. }
-            | Statement::Execute { .. }
-            | Statement::ExecuteText { .. }
-            | Statement::Deallocate(_) => {
-                let text = "Dynamic SQL is not allowed in stored function or trigger";
-                self.fail_other(1336, text)
+        const AUTOCOMMIT: &str = "Not allowed to set autocommit from a stored function or trigger";
+        use Statement::*;
+        let (number, text) = match statement {
+            Query(query) if query.into.is_none() => return self.no_result_set(),
+            Show(_) | Describe(_) | Explain(_) | Profile(_) | TableMaintenance(_) | KeyCache(_) => {
+                return self.no_result_set();
             }
-            Statement::Flush(_) => {
-                let text = "FLUSH is not allowed in stored function or trigger";
-                self.fail_other(1336, text)
+            Prepare { .. } | Execute { .. } | ExecuteText { .. } | Deallocate(_) => {
+                (1336, "Dynamic SQL is not allowed in stored function or trigger")
             }
-            Statement::StartTransaction(_)
-            | Statement::Commit(_)
-            | Statement::Rollback(_)
-            | Statement::TruncateTable(_)
-            | Statement::AlterTable(_)
-            | Statement::RenameTable(_)
-            | Statement::CreateIndex(_)
-            | Statement::DropIndex(_)
-            | Statement::CreateView(_)
-            | Statement::DropView(_)
-            | Statement::DropTrigger(_)
-            | Statement::CreateDatabase(_)
-            | Statement::DropDatabase(_) => self.no_commit(),
-            Statement::CreateTable(create) if !create.temporary => self.no_commit(),
-            Statement::DropTable(drop) if !drop.temporary => self.no_commit(),
-            Statement::Set(items) if items.iter().any(sets_autocommit) => {
-                let text = "Not allowed to set autocommit from a stored function or trigger";
-                self.fail_other(1445, text)
+            Flush(_) => (1336, "FLUSH is not allowed in stored function or trigger"),
+            Reset(_) | ResetPersist { .. } => {
+                (1336, "RESET is not allowed in stored function or trigger")
             }
-            _ => Ok(()),
-        }
-    }
-
-    fn no_commit(&self) -> PResult<()> {
-        let text = "Explicit or implicit commit is not allowed in stored function or trigger.";
-        self.fail_other(1422, text)
+            SetPassword(_) => (1445, AUTOCOMMIT),
+            Set(items) if items.iter().any(sets_autocommit) => (1445, AUTOCOMMIT),
+            statement if may_commit(statement) => {
+                (1422, "Explicit or implicit commit is not allowed in stored function or trigger.")
+            }
+            _ => return Ok(()),
+        };
+        self.fail_other(number, text)
     }
 
     fn no_result_set(&self) -> PResult<()> {
@@ -465,6 +446,22 @@ impl Parser<'_> {
         let kind = word_of(kind);
         let text = format!("Can't drop or alter a {kind} from within another stored routine");
         self.fail_other(1357, text)
+    }
+}
+
+/// Whether the reference lets no function have a statement, since it ends the transaction.
+#[rustfmt::skip]
+fn may_commit(statement: &Statement) -> bool {
+    use Statement::*;
+    match statement {
+        CreateTable(create) => !create.temporary,
+        DropTable(drop) => !drop.temporary,
+        Plugin(change) => matches!(**change, PluginStatement::InstallPlugin { .. } | PluginStatement::UninstallPlugin { .. }),
+        other => matches!(other, StartTransaction(_) | Commit(_) | Rollback(_) | TruncateTable(_) | AlterTable(_) | RenameTable(_) | CreateIndex(_) | DropIndex(_)
+        | CreateView(_) | DropView(_) | DropTrigger(_) | CreateDatabase(_) | AlterDatabase(_) | DropDatabase(_) | AlterEvent(_) | DropEvent(_)
+        | CreateUser(_) | AlterUser(_) | DropUser { .. } | RenameUser(_) | CreateRole { .. } | DropRole { .. } | Grant(_) | Revoke(_) | Server(_)
+        | DropServer { .. } | Tablespace(_) | LogfileGroup(_) | CreateSpatialReferenceSystem(_) | DropSpatialReferenceSystem { .. }
+        | ResourceGroup(_) | AlterInstance(_) | Replication(_)),
     }
 }
 

@@ -44,7 +44,7 @@ class Table:
         # Columns: name -> a function that makes a value. `key`: the names that a statement looks a row up by.
         self.name, self.columns, self.key = name, columns, key
         # What has documents; MySQL has no shapes in tables with partitions.
-        self.documents, self.partitioned = [], False
+        self.documents, self.partitioned, self.by_key = [], False, False
         # MySQL 9.7 keeps the bytes of members when it converts a table, and cannot copy rows that have other letters than ASCII then.
         self.converts = True
 
@@ -217,6 +217,7 @@ class Client:
         if form == "partitions":
             end += choose([" PARTITION BY HASH (id) PARTITIONS 3", " PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (30), PARTITION p1 VALUES LESS THAN (60), PARTITION p2 VALUES LESS THAN MAXVALUE)",
                            " PARTITION BY KEY () PARTITIONS 4"])
+            table.by_key = "BY KEY" in end
         self.tables.append(table)
         return f"CREATE TABLE {table.name} ({', '.join(parts + [key for key in keys if key])}){end}"
 
@@ -254,6 +255,7 @@ class Client:
                 return self.create()
             self.tables.remove(table)
             return f"DROP TABLE {table.name}"
+        empty = [] if table.by_key else ["TRUNCATE PARTITION p0"]
         common = [
             self.create, self.create, self.create, add, add, add, drop, renamed, rename_table, drop_table,
             lambda: f"ALTER TABLE {table.name} MODIFY plus {choose(['BIGINT', 'INT', 'MEDIUMINT', 'VARCHAR(20)', 'DECIMAL(20,3)'])}",
@@ -262,7 +264,8 @@ class Client:
             lambda: f"ALTER TABLE {table.name} ALTER plus SET DEFAULT {number}", lambda: f"ALTER TABLE {table.name} CONVERT TO CHARACTER SET utf8mb4" if table.converts else self.create(), lambda: f"ALTER TABLE {table.name} ENGINE=InnoDB",
             # The rows get their numbers in the order of partitions: each kind of server sorts them into partitions in a way of its own.
             lambda: f"{f'TRUNCATE TABLE {table.name}; ' if table.partitioned else ''}ALTER TABLE {table.name} DROP PRIMARY KEY, ADD COLUMN pk{number} INT AUTO_INCREMENT PRIMARY KEY FIRST",
-            lambda: f"ALTER TABLE {table.name} {choose(['REMOVE PARTITIONING', 'COALESCE PARTITION 1', 'ADD PARTITION PARTITIONS 1', 'TRUNCATE PARTITION p0', 'REORGANIZE PARTITION p0 INTO (PARTITION q0 VALUES LESS THAN (10), PARTITION q1 VALUES LESS THAN (30))'])}",
+            # Each kind of server has another partition for a key.
+            lambda: f"ALTER TABLE {table.name} {choose(['REMOVE PARTITIONING', 'COALESCE PARTITION 1', 'ADD PARTITION PARTITIONS 1', *empty, 'REORGANIZE PARTITION p0 INTO (PARTITION q0 VALUES LESS THAN (10), PARTITION q1 VALUES LESS THAN (30))'])}",
             lambda: f"TRUNCATE TABLE {table.name}", lambda: f"CREATE TABLE {own}_like{number} LIKE {table.name}; INSERT INTO {own}_like{number} SELECT * FROM {table.name} LIMIT 5",
             lambda: f"CREATE TABLE {own}_as{number} AS SELECT * FROM {table.name} LIMIT 20", lambda: f"CREATE TABLE {own}_as{number} (PRIMARY KEY (id)) AS SELECT DISTINCT id, plus FROM {table.name}",
             lambda: f"CREATE OR REPLACE VIEW {own}_v AS SELECT id, plus FROM {table.name} WHERE plus > {number}",

@@ -278,9 +278,15 @@ def sequences(source, replica):
 
 def refused(source, replica):
     """What only MariaDB knows is named; it can be passed over."""
+    rows(source.port, "CREATE TABLE d.by_key (a INT PRIMARY KEY) PARTITION BY KEY (a) PARTITIONS 3; CREATE TABLE d.by_hash (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 3; "
+                      "INSERT INTO d.by_key VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9); INSERT INTO d.by_hash SELECT a FROM d.by_key; ALTER TABLE d.by_hash TRUNCATE PARTITION p1; "
+                      "CREATE TABLE d.outside (a INT PRIMARY KEY)")
+    same("partitions by hash", source, replica)
     for statement, named in [
         ("CREATE TABLE d.versioned (a INT) WITH SYSTEM VERSIONING", "WITH SYSTEM VERSIONING"),
         ("CREATE TABLE d.addresses (a INET6)", "INET6"),
+        ("ALTER TABLE d.by_key TRUNCATE PARTITION p1", "TRUNCATE PARTITION"),
+        ("SET sql_mode = 'ANSI_QUOTES'; ALTER TABLE d.\"by_key\" EXCHANGE PARTITION p1 WITH TABLE d.outside", "EXCHANGE PARTITION"),
     ]:
         before = position(replica)
         rows(source.port, statement)
@@ -295,6 +301,8 @@ def refused(source, replica):
     rows(replica.port, "SET GLOBAL sql_replica_skip_counter = 1; START REPLICA")
     caught_up(source, replica)
     rows(source.port, "SET sql_log_bin = 0; DELETE FROM d.quoted WHERE a = 30; DROP TABLE IF EXISTS d.versioned, d.addresses")
+    # A channel that runs again takes what names no partition by key.
+    rows(source.port, "ALTER TABLE d.by_key TRUNCATE PARTITION ALL; INSERT INTO d.by_key VALUES (1), (2), (3); DROP TABLE d.outside")
     # The replica goes on after the whole of it.
     rows(source.port, "INSERT INTO d.quoted VALUES (31)")
     same("after what was passed over", source, replica)

@@ -20,6 +20,7 @@ use crate::crew::{Crew, Progress, Start};
 use crate::filter::Filters;
 use crate::local::{Local, Pending, quoted, text_of};
 use crate::mariadb;
+use crate::partitions;
 use crate::settings::Settings;
 use crate::store;
 use crate::target::{Change, Target};
@@ -501,6 +502,12 @@ impl Applier {
                 self.begin()?;
             }
             return if creates { Ok(()) } else { self.commit(header) };
+        }
+        if let Some(change) = partitions::Change::of(query)
+            && !self.channel.status().is_of_squall
+        {
+            self.prepare_for_rows()?;
+            change.check(&mut self.local)?;
         }
         if !creates && commits_by_itself(text) {
             return self.define_alone(header, query);

@@ -460,6 +460,7 @@ impl Follower {
             status.connection_error = LastError::default();
             status.source_uuid.clone_from(&source.about.uuid);
             status.source_server_id = source.about.server_id;
+            status.is_of_squall = source.about.is_squall;
             status.clock_ahead_micros = source.about.clock_ahead_micros;
             status.is_semi_sync = source.is_semi_sync();
         });

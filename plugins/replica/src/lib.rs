@@ -13,6 +13,7 @@ mod crew;
 mod filter;
 mod local;
 mod mariadb;
+mod partitions;
 mod remote;
 mod settings;
 mod source;

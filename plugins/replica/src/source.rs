@@ -129,6 +129,7 @@ pub(crate) struct About {
     /// Empty for MariaDB.
     pub(crate) uuid: String,
     pub(crate) is_mariadb: bool,
+    pub(crate) is_squall: bool,
     pub(crate) clock_ahead_micros: i64,
 }
 
@@ -230,6 +231,7 @@ impl Source {
             server_id: fact(1).parse().unwrap_or(0),
             uuid: fact(2).to_owned(),
             is_mariadb,
+            is_squall: self.connection.server_version.contains("Squall"),
             clock_ahead_micros: (seconds * 1e6) as i64 - now_micros(),
         };
         self.has_checksums = !fact(3).eq_ignore_ascii_case("NONE");

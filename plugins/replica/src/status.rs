@@ -95,6 +95,8 @@ pub(crate) struct Status {
     pub(crate) is_semi_sync: bool,
     pub(crate) source_uuid: String,
     pub(crate) source_server_id: u32,
+    /// The source is a Squall.
+    pub(crate) is_of_squall: bool,
     /// How far events were read.
     pub(crate) read_file: String,
     pub(crate) read_offset: u64,

@@ -30,8 +30,12 @@ pub(crate) fn checksum(session: &mut Session, table: &Table) -> Result<u64> {
         .map(|(column, read)| {
             // Of an index's expression, as computed.
             let nullable = if is_hidden(column) { read.ty.nullable } else { column.ty.nullable };
-            let converted = is_hidden(column) && read.ty.kind != column.ty.kind;
-            let from = converted.then(|| read.ty.clone());
+            // These are selected as other types, and made the column's own by `kept_value`.
+            let is_cast = matches!(
+                column.ty.kind,
+                TypeKind::Enum | TypeKind::Set | TypeKind::Bit | TypeKind::Timestamp
+            );
+            let from = (is_hidden(column) && !is_cast).then(|| read.ty.clone());
             Summed { column, from, null_bit: nullable.then_some(0) }
         })
         .collect();
@@ -64,7 +68,7 @@ fn is_packed(table: &Table, columns: &[Summed<'_>]) -> bool {
 
 struct Summed<'t> {
     column: &'t Column,
-    /// The type of an index's expression that gives another type than when the index was made: what it reads was changed since.
+    /// The type of an index's expression: another than the column's when what it reads was changed since the index was made.
     from: Option<DataType>,
     /// The bit that is set for NULL.
     null_bit: Option<usize>,

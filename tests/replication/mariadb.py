@@ -280,6 +280,8 @@ def refused(source, replica):
     """What only MariaDB knows is named; it can be passed over."""
     rows(source.port, "CREATE TABLE d.by_key (a INT PRIMARY KEY) PARTITION BY KEY (a) PARTITIONS 3; CREATE TABLE d.by_hash (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 3; "
                       "INSERT INTO d.by_key VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9); INSERT INTO d.by_hash SELECT a FROM d.by_key; ALTER TABLE d.by_hash TRUNCATE PARTITION p1; "
+                      "CREATE TABLE d.below (a INT) PARTITION BY RANGE (a) SUBPARTITION BY KEY (a) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (5), PARTITION p1 VALUES LESS THAN (50)); "
+                      "INSERT INTO d.below SELECT a FROM d.by_key; ALTER TABLE d.below TRUNCATE PARTITION p0; "
                       "CREATE TABLE d.outside (a INT PRIMARY KEY)")
     same("partitions by hash", source, replica)
     for statement, named in [

@@ -10,12 +10,14 @@ use types::{SqlMode, Value};
 use crate::local::Local;
 
 const IS_BY_KEY: &str = "SELECT 1 FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND \
-     (PARTITION_METHOD LIKE '%KEY' OR SUBPARTITION_METHOD LIKE '%KEY') LIMIT 1";
+     (PARTITION_METHOD LIKE '%KEY' OR SUBPARTITION_METHOD LIKE '%KEY' AND SUBPARTITION_NAME = ?) LIMIT 1";
 
 /// A change of the rows of partitions that a statement names.
 pub(crate) struct Change {
     schema: String,
     table: String,
+    /// The partitions, or subpartitions.
+    names: Vec<String>,
     what: &'static str,
 }
 
@@ -32,18 +34,20 @@ impl Change {
         else {
             return None;
         };
-        let what = alter.actions.iter().find_map(|action| {
+        let (what, names) = alter.actions.iter().find_map(|action| {
             let AlterAction::Partition(action) = action else { return None };
-            if matches!(**action, PartitionAction::Truncate(PartitionNames::List(_))) {
-                return Some("TRUNCATE PARTITION");
+            if let PartitionAction::Truncate(PartitionNames::List(names)) = &**action {
+                return Some(("TRUNCATE PARTITION", names.clone()));
             }
-            matches!(**action, PartitionAction::Exchange { .. }).then_some("EXCHANGE PARTITION")
+            let PartitionAction::Exchange { name, .. } = &**action else { return None };
+            Some(("EXCHANGE PARTITION", vec![name.clone()]))
         })?;
         let schema = match &alter.name.schema {
             Some(schema) => schema.text.to_string(),
             None => String::from_utf8_lossy(query.schema).into_owned(),
         };
-        Some(Change { schema, table: alter.name.name.text.to_string(), what })
+        let names = names.iter().map(|name| name.text.to_string()).collect();
+        Some(Change { schema, table: alter.name.name.text.to_string(), names, what })
     }
 
     /// Refuses it when the table's partitions have other rows at a source that is no Squall.
@@ -51,9 +55,13 @@ impl Change {
     /// # Errors
     /// 1235; those of reading the table's definition.
     pub(crate) fn check(&self, local: &mut Local) -> Result<()> {
-        let Change { schema, table, what } = self;
-        let is_by_key = local.execute(IS_BY_KEY, &[Value::text(schema), Value::text(table)])?;
-        if is_by_key.rows.is_empty() {
+        let Change { schema, table, names, what } = self;
+        let mut is_by_key = false;
+        for name in names {
+            let values = [Value::text(schema), Value::text(table), Value::text(name)];
+            is_by_key |= !local.execute(IS_BY_KEY, &values)?.rows.is_empty();
+        }
+        if !is_by_key {
             return Ok(());
         }
         Err(Error::not_supported(format!(

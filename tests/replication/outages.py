@@ -38,7 +38,7 @@ POOL = "--innodb-buffer-pool-size=16M"
 FULL_ERRORS = ("1114", "1021")
 FULL = ("is full", "Disk full")
 #: Rows of the table that grows the log, bytes of each, and how much more memory (MiB) than while it follows a replica may take to catch up.
-ROWS, WIDTH, MEMORY_MAX = 20, 22_000, 28
+ROWS, WIDTH, MEMORY_MAX = 20, 22_000, 48
 #: Where memory is not looked at.
 NARROW = 8_000
 STATUS = "SELECT Replica_IO_Running, Replica_SQL_Running, Last_IO_Errno, Last_IO_Error, Last_SQL_Errno, Last_SQL_Error FROM data_dictionary.REPLICA_STATUS"
@@ -333,7 +333,7 @@ def away(servers, chance):
             write_much(source, 3, NARROW)
         leave(replica, kills)
         before = bytes_of_log(source)
-        files, written = write_much(source, chance.randrange(36, 42), NARROW if kills else WIDTH), (bytes_of_log(source) - before) >> 20
+        files, written = write_much(source, chance.randrange(36, 42) if kills else chance.randrange(80, 90), NARROW if kills else WIDTH), (bytes_of_log(source) - before) >> 20
         expect(f"{what}: {files} files", files >= 34, True)
         began = time.monotonic()
         replica = servers.again(replica)

@@ -60,7 +60,7 @@ impl<'p> Mtr<'p> {
         const OPS_BYTES: usize = 512;
         self.changed |= 1 << place;
         if self.ops.capacity() == 0 {
-            self.ops.reserve(OPS_BYTES);
+            self.ops = Vec::with_capacity(OPS_BYTES);
         }
         PageMut::new(self.pages[place].words(), &mut self.ops, place as u8)
     }

@@ -72,12 +72,20 @@ pub(crate) struct Memo<'r> {
 impl Memo<'_> {
     fn of(body: &Body) -> Self {
         Memo {
-            once: vec![None; body.once_slots],
-            sets: vec![None; body.set_slots],
-            matches: vec![None; body.match_slots],
+            once: empty_slots(body.once_slots),
+            sets: empty_slots(body.set_slots),
+            matches: empty_slots(body.match_slots),
             subqueries: body.subqueries.iter().map(|_| SubqueryState::default()).collect(),
             ctes: Vec::new(),
         }
+    }
+}
+
+/// Slots without a value. Most statements have none, and each run of each statement comes here.
+fn empty_slots<T: Clone>(count: usize) -> Vec<Option<T>> {
+    match count {
+        0 => Vec::new(),
+        count => vec![None; count],
     }
 }
 

@@ -158,7 +158,12 @@ impl UndoLog {
         assert!(pointer > self.last, "an entry comes after the one that it names (X2)");
         assert!(u32::try_from(payload.len()).is_ok(), "the length of an entry has four bytes");
         self.note(payload, space);
-        self.bytes.reserve(ENTRY_HEADER_BYTES + payload.len());
+        let bytes = ENTRY_HEADER_BYTES + payload.len();
+        match self.bytes.capacity() {
+            // Most transactions have one entry.
+            0 => self.bytes = Vec::with_capacity(bytes),
+            _ => self.bytes.reserve(bytes),
+        }
         self.bytes.extend_from_slice(&header(self.last, payload));
         self.bytes.extend_from_slice(payload);
         self.last = pointer;

@@ -2,7 +2,7 @@
 
 use catalog::{Account, AccountName, EarlierPassword, Edit, LockTime, PrivilegeSet};
 use errors::{Error, Result, bail, err};
-use plugin_api::Registry;
+use plugin_api::{NewPassword, Registry};
 use syntax::ast::{AccountOptions, AuthOption, PasswordOption, SetPassword, UserSpec};
 
 use crate::logins::hash_password;
@@ -141,6 +141,10 @@ impl AccountStatement<'_> {
         }
         let made = if auth.random { Some(self.random_password()?) } else { None };
         if let Some(password) = made.as_deref().or(auth.password.as_deref()) {
+            if made.is_none() {
+                let is_own = account.name == *self.own;
+                self.check_strength(password, auth.replace.as_deref().filter(|_| is_own))?;
+            }
             let secret = hash_password(self.registry, &account.plugin, password)?;
             self.put_password(account, secret, Some(password))?;
         }
@@ -158,6 +162,26 @@ impl AccountStatement<'_> {
         self.check_current_password(&present, auth.replace.as_deref())?;
         self.update_second_password(account, present.authentication_string, auth.retain_current)?;
         Ok(made)
+    }
+
+    /// Asks the plugins whether a password is strong enough. `current` is the one that it replaces, as the statement gives it.
+    ///
+    /// # Errors
+    /// Theirs, such as 1819.
+    fn check_strength(&self, password: &str, current: Option<&str>) -> Result<()> {
+        let new = NewPassword { password, current, user: &self.own.user };
+        self.registry.password_checks().iter().try_for_each(|check| check.check(&new))
+    }
+
+    /// The same of an account that was made without a password, if its method lets everyone in then.
+    pub(crate) fn check_without_password(&self, account: &Account) -> Result<()> {
+        if !account.authentication_string.is_empty() {
+            return Ok(());
+        }
+        match is_password(self.registry, account, b"", "") {
+            true => self.check_strength("", None),
+            false => Ok(()),
+        }
     }
 
     /// Gives an account a new password: `password` unless only its stored form is known.

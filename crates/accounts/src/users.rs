@@ -50,6 +50,7 @@ impl AccountStatement<'_> {
             if let Some(password) = self.apply_auth(&mut account, spec)? {
                 made.push((account.name.clone(), password));
             }
+            self.check_without_password(&account)?;
             account.password_expired = expires(&create.options);
             for role in &create.default_roles {
                 let role = self.account_name(role)?;

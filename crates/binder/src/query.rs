@@ -618,7 +618,7 @@ impl Binder<'_> {
                 instance.locking = mode;
             }
             locked.extend(first..self.instances.len());
-            return Ok(());
+            return self.check_lockable(exclusive, &locked[..]);
         }
         for name in &locking.of {
             let found = (first..self.instances.len()).find(|index| {
@@ -634,7 +634,15 @@ impl Binder<'_> {
             locked.push(index);
             self.lock_instance(InstanceId(index as u32), mode);
         }
-        Ok(())
+        self.check_lockable(exclusive, &locked[..])
+    }
+
+    /// # Errors
+    /// 3989 for FOR UPDATE of rows that nothing may write.
+    fn check_lockable(&self, exclusive: bool, locked: &[usize]) -> Result<()> {
+        let tables = locked.iter().map(|place| &self.tables[self.instances[*place].table]);
+        let mut written = tables.filter(|table| exclusive && !table.temporary);
+        written.try_for_each(|table| self.check_schema_writable(&table.schema))
     }
 
     pub(crate) fn lock_instance(&mut self, id: InstanceId, mode: RowLocking) {

@@ -13,6 +13,10 @@ pub trait CatalogReader {
     fn current_database(&self) -> Option<&str>;
     /// Whether a schema exists, the information schemas included.
     fn schema_exists(&self, schema: &str) -> bool;
+    /// Whether a schema is READ ONLY: nothing writes its tables.
+    fn is_read_only(&self, _schema: &str) -> bool {
+        false
+    }
     /// The table or view called `schema.name`; the session's temporary tables hide others. Information tables are found in the
     /// registry, not here.
     fn relation(&self, schema: &str, name: &str) -> Option<Relation>;
@@ -43,6 +47,11 @@ impl CatalogReader for ViewReader<'_> {
 
     fn schema_exists(&self, schema: &str) -> bool {
         self.view.has_schema(schema) || catalog::system_schema(schema).is_some()
+    }
+
+    fn is_read_only(&self, schema: &str) -> bool {
+        let schema = self.view.snapshot.schema(schema);
+        schema.is_some_and(|schema| schema.options.is_read_only)
     }
 
     fn relation(&self, schema: &str, name: &str) -> Option<Relation> {

@@ -42,6 +42,15 @@ impl Binder<'_> {
         Ok(write)
     }
 
+    /// # Errors
+    /// 3989 for a schema that is READ ONLY.
+    pub(crate) fn check_schema_writable(&self, schema: &str) -> Result<()> {
+        if self.input.catalog.is_read_only(schema) {
+            bail!(SCHEMA_READ_ONLY, schema);
+        }
+        Ok(())
+    }
+
     /// Whether rows go to a binary log, which wants all columns. A server decides that when it starts.
     fn logs_rows(&self) -> bool {
         self.input.registry.binary_log().is_some_and(|log| log.is_active())
@@ -101,6 +110,9 @@ impl Binder<'_> {
         described: &mut Vec<u64>,
     ) -> Result<TableWrite> {
         self.table_index(table);
+        if !table.temporary {
+            self.check_schema_writable(&table.schema)?;
+        }
         if table.is_sequence() && !matches!(kind, WriteKind::Insert) {
             bail!(ILLEGAL_HA, table.name);
         }

@@ -14,7 +14,7 @@ use crate::fields::{Field, FieldWriter, damaged, nested_fields, object_fields};
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
     Check, Column, ColumnDefault, ForeignKey, FulltextIndex, Generated, Index, IndexPart,
-    PersistedVariable, PluginChoice, ReferenceAction, Schema, Table, View,
+    PersistedVariable, PluginChoice, ReferenceAction, Schema, SchemaOptions, Table, View,
 };
 
 /// Numbers of the types. Never reused.
@@ -161,13 +161,16 @@ pub(crate) fn read_value(bytes: &[u8]) -> Result<Value> {
     })
 }
 
-/// A schema without its relations: name 1, collation 2, default encryption 3 (left out when it is N).
+/// A schema without its relations: name 1, collation 2, default encryption 3 and READ ONLY 4 (each left out when it is not set).
 pub(crate) fn write_schema(schema: &Schema) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &schema.name);
-    out.number(2, u64::from(schema.default_collation.0));
-    if schema.is_encrypted {
+    out.number(2, u64::from(schema.options.collation.0));
+    if schema.options.is_encrypted {
         out.number(3, 1);
+    }
+    if schema.options.is_read_only {
+        out.number(4, 1);
     }
     out.finish()
 }
@@ -175,8 +178,7 @@ pub(crate) fn write_schema(schema: &Schema) -> Vec<u8> {
 pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
     let mut schema = Schema {
         name: Arc::from(""),
-        default_collation: CollationId::UTF8MB4_0900_AI_CI,
-        is_encrypted: false,
+        options: SchemaOptions::of_collation(CollationId::UTF8MB4_0900_AI_CI),
         relations: Default::default(),
         routines: Default::default(),
         triggers: Default::default(),
@@ -185,8 +187,9 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
     for field in object_fields(bytes)? {
         match field.tag {
             1 => schema.name = field.text()?.into(),
-            2 => schema.default_collation = CollationId(field.narrow()?),
-            3 => schema.is_encrypted = field.narrow::<u8>()? != 0,
+            2 => schema.options.collation = CollationId(field.narrow()?),
+            3 => schema.options.is_encrypted = field.narrow::<u8>()? != 0,
+            4 => schema.options.is_read_only = field.narrow::<u8>()? != 0,
             _ => {}
         }
     }

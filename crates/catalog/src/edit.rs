@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use engine_api::TableId;
 use errors::{Result, bail, err};
-use types::CollationId;
 
 use crate::event::{Event, event_key};
 use crate::model::StoredRelation;
@@ -15,16 +14,16 @@ use crate::stored::StoredTable;
 use crate::trigger::{Trigger, trigger_key};
 use crate::{
     Account, AccountName, AccountRules, CatalogSnapshot, ForeignKey, Histogram, PersistedVariable,
-    PluginChoice, Schema, Table, View,
+    PluginChoice, Schema, SchemaOptions, Table, View,
 };
 
 /// One change. A statement applies a list of them atomically, in order.
 #[derive(Clone, Debug)]
 pub enum Edit {
     /// CREATE DATABASE.
-    CreateSchema { name: Arc<str>, collation: CollationId, is_encrypted: bool },
+    CreateSchema { name: Arc<str>, options: SchemaOptions },
     /// ALTER DATABASE.
-    AlterSchema { name: Arc<str>, collation: CollationId, is_encrypted: bool },
+    AlterSchema { name: Arc<str>, options: SchemaOptions },
     /// DROP DATABASE, after its relations.
     DropSchema(Arc<str>),
     /// CREATE TABLE.
@@ -140,12 +139,9 @@ impl CatalogSnapshot {
     /// 1007, 1050, 1049, 1146, 1826, 3822 when the catalog has changed since the statement read it.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         match edit {
-            Edit::CreateSchema { name, collation, is_encrypted } => {
-                self.create_schema(name, *collation, *is_encrypted)
-            }
-            Edit::AlterSchema { name, collation, is_encrypted } => {
-                let schema = self.schema_mut(name)?;
-                (schema.default_collation, schema.is_encrypted) = (*collation, *is_encrypted);
+            Edit::CreateSchema { name, options } => self.create_schema(name, *options),
+            Edit::AlterSchema { name, options } => {
+                self.schema_mut(name)?.options = *options;
                 Ok(())
             }
             Edit::DropSchema(name) => self.drop_schema(name),
@@ -214,19 +210,13 @@ impl CatalogSnapshot {
         }
     }
 
-    fn create_schema(
-        &mut self,
-        name: &Arc<str>,
-        collation: CollationId,
-        is_encrypted: bool,
-    ) -> Result<()> {
+    fn create_schema(&mut self, name: &Arc<str>, options: SchemaOptions) -> Result<()> {
         if self.schemas.contains_key(name) {
             bail!(DB_CREATE_EXISTS, name);
         }
         let schema = Schema {
             name: name.clone(),
-            default_collation: collation,
-            is_encrypted,
+            options,
             relations: Default::default(),
             routines: Default::default(),
             triggers: Default::default(),

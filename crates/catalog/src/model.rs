@@ -36,15 +36,31 @@ pub struct PersistedVariable {
     pub host: Box<str>,
 }
 
+/// What CREATE and ALTER DATABASE set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaOptions {
+    /// Collation of tables without a COLLATE clause.
+    pub collation: CollationId,
+    /// DEFAULT ENCRYPTION: its tables are declared encrypted unless they say otherwise.
+    pub is_encrypted: bool,
+    /// READ ONLY: neither its objects nor the rows of its tables change.
+    pub is_read_only: bool,
+}
+
+impl SchemaOptions {
+    /// Those of a schema that is made with nothing but a collation.
+    pub fn of_collation(collation: CollationId) -> SchemaOptions {
+        SchemaOptions { collation, is_encrypted: false, is_read_only: false }
+    }
+}
+
 /// A schema (database).
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// Name as created; names compare case-sensitively (`lower_case_table_names=0`).
     pub name: Arc<str>,
-    /// Collation of tables without a COLLATE clause.
-    pub default_collation: CollationId,
-    /// DEFAULT ENCRYPTION: its tables are declared encrypted unless they say otherwise.
-    pub is_encrypted: bool,
+    /// What CREATE and ALTER DATABASE set.
+    pub options: SchemaOptions,
     /// Tables, views and sequences share one namespace.
     pub(crate) relations: SharedMap<Arc<str>, StoredRelation>,
     /// Procedures and functions, by kind and name in lower case.

@@ -476,9 +476,8 @@ impl Loaded {
         let name = match kind {
             Kind::Schema => {
                 let schema = codec::read_schema(bytes)?;
-                let (name, collation) = (schema.name.clone(), schema.default_collation);
-                let is_encrypted = schema.is_encrypted;
-                snapshot.apply(&Edit::CreateSchema { name, collation, is_encrypted })?;
+                let (name, options) = (schema.name.clone(), schema.options);
+                snapshot.apply(&Edit::CreateSchema { name, options })?;
                 let name = schema.name;
                 name.to_string()
             }

@@ -139,8 +139,10 @@ fn accounts_survive_storing() {
 #[test]
 fn a_snapshot_finds_children_by_name() {
     let mut snapshot = CatalogSnapshot::default();
-    let schema =
-        Edit::CreateSchema { name: "s".into(), collation: CollationId::BINARY, is_encrypted: true };
+    let schema = Edit::CreateSchema {
+        name: "s".into(),
+        options: SchemaOptions::of_collation(CollationId::BINARY),
+    };
     snapshot.apply(&schema).expect("new schema");
     snapshot.apply(&Edit::CreateTable(Arc::new(table(1, "s", "t")))).expect("new table");
     assert_eq!(snapshot.children_of("s", "p").count(), 1);
@@ -448,7 +450,10 @@ fn histograms_are_kept_with_their_columns() {
     let mut snapshot = CatalogSnapshot::default();
     let collation = CollationId::UTF8MB4_0900_AI_CI;
     snapshot
-        .apply(&Edit::CreateSchema { name: "s".into(), collation, is_encrypted: false })
+        .apply(&Edit::CreateSchema {
+            name: "s".into(),
+            options: SchemaOptions::of_collation(collation),
+        })
         .expect("new");
     snapshot.apply(&Edit::CreateTable(Arc::new(table(1, "s", "t")))).expect("new");
     let made = Some(Arc::new(histogram));

@@ -28,7 +28,7 @@ fn is_yes(text: &str) -> Option<bool> {
 
 /// Whether tables of a schema are encrypted unless they say otherwise.
 fn default_of(catalog: &CatalogSnapshot, schema: &str) -> bool {
-    catalog.schema(schema).is_some_and(|schema| schema.is_encrypted)
+    catalog.schema(schema).is_some_and(|schema| schema.options.is_encrypted)
 }
 
 /// ENCRYPTION= of a table.

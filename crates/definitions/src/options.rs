@@ -63,7 +63,7 @@ pub fn check_declared_once(before: Option<&Ident>, now: Option<&Ident>) -> Resul
 /// The collation of a schema's tables without a COLLATE clause.
 pub(crate) fn schema_collation(ctx: &dyn Context, schema: &str) -> CollationId {
     let catalog = ctx.catalog();
-    let known = catalog.schema(schema).map(|schema| schema.default_collation);
+    let known = catalog.schema(schema).map(|schema| schema.options.collation);
     known.unwrap_or(ctx.settings().collation_server.id)
 }
 

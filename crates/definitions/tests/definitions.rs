@@ -48,7 +48,10 @@ impl Session {
         let mut catalog = CatalogSnapshot::default();
         let collation = CollationId::UTF8MB4_0900_AI_CI;
         catalog
-            .apply(&Edit::CreateSchema { name: "test".into(), collation, is_encrypted: false })
+            .apply(&Edit::CreateSchema {
+                name: "test".into(),
+                options: catalog::SchemaOptions::of_collation(collation),
+            })
             .expect("new");
         Session {
             globals,

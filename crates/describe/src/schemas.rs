@@ -16,9 +16,10 @@ impl SchemaInformation for Information<'_> {
             .filter(|schema| self.privileges.sees_schema(&schema.name))
             .filter(|schema| !self.is_denied(&Object::Schema(&schema.name)))
             .map(|schema| {
-                let collation = charset::collation_or_binary(schema.default_collation);
+                let collation = charset::collation_or_binary(schema.options.collation);
+                let catalog::SchemaOptions { is_encrypted, is_read_only, .. } = schema.options;
                 let (name, collation) = (schema.name.to_string(), collation.name.to_owned());
-                SchemaView { name, collation, is_encrypted: schema.is_encrypted }
+                SchemaView { name, collation, is_encrypted, is_read_only }
             })
             .collect();
         for name in catalog::SYSTEM_SCHEMAS {
@@ -34,7 +35,12 @@ impl SchemaInformation for Information<'_> {
                     _ => "utf8mb4_0900_ai_ci",
                 };
                 let (name, collation) = ((*name).to_owned(), collation.to_owned());
-                schemas.push(SchemaView { name, collation, is_encrypted: false });
+                schemas.push(SchemaView {
+                    name,
+                    collation,
+                    is_encrypted: false,
+                    is_read_only: false,
+                });
             }
         }
         schemas.sort();

@@ -371,17 +371,18 @@ pub(crate) fn foreign_key_text(table: &Table, key: &ForeignKey) -> String {
 
 /// CREATE DATABASE text.
 pub(crate) fn create_schema(schema: &Schema, style: Style) -> String {
-    let collation = charset::collation_or_binary(schema.default_collation);
+    let collation = charset::collation_or_binary(schema.options.collation);
     let collate = if collation.is_default && collation.charset.name != "utf8mb4" {
         String::new()
     } else {
         format!(" COLLATE {}", collation.name)
     };
     format!(
-        "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='{}' */",
+        "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='{}' */{}",
         style.quote(&schema.name),
         collation.charset.name,
-        if schema.is_encrypted { 'Y' } else { 'N' },
+        if schema.options.is_encrypted { 'Y' } else { 'N' },
+        if schema.options.is_read_only { " /* READ ONLY = 1 */" } else { "" },
     )
 }
 

@@ -498,9 +498,13 @@ catalog! {
     CTE_RECURSIVE_NOT_UNION = 4114, "HY000", "Recursive table reference in EXCEPT or INTERSECT operand is not allowed.";
     INTERSECT_ALL_MAX_DUPLICATES_EXCEEDED = 4120, "HY000", "Max number of duplicate rows in INTERSECT ALL exceeded.";
     CTE_EXPANSION_LIMIT_EXCEEDED = 4169, "HY000", "Common table expression expansion exceeded an implementation limit. Simplify the query.";
+    VALIDATE_PASSWORD_INSUFFICIENT_CHANGED_CHARACTERS = 4165, "HY000", "The new password must have at least '{}' characters that are different from the old password. It has only '{}' character(s) different. For this comparison, uppercase letters and lowercase letters are considered to be equal.";
     USER_LOCK_OVERLONG_NAME = 4163, "42000", "User-level lock name '{}' should not exceed {} characters.";
     LANGUAGE_COMPONENT_ERROR = 6000, "HY000", "{}> {}";
     LANGUAGE_COMPONENT_NOT_AVAILABLE = 6001, "HY000", "Language component: Not available.";
+    EXPLAIN_INTO_IMPLICIT_FORMAT_NOT_SUPPORTED = 6006, "0A000", "EXPLAIN INTO does not support implicit FORMAT.";
+    EXPLAIN_INTO_FORMAT_NOT_SUPPORTED = 6007, "0A000", "EXPLAIN INTO does not support FORMAT={}.";
+    EXPLAIN_INTO_FOR_CONNECTION_NOT_SUPPORTED = 6009, "0A000", "EXPLAIN FOR CONNECTION does not support the INTO clause.";
     SP_CANT_ALTER_LANGUAGE = 6004, "HY000", "Altering the language of an existing routine is not possible.";
     LIBRARIES_NOT_SUPPORTED = 6433, "HY000", "Libraries are not supported for {}.";
     SP_MISSING_LIBRARY = 6435, "HY000", "The routine '{}' references a missing library '{}.{}' or definer/invoker of the routine lack rights to use it.";

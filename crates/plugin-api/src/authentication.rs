@@ -105,3 +105,25 @@ pub trait Authenticator: Send + Sync {
         None
     }
 }
+
+/// A password that an account is to get.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPassword<'a> {
+    /// The password; empty for an account without one.
+    pub password: &'a str,
+    /// The one that it replaces, if the statement gives it.
+    pub current: Option<&'a str>,
+    /// The user of the session that sets it.
+    pub user: &'a str,
+}
+
+/// Refuses weak passwords.
+pub trait PasswordCheck: Send + Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+    /// Checks a password that a statement gives in clear; generated ones and stored forms are not asked about.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    fn check(&self, new: &NewPassword<'_>) -> Result<()>;
+}

@@ -43,7 +43,8 @@ pub mod variable;
 
 pub use answer::Answer;
 pub use authentication::{
-    AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
+    AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange, NewPassword,
+    PasswordCheck,
 };
 pub use authorization::{Authorizer, Object, Subject};
 pub use crypt::Secret;

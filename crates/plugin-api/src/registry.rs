@@ -8,7 +8,7 @@ use engine_api::{Engine, EngineIndex};
 use errors::{Result, bail, err};
 use types::{AggregateRole, FunctionRole, Value, ZoneRules};
 
-use crate::authentication::Authenticator;
+use crate::authentication::{Authenticator, PasswordCheck};
 use crate::authorization::Authorizer;
 use crate::binary_log::BinaryLog;
 use crate::change::ChangeSink;
@@ -66,6 +66,7 @@ pub struct Registry {
     languages: Vec<Arc<dyn ProgramLanguage>>,
     observers: Vec<Arc<dyn Observer>>,
     authorizers: Vec<Arc<dyn Authorizer>>,
+    password_checks: Vec<Arc<dyn PasswordCheck>>,
     log_sinks: Vec<Arc<dyn LogSink>>,
     change_sinks: Vec<Arc<dyn ChangeSink>>,
     stream_sinks: Vec<Arc<dyn StreamSink>>,
@@ -145,6 +146,7 @@ impl Registry {
             languages,
             observers,
             authorizers,
+            password_checks,
             log_sinks,
             change_sinks,
             stream_sinks,
@@ -182,6 +184,7 @@ impl Registry {
         self.languages.extend_from_slice(languages);
         self.observers.extend_from_slice(observers);
         self.authorizers.extend_from_slice(authorizers);
+        self.password_checks.extend_from_slice(password_checks);
         self.log_sinks.extend_from_slice(log_sinks);
         self.change_sinks.extend_from_slice(change_sinks);
         self.stream_sinks.extend_from_slice(stream_sinks);
@@ -314,6 +317,11 @@ impl Registry {
     /// The plugins that deny objects.
     pub fn authorizers(&self) -> &[Arc<dyn Authorizer>] {
         &self.authorizers
+    }
+
+    /// The plugins that refuse weak passwords.
+    pub fn password_checks(&self) -> &[Arc<dyn PasswordCheck>] {
+        &self.password_checks
     }
 
     /// All log sinks.
@@ -687,6 +695,12 @@ impl Registrar<'_> {
     pub fn authorizer(&mut self, authorizer: Arc<dyn Authorizer>) {
         self.items.push(("AUTHORIZATION", authorizer.name().to_owned()));
         self.registry.authorizers.push(authorizer);
+    }
+
+    /// Adds a plugin that refuses weak passwords.
+    pub fn password_check(&mut self, check: Arc<dyn PasswordCheck>) {
+        self.items.push(("PASSWORD CHECK", check.name().to_owned()));
+        self.registry.password_checks.push(check);
     }
 
     /// Adds a log sink.

@@ -148,7 +148,7 @@ pub fn create_event<H: DefinitionHost + ?Sized>(
 ) -> Result<()> {
     let (schema, name) = host.qualify(&create.name)?;
     check_event_name(host, &schema, &name)?;
-    host.check_writable()?;
+    host.check_writable(&schema)?;
     let scheduler = host.events();
     let _guard = scheduler.changing();
     let snapshot = host.snapshot();
@@ -164,7 +164,7 @@ pub fn create_event<H: DefinitionHost + ?Sized>(
     let definer = definer_text(host, create.definer.as_ref())?;
     let facts = host.facts();
     let mut event = Event {
-        database_collation: known.default_collation,
+        database_collation: known.options.collation,
         schema,
         name,
         schedule: event_schedule(host, &create.schedule, running)?,
@@ -207,7 +207,7 @@ pub fn alter_event<H: DefinitionHost + ?Sized>(
 ) -> Result<()> {
     let (schema, name) = host.qualify(&alter.name)?;
     host.require_on_schema(&schema, PrivilegeSet::EVENT)?;
-    host.check_writable()?;
+    host.check_writable(&schema)?;
     let scheduler = host.events();
     let _guard = scheduler.changing();
     let snapshot = host.snapshot();
@@ -276,7 +276,7 @@ pub fn drop_event<H: DefinitionHost + ?Sized>(
 ) -> Result<()> {
     let (schema, name) = host.qualify(&drop.name)?;
     host.require_on_schema(&schema, PrivilegeSet::EVENT)?;
-    host.check_writable()?;
+    host.check_writable(&schema)?;
     let scheduler = host.events();
     let _guard = scheduler.changing();
     let snapshot = host.snapshot();

@@ -299,7 +299,7 @@ pub fn alter_library<H: DefinitionHost + ?Sized>(
 ) -> Result<()> {
     let kind = RoutineKind::Library;
     let (schema, name) = host.qualify(&alter.name)?;
-    host.check_writable()?;
+    host.check_writable(&schema)?;
     host.require_on_routine(&schema, kind, &name, PrivilegeSet::ALTER_ROUTINE)?;
     let mut routine = Routine::clone(&*find_routine(&host.snapshot(), &schema, kind, &name)?);
     routine.comment = (*alter.comment).into();

@@ -241,11 +241,11 @@ pub trait DefinitionHost: ProgramHost {
     /// The catalog, temporary tables included.
     fn view(&self) -> CatalogView;
 
-    /// Returns an error for writes on a server that is read-only for this account.
+    /// Returns an error for writes on a server that is read-only for this account, and for changes of a schema that is read-only.
     ///
     /// # Errors
-    /// 1290.
-    fn check_writable(&self) -> Result<()>;
+    /// 1290, 3989.
+    fn check_writable(&self, schema: &str) -> Result<()>;
 
     /// A table.
     ///

@@ -114,7 +114,7 @@ pub(crate) fn check_new_name<H: DefinitionHost + ?Sized>(
         bail!(TOO_LONG_IDENT, name);
     }
     host.require_on_schema(schema, PrivilegeSet::CREATE_ROUTINE)?;
-    host.check_writable()?;
+    host.check_writable(schema)?;
     let snapshot = host.snapshot();
     let known = snapshot.schema(schema).ok_or_else(|| err!(BAD_DB_ERROR, schema))?;
     if snapshot.routine(schema, kind, name).is_some() && !flags.or_replace {
@@ -124,7 +124,7 @@ pub(crate) fn check_new_name<H: DefinitionHost + ?Sized>(
         host.conditions().working.note(ErrorCode::SP_ALREADY_EXISTS, &[&kind.as_str(), &name]);
         return Ok(None);
     }
-    Ok(Some(known.default_collation))
+    Ok(Some(known.options.collation))
 }
 
 /// A routine without parameters and body, with the settings of the session that creates it.
@@ -207,7 +207,7 @@ pub fn alter_routine<H: DefinitionHost + ?Sized>(
 ) -> Result<()> {
     let kind = kind_of(alter.kind);
     let (schema, name) = host.qualify(&alter.name)?;
-    host.check_writable()?;
+    host.check_writable(&schema)?;
     host.require_on_routine(&schema, kind, &name, PrivilegeSet::ALTER_ROUTINE)?;
     let known = find_routine(&host.snapshot(), &schema, kind, &name)?;
     require_over_definer(host, &known.definer)?;
@@ -251,7 +251,7 @@ pub(crate) fn drop_one<H: DefinitionHost + ?Sized>(
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     let (schema, name) = host.qualify(name)?;
-    host.check_writable()?;
+    host.check_writable(&schema)?;
     let snapshot = host.snapshot();
     host.require_on_routine(&schema, kind, &name, PrivilegeSet::ALTER_ROUTINE)?;
     let Some(known) = snapshot.routine(&schema, kind, &name) else {

@@ -136,7 +136,7 @@ pub fn create_trigger<H: DefinitionHost + ?Sized>(
     let name: Arc<str> = Arc::from(&*create.name.name.text);
     check_trigger_names(host, &schema, &name, &table_schema, &table_name)?;
     host.require_on_table(&table_schema, &table_name, PrivilegeSet::TRIGGER)?;
-    host.check_writable()?;
+    host.check_writable(&schema)?;
     let table = host.find_table(&table_schema, &table_name)?;
     let _guard = host.lock_for_ddl(&[table.id])?;
     // Under the lock the definition is final.
@@ -159,7 +159,7 @@ pub fn create_trigger<H: DefinitionHost + ?Sized>(
     let body = String::from_utf8_lossy(create.body.span.of(running.source)).trim_end().into();
     let facts = host.facts();
     let mut trigger = Trigger {
-        database_collation: known.default_collation,
+        database_collation: known.options.collation,
         schema,
         name,
         table: table_name,
@@ -235,7 +235,7 @@ pub fn drop_trigger<H: DefinitionHost + ?Sized>(
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     let (schema, name) = host.qualify(&drop.name)?;
-    host.check_writable()?;
+    host.check_writable(&schema)?;
     let snapshot = host.snapshot();
     if snapshot.schema(&schema).is_none() {
         bail!(BAD_DB_ERROR, schema);

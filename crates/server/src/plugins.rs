@@ -47,6 +47,7 @@ pub(crate) fn known(
         Box::new(policies::SimpleUserPolicy),
         Box::new(policies::RegexPolicy),
         Box::new(policies::ConnectionControl),
+        Box::new(policies::ValidatePassword),
         Box::new(policies::SqlFirewall),
         Box::new(http_functions::HttpFunctions),
         #[cfg(not(any(

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use catalog::{AccountName, LockMode, PrivilegeSet};
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::{ColumnMeta, CommandOutcome, OkInfo, ResultSink, SessionFactory};
+use plugin_api::{
+    Answer, ColumnMeta, CommandOutcome, OkInfo, ResultSink, SessionFactory, SessionServices,
+};
 use statements::encryption::{alter_instance_privilege, reload_keyring, rotate_master_key};
 use syntax::Statement;
 use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
@@ -176,11 +178,6 @@ fn flush_tables(
     }
 }
 
-/// CACHE INDEX, LOAD INDEX: of another engine.
-pub(crate) fn key_cache() -> Result<()> {
-    Err(Error::not_supported("CACHE INDEX and LOAD INDEX INTO CACHE"))
-}
-
 /// SHOW, DESCRIBE and HELP.
 pub(crate) fn run_rewritten(
     session: &mut Session,
@@ -347,11 +344,11 @@ pub(crate) fn run_explain(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    if explain.into.is_some() {
-        return Err(Error::not_supported("EXPLAIN INTO"));
+    if let Some(variable) = &explain.into {
+        return explain_into(session, &variable.text, explain, running, sink);
     }
-    if explain.schema.is_some() {
-        return Err(Error::not_supported("EXPLAIN FOR SCHEMA"));
+    if let Some(schema) = &explain.schema {
+        return explain_for_schema(session, &schema.text, explain, running, sink);
     }
     if let ast::ExplainTarget::Connection(id) = explain.target
         && !explain.analyze
@@ -399,6 +396,66 @@ pub(crate) fn run_explain(
     let format = if format == "DEFAULT" { "TRADITIONAL" } else { &format };
     let formatted = Explain { format: Some(ast::Ident::new(format)), ..explain.clone() };
     session.run_planned_statement(&Statement::Explain(Box::new(formatted)), running, sink)
+}
+
+/// EXPLAIN INTO: the plan as JSON becomes the value of a user variable.
+///
+/// # Errors
+/// 6006, 6007, 6009, those of the EXPLAIN.
+fn explain_into(
+    session: &mut Session,
+    variable: &str,
+    explain: &Explain,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    match &explain.format {
+        None => bail!(EXPLAIN_INTO_IMPLICIT_FORMAT_NOT_SUPPORTED),
+        Some(format) if !format.text.eq_ignore_ascii_case("JSON") => {
+            bail!(EXPLAIN_INTO_FORMAT_NOT_SUPPORTED, format.text.to_uppercase())
+        }
+        Some(_) if matches!(explain.target, ast::ExplainTarget::Connection(_)) => {
+            bail!(EXPLAIN_INTO_FOR_CONNECTION_NOT_SUPPORTED)
+        }
+        Some(_) => {}
+    }
+    let shown = Explain { into: None, ..explain.clone() };
+    let mut answer = Answer::new(1);
+    run_explain(
+        session,
+        &Statement::Explain(Box::new(shown.clone())),
+        &shown,
+        running,
+        &mut answer,
+    )?;
+    let answer = answer.finish()?;
+    let (column, row) = (answer.columns.first(), answer.rows.into_iter().next());
+    let value = row.and_then(|row| row.into_iter().next());
+    let (Some(column), Some(value)) = (column, value) else {
+        return Err(Error::internal("EXPLAIN FORMAT=JSON has one value"));
+    };
+    session.services.set_user_variable(variable, value, column.ty.clone());
+    session.send_ok(sink, OkInfo::default())
+}
+
+/// EXPLAIN FOR SCHEMA: names without a schema are those of this one.
+///
+/// # Errors
+/// 1049, 1044, those of the EXPLAIN.
+fn explain_for_schema(
+    session: &mut Session,
+    schema: &str,
+    explain: &Explain,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let schema = session.enterable_schema(schema)?;
+    let shown = Explain { schema: None, ..explain.clone() };
+    let before = session.services.database.replace(schema);
+    let statement = Statement::Explain(Box::new(shown.clone()));
+    let outcome = run_explain(session, &statement, &shown, running, sink);
+    session.services.database = before;
+    outcome
 }
 
 /// Whether a statement is planned.

@@ -333,8 +333,7 @@ impl Plan {
         }
         if self.snapshot.schema(&table.schema).is_none() {
             let name = table.schema.clone();
-            let (collation, is_encrypted) = (schema.default_collation, schema.is_encrypted);
-            self.add(Edit::CreateSchema { name, collation, is_encrypted })?;
+            self.add(Edit::CreateSchema { name, options: schema.options })?;
         }
         let new = Arc::new(table.clone());
         if self.snapshot.has_same(table) {

@@ -45,6 +45,9 @@ impl Session {
             {
                 continue;
             }
+            if write {
+                self.check_schema_writable(&schema)?;
+            }
             let alias = match &table.alias {
                 Some(alias) => Arc::from(&*alias.text),
                 None => name.clone(),

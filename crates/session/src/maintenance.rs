@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use catalog::{Edit, LockMode, PrivilegeSet, Table};
 use engine_api::IndexId;
-use errors::{Error, Result};
+use errors::{Error, ErrorCode, Result, bail};
 use exec::TransactionSource;
 use plugin_api::{ColumnMeta, ResultSink};
-use syntax::ast::{MaintenanceKind, PartitionAction, PartitionNames, TableMaintenance};
+use syntax::ast::{KeyCache, MaintenanceKind, PartitionAction, PartitionNames, TableMaintenance};
 use types::{CollationId, DataType, Value};
 
 use crate::checksum::checksum;
@@ -89,8 +89,12 @@ pub(crate) fn maintain_tables(
                 say("status", "Corrupt");
             }
             Err(error) => {
+                let is_found = [ErrorCode::VIEW_INVALID, ErrorCode::SCHEMA_READ_ONLY];
                 say("Error", error.message());
-                say("status", "Operation failed");
+                match is_found.contains(&error.code()) {
+                    true => say("error", "Corrupt"),
+                    false => say("status", "Operation failed"),
+                }
             }
         }
     }
@@ -191,6 +195,77 @@ fn information_table(
 }
 
 /// Returns the faults of a table; empty when it is in order.
+/// CACHE INDEX and LOAD INDEX INTO CACHE: no engine has a key cache, which each table's row says.
+///
+/// # Errors
+/// 1284 for another cache than the default one.
+pub(crate) fn cache_keys(
+    session: &mut Session,
+    caching: &KeyCache,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    if let Some(cache) =
+        caching.cache.as_ref().filter(|cache| !cache.text.eq_ignore_ascii_case("default"))
+    {
+        bail!(UNKNOWN_KEY_CACHE, cache.text);
+    }
+    let operation = if caching.load { "preload_keys" } else { "assign_to_keycache" };
+    let mut rows = Vec::new();
+    for table in &caching.tables {
+        let (schema, name) = session.qualify(&table.name)?;
+        let full = format!("{schema}.{name}");
+        let mut say = |kind: &str, text: &str| {
+            rows.push([&*full, operation, kind, text].map(Value::text).to_vec());
+        };
+        match check_base_table(session, &schema, &name, PrivilegeSet::INDEX) {
+            Ok(()) => say(
+                "note",
+                &format!("The storage engine for the table doesn't support {operation}"),
+            ),
+            Err(error) => {
+                say("Error", error.message());
+                say("status", "Operation failed");
+            }
+        }
+    }
+    let state = session.state_info();
+    send_rows(sink, &outcome_columns(), &rows, &state)
+}
+
+/// Whether a view can be read.
+///
+/// # Errors
+/// 1356.
+fn check_view(session: &Session, schema: &str, name: &str) -> Result<()> {
+    let quoted = [schema, name].map(unparse::quote_ident);
+    let text = format!("SELECT * FROM {}", quoted.join("."));
+    let (query, _) = syntax::parse_one(&text, &syntax::ParseOptions::default())
+        .map_err(|_| errors::err!(VIEW_INVALID, schema, name))?;
+    let planned = session.planner().plan_statement(&query, text.as_bytes(), None);
+    match planned {
+        Err(error) if error.code() == ErrorCode::VIEW_INVALID => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// # Errors
+/// 1146, 1347, 1142.
+fn check_base_table(
+    session: &Session,
+    schema: &str,
+    name: &str,
+    needed: PrivilegeSet,
+) -> Result<()> {
+    match session.view().relation(schema, name) {
+        None => bail!(NO_SUCH_TABLE, schema, name),
+        Some(catalog::Relation::Table(_)) => session.require_on_table(schema, name, needed),
+        Some(catalog::Relation::View(_)) => {
+            let message = format!("'{schema}.{name}' is not BASE TABLE");
+            Err(Error::new(ErrorCode::WRONG_OBJECT, message))
+        }
+    }
+}
+
 fn maintain_one(
     session: &mut Session,
     kind: MaintenanceKind,
@@ -205,10 +280,10 @@ fn maintain_one(
     };
     let catalog::Relation::Table(table) = relation else {
         if kind == MaintenanceKind::Check {
-            return Ok(Vec::new());
+            return check_view(session, schema, name).map(|()| Vec::new());
         }
         let message = format!("'{schema}.{name}' is not BASE TABLE");
-        return Err(Error::new(errors::ErrorCode::WRONG_OBJECT, message));
+        return Err(Error::new(ErrorCode::WRONG_OBJECT, message));
     };
     let mut needed = PrivilegeSet::SELECT;
     if kind != MaintenanceKind::Check {
@@ -218,9 +293,10 @@ fn maintain_one(
     match kind {
         MaintenanceKind::Check => {}
         MaintenanceKind::Analyze => return analyze_table(session, &table).map(|()| Vec::new()),
-        MaintenanceKind::Checksum | MaintenanceKind::Optimize | MaintenanceKind::Repair => {
-            return Ok(Vec::new());
+        MaintenanceKind::Optimize | MaintenanceKind::Repair => {
+            return session.check_schema_writable(schema).map(|()| Vec::new());
         }
+        MaintenanceKind::Checksum => return Ok(Vec::new()),
     }
     let engine = session.transactions.engine(&table.engine)?;
     // During concurrent changes the engine would report rows that are in one index and not yet in the next.

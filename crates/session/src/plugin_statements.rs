@@ -84,9 +84,12 @@ fn setting(
     running: &Running<'_>,
 ) -> Result<Setting> {
     let name = match &variable.component {
-        Some(component) => format!("{}_{}", component.text, variable.name.text),
+        Some(component) => format!("{}.{}", component.text, variable.name.text),
         None => variable.name.text.to_string(),
     };
+    // A component's variable has the name of MySQL's, or that of the plugin which the component was before.
+    let is_dotted = session.server.globals.definitions.find_known(&name).is_some();
+    let name = if is_dotted { name } else { name.replacen('.', "_", 1) };
     let is_own = |change: &Change| match change {
         Change::Load(plugin) => registry.module(plugin).is_some_and(|module| {
             let mut own = module.slots().variables().iter();

@@ -81,7 +81,7 @@ impl ProgramSession<'_> {
         let snapshot = self.session.snapshot();
         let known = schema.as_deref().and_then(|name| snapshot.schema(name));
         let collation = match known {
-            Some(schema) => charset::collation_or_binary(schema.default_collation),
+            Some(schema) => charset::collation_or_binary(schema.options.collation),
             None => self.session.settings.collation_server,
         };
         self.session.set_database(schema, collation);
@@ -370,8 +370,8 @@ impl DefinitionHost for ProgramSession<'_> {
         self.session.view()
     }
 
-    fn check_writable(&self) -> Result<()> {
-        self.session.check_writable()
+    fn check_writable(&self, schema: &str) -> Result<()> {
+        self.session.check_writable_in(schema)
     }
 
     fn find_table(&self, schema: &str, name: &str) -> Result<Arc<Table>> {

@@ -242,8 +242,8 @@ impl SessionServices for Services {
     fn system_variable(&self, name: &str) -> Option<Value> {
         match name.split_once('.') {
             Some(("global", name)) => self.variable(name, true),
-            Some((_, name)) => self.variable(name, false),
-            None => self.variable(name, false),
+            Some(("session" | "local", name)) => self.variable(name, false),
+            _ => self.variable(name, false),
         }
     }
 

@@ -412,6 +412,25 @@ impl Session {
     /// # Errors
     /// 1049, 1044.
     pub(crate) fn use_schema(&mut self, name: &str) -> Result<()> {
+        let known = self.enterable_schema(name)?;
+        let snapshot = self.snapshot();
+        let collation = snapshot.schema(&known).map_or_else(
+            || charset::collation_or_binary(types::CollationId::UTF8MB3_GENERAL_CI),
+            |schema| charset::collation_or_binary(schema.options.collation),
+        );
+        self.set_database(Some(known.clone()), collation);
+        if self.settings.track_schema {
+            self.statement.changes.push(StateChange::Schema(known.to_string()));
+        }
+        self.statement.state_changed = true;
+        Ok(())
+    }
+
+    /// The schema of this name, if the account may make it the current one.
+    ///
+    /// # Errors
+    /// 1049, 1044.
+    pub(crate) fn enterable_schema(&mut self, name: &str) -> Result<Arc<str>> {
         let snapshot = self.snapshot();
         let known: Arc<str> = match snapshot.schema(name) {
             Some(schema) => schema.name.clone(),
@@ -431,16 +450,7 @@ impl Session {
         if !is_open && !self.privileges.enters_schema(&known) {
             bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name);
         }
-        let collation = snapshot.schema(&known).map_or_else(
-            || charset::collation_or_binary(types::CollationId::UTF8MB3_GENERAL_CI),
-            |schema| charset::collation_or_binary(schema.default_collation),
-        );
-        self.set_database(Some(known.clone()), collation);
-        if self.settings.track_schema {
-            self.statement.changes.push(StateChange::Schema(known.to_string()));
-        }
-        self.statement.state_changed = true;
-        Ok(())
+        Ok(known)
     }
 
     /// The current schema and the variables that follow it.

@@ -532,7 +532,7 @@ impl Session {
             Statement::AlterCluster(change) => cluster::alter_cluster(self, change, false, sink),
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
-            Statement::KeyCache(_) => admin::key_cache(),
+            Statement::KeyCache(caching) => maintenance::cache_keys(self, caching, sink),
             Statement::Replication(_) | Statement::Binlog(_) => run_replica(self, running, sink),
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }

@@ -11,7 +11,10 @@ use crate::tables::{UNLISTED, visit_tables};
 /// `SCHEMATA_EXTENSIONS`.
 pub fn schemata(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     let mut listed = ctx.schemas().into_iter().filter(|schema| schema.name != UNLISTED);
-    listed.try_for_each(|schema| emit(&[catalog(), Value::text(&schema.name), Value::text("")]))
+    listed.try_for_each(|schema| {
+        let options = if schema.is_read_only { "READ ONLY=1" } else { "" };
+        emit(&[catalog(), Value::text(&schema.name), Value::text(options)])
+    })
 }
 
 /// `TABLES_EXTENSIONS`.

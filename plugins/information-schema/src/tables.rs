@@ -34,7 +34,7 @@ pub(crate) const UNLISTED: &str = "data_dictionary";
 
 /// `SCHEMATA`.
 pub fn schemata(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for SchemaView { name, collation, is_encrypted } in ctx.schemas() {
+    for SchemaView { name, collation, is_encrypted, .. } in ctx.schemas() {
         if &*name == UNLISTED {
             continue;
         }

@@ -1,12 +1,15 @@
 //! Policies that deny schemas, tables and connections beyond what privileges say: `simple_user_policy` and `regex_policy`; and
-//! `connection_control`, which slows guesses of passwords down; `mysql_firewall`, which allows an account only recorded statements.
+//! `connection_control`, which slows guesses of passwords down; `mysql_firewall`, which allows an account only recorded statements; `validate_password`, which refuses weak
+//! passwords.
 
 mod connection_control;
 mod firewall;
 mod regex_policy;
 mod simple_user_policy;
+mod validate_password;
 
 pub use connection_control::ConnectionControl;
 pub use firewall::SqlFirewall;
 pub use regex_policy::RegexPolicy;
 pub use simple_user_policy::SimpleUserPolicy;
+pub use validate_password::ValidatePassword;

@@ -79,8 +79,10 @@ impl Default for Fixture {
         let values = SessionValues::new(&globals);
         let settings = Settings::decode(&globals, &values, &|_| None, &Default::default());
         let mut snapshot = CatalogSnapshot::default();
-        let schema =
-            Edit::CreateSchema { name: SCHEMA.into(), collation: COLLATION, is_encrypted: false };
+        let schema = Edit::CreateSchema {
+            name: SCHEMA.into(),
+            options: catalog::SchemaOptions::of_collation(COLLATION),
+        };
         snapshot.apply(&schema).expect("the first schema");
         Fixture {
             snapshot: Arc::new(snapshot),

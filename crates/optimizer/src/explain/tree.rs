@@ -184,7 +184,7 @@ fn print(node: &Node, depth: usize, out: &mut String) {
     _ = write!(out, "{:width$}-> {}", "", node.operation, width = depth * 4);
     if let Some(Estimate { rows, cost, first }) = node.estimate {
         let (cost, rows) = (three_digits(cost), three_digits(rows));
-        if first > 0.0 {
+        if first > 0.0 || cost == "0" {
             _ = write!(out, "  (cost={}..{cost} rows={rows})", three_digits(first));
         } else {
             _ = write!(out, "  (cost={cost} rows={rows})");

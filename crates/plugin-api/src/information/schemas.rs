@@ -13,6 +13,8 @@ pub struct SchemaView {
     pub collation: String,
     /// DEFAULT ENCRYPTION.
     pub is_encrypted: bool,
+    /// READ ONLY.
+    pub is_read_only: bool,
 }
 
 /// Facts about schemas, tables and views.

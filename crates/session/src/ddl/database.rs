@@ -4,28 +4,29 @@ use ::accounts::PrivilegeChecks;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use catalog::{Edit, PrivilegeSet, Relation};
+use catalog::{Edit, PrivilegeSet, Relation, SchemaOptions};
 use definitions::encryption::{TABLE_ENCRYPTION_ADMIN, schema_encryption};
 use definitions::{check_declared_once, check_schema_name, choose_collation, note_charset};
-use errors::{Error, ErrorCode, Result, bail, err};
+use engine_api::TableId;
+use errors::{ErrorCode, Result, bail, err};
 use exec::TransactionSource;
 use plugin_api::variable::as_u64;
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{AlterDatabase, CreateDatabase, DatabaseOption, DropDatabase};
-use types::CollationId;
 
 use crate::session::Session;
 
 /// How often DROP DATABASE retries after other sessions have created objects in it.
 const RACES_MAX: usize = 10;
 
-/// The collation and the encryption that database options specify; `None` of an encryption that they do not mention.
+/// The options of a database after a statement with these; `before` it had those, and by default it is encrypted or not.
 fn database_options(
     session: &mut Session,
     options: &[DatabaseOption],
-    default: CollationId,
-) -> Result<(CollationId, Option<bool>)> {
+    before: SchemaOptions,
+) -> Result<SchemaOptions> {
     let (mut charset, mut collation, mut encryption) = (None, None, None);
+    let mut is_read_only = before.is_read_only;
     for option in options {
         match option {
             DatabaseOption::Charset(name) => {
@@ -34,10 +35,7 @@ fn database_options(
             }
             DatabaseOption::Collation(name) => collation = name.as_ref(),
             DatabaseOption::Encryption(text) => encryption = Some(&**text),
-            DatabaseOption::ReadOnly(Some(true)) => {
-                return Err(Error::not_supported("READ ONLY databases"));
-            }
-            DatabaseOption::ReadOnly(_) => {}
+            DatabaseOption::ReadOnly(wanted) => is_read_only = wanted.unwrap_or(false),
             DatabaseOption::Comment(_) => {
                 session.working.warn(ErrorCode::OPTION_IGNORED, &[&"COMMENT"]);
             }
@@ -45,11 +43,13 @@ fn database_options(
     }
     let text = |name: Option<&syntax::ast::Ident>| name.map(|name| name.text.clone());
     let (charset, collation) = (text(charset), text(collation));
-    let chosen = choose_collation(charset.as_deref(), collation.as_deref(), default)?;
+    let chosen = choose_collation(charset.as_deref(), collation.as_deref(), before.collation)?;
     note_charset(&mut session.working, charset.as_deref(), collation.as_deref());
     let is_default_on = as_u64(&session.value("default_table_encryption")) == 1;
     let choice = encryption_choice(session);
-    Ok((chosen, schema_encryption(encryption, is_default_on, choice)?))
+    let encryption = schema_encryption(encryption, is_default_on, choice)?;
+    let is_encrypted = encryption.unwrap_or(before.is_encrypted);
+    Ok(SchemaOptions { collation: chosen, is_encrypted, is_read_only })
 }
 
 /// Whether the choice of encryption is checked, and whether the account may choose.
@@ -74,8 +74,14 @@ pub(crate) fn create_database(
     }
     session.require_on_schema(&name, PrivilegeSet::CREATE)?;
     session.check_writable()?;
-    let server_collation = session.settings.collation_server.id;
-    let (collation, encryption) = database_options(session, &create.options, server_collation)?;
+    if create.options.iter().any(|option| matches!(option, DatabaseOption::ReadOnly(_))) {
+        bail!(WRONG_USAGE, "CREATE DATABASE", "READ ONLY");
+    }
+    let before = SchemaOptions {
+        is_encrypted: as_u64(&session.value("default_table_encryption")) == 1,
+        ..SchemaOptions::of_collation(session.settings.collation_server.id)
+    };
+    let options = database_options(session, &create.options, before)?;
     let exists = session.snapshot().schema(&name).is_some();
     if exists {
         if create.flags.or_replace {
@@ -87,9 +93,7 @@ pub(crate) fn create_database(
             bail!(DB_CREATE_EXISTS, name);
         }
     }
-    let by_default = as_u64(&session.value("default_table_encryption")) == 1;
-    let is_encrypted = encryption.unwrap_or(by_default);
-    let edit = Edit::CreateSchema { name, collation, is_encrypted };
+    let edit = Edit::CreateSchema { name, options };
     let commit = session.commit_definitions(&[edit])?;
     session.services.row_count = 1;
     let ok = OkInfo { affected_rows: 1, commit: Some(commit), ..OkInfo::default() };
@@ -108,21 +112,36 @@ pub(crate) fn alter_database(
     };
     session.require_on_schema(&name, PrivilegeSet::ALTER)?;
     session.check_writable()?;
-    let (known, was_encrypted) = session
-        .snapshot()
-        .schema(&name)
-        .map(|schema| (schema.default_collation, schema.is_encrypted))
-        .ok_or_else(|| err!(BAD_DB_ERROR, name))?;
-    let (collation, encryption) = database_options(session, &alter.options, known)?;
-    let is_encrypted = encryption.unwrap_or(was_encrypted);
-    let edit = Edit::AlterSchema { name: name.clone(), collation, is_encrypted };
+    let known = session.snapshot().schema(&name).map(|schema| schema.options);
+    let known = known.ok_or_else(|| err!(BAD_DB_ERROR, name))?;
+    let options = database_options(session, &alter.options, known)?;
+    let is_about_writes = |option: &DatabaseOption| matches!(option, DatabaseOption::ReadOnly(_));
+    if options.is_read_only && !alter.options.iter().all(is_about_writes) {
+        session.check_schema_writable(&name)?;
+    }
+    // Statements that write its tables end first.
+    let _guard = match options.is_read_only && !known.is_read_only {
+        true => Some(session.lock_for_ddl(&tables_of(session, &name))?),
+        false => None,
+    };
+    let edit = Edit::AlterSchema { name: name.clone(), options };
     let commit = session.commit_definitions(&[edit])?;
+    let collation = options.collation;
     if session.services.database.as_deref() == Some(&*name) {
         let collation = charset::collation_or_binary(collation);
         session.set_database(Some(name), collation);
     }
     let ok = OkInfo { affected_rows: 1, commit: Some(commit), ..OkInfo::default() };
     session.send_ok(sink, ok)
+}
+
+fn tables_of(session: &Session, schema: &str) -> Vec<TableId> {
+    let snapshot = session.snapshot();
+    let id = |(table, _): (&Arc<str>, _)| match snapshot.look(schema, table)? {
+        Relation::Table(table) => Some(table.id),
+        Relation::View(_) => None,
+    };
+    snapshot.names(schema).filter_map(id).collect()
 }
 
 /// DROP DATABASE.
@@ -133,7 +152,7 @@ pub(crate) fn drop_database(
 ) -> Result<()> {
     let name: Arc<str> = Arc::from(&*drop.name.text);
     session.require_on_schema(&name, PrivilegeSet::DROP)?;
-    session.check_writable()?;
+    session.check_writable_in(&name)?;
     let exists = session.snapshot().schema(&name).is_some();
     if !exists {
         if drop.if_exists {

@@ -145,10 +145,11 @@ fn check(
                 });
             }
             SetItem::Variable { scope, at_at, component, name, value } => {
-                if let Some(component) = component {
-                    let full = format!("{}.{}", component.text, name.text);
-                    bail!(UNKNOWN_SYSTEM_VARIABLE, full);
-                }
+                // Variables of components have a dot in their names.
+                let dotted = component
+                    .as_ref()
+                    .map(|component| Ident::new(&format!("{}.{}", component.text, name.text)));
+                let name = dotted.as_ref().unwrap_or(name);
                 checker.check_variable(*scope, *at_at, name, value, running)?;
             }
             SetItem::Names { charset, collation } => {

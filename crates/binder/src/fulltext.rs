@@ -93,6 +93,7 @@ fn search(
         shown: shown.into(),
         mode,
         collation: write.collation,
+        parser: write.parser,
         layout: layout.into(),
         missing: missing.into(),
         columns: write.columns,
@@ -130,5 +131,6 @@ pub fn fulltext_write(table: &Table, index: &FulltextIndex) -> FulltextWrite {
         entries: index.entries.0,
         columns: index.columns.iter().filter_map(|at| table.columns[*at].stored).collect(),
         collation: first.map_or(CollationId::BINARY, |column| column.ty.collation),
+        parser: index.parser,
     }
 }

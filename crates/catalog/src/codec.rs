@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::Result;
+use types::fulltext::WordParser;
 use types::geometry::{GeometryKind, SpatialType};
 use types::{
     CollationId, DataType, Date, DateTime, Decimal, Members, SqlBytes, Time, TypeKind, Value,
@@ -202,7 +203,10 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     // A version without FULLTEXT indexes must not write rows without their entries, and one that does not check which
     // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
-    let mut out = if table.columns.iter().any(|column| column.elements().is_some()) {
+    let has_grams = |index: &FulltextIndex| index.parser != WordParser::Separated;
+    let mut out = if table.fulltext.iter().any(has_grams) {
+        FieldWriter::with_grams()
+    } else if table.columns.iter().any(|column| column.elements().is_some()) {
         FieldWriter::with_elements()
     } else if table.columns.iter().any(restricts) {
         FieldWriter::with_geometries()
@@ -513,7 +517,7 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
     Ok(index)
 }
 
-/// A FULLTEXT index: table of its entries 1, name 2, column 3, invisible 4, comment 5.
+/// A FULLTEXT index: table of its entries 1, name 2, column 3, invisible 4, comment 5, characters of a gram 6.
 fn fulltext_writer(index: &FulltextIndex) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.number(1, index.entries.0);
@@ -523,6 +527,9 @@ fn fulltext_writer(index: &FulltextIndex) -> FieldWriter {
     }
     out.flag(4, !index.visible);
     out.text(5, &index.comment);
+    if let WordParser::Grams(size) = index.parser {
+        out.number(6, u64::from(size));
+    }
     out
 }
 
@@ -533,6 +540,7 @@ fn read_fulltext(bytes: &[u8]) -> Result<FulltextIndex> {
         columns: Vec::new(),
         visible: true,
         comment: String::new(),
+        parser: WordParser::Separated,
     };
     for field in nested_fields(bytes)? {
         match field.tag {
@@ -541,6 +549,7 @@ fn read_fulltext(bytes: &[u8]) -> Result<FulltextIndex> {
             3 => index.columns.push(field.count()?),
             4 => index.visible = !field.flag()?,
             5 => index.comment = field.text()?.into(),
+            6 => index.parser = WordParser::Grams(field.narrow()?),
             _ => {}
         }
     }

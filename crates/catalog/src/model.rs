@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
+use types::fulltext::WordParser;
 use types::{CollationId, DataType, TypeKind};
 
 use crate::routine::{Routine, RoutineKey};
@@ -263,6 +264,8 @@ pub struct FulltextIndex {
     pub visible: bool,
     /// COMMENT.
     pub comment: String,
+    /// WITH PARSER.
+    pub parser: WordParser,
 }
 
 /// The action of a foreign key.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{CancelToken, ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
+use types::fulltext::WordParser;
 use types::geometry::{GeometryKind, SpatialType};
 use types::{CollationId, DataType, Members, TypeKind, Value};
 
@@ -378,6 +379,7 @@ fn dictionary_entries_have_their_golden_bytes() {
         columns: vec![1],
         visible: false,
         comment: "of b".into(),
+        parser: WordParser::Separated,
     });
     golden::check("table-fulltext.hex", &codec::write_table(&with_words), FULLTEXT);
     let read = codec::read_table(&golden::bytes(FULLTEXT)).expect("readable");

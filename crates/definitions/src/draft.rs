@@ -6,6 +6,7 @@ use std::sync::Arc;
 use catalog::{Check, Column, ForeignKey, Generated, Partitioning, Table, same_name};
 use engine_api::{IndexId, TableId};
 use types::CollationId;
+use types::fulltext::WordParser;
 
 use crate::context::Context;
 use crate::options::schema_collation;
@@ -55,6 +56,8 @@ pub struct DraftIndex {
     pub using_btree: bool,
     /// A FULLTEXT index.
     pub fulltext: bool,
+    /// WITH PARSER, of a FULLTEXT index.
+    pub parser: WordParser,
     /// The table of its entries before ALTER TABLE.
     pub entries: Option<TableId>,
 }
@@ -73,6 +76,7 @@ impl DraftIndex {
             for_foreign_key: false,
             using_btree: false,
             fulltext: false,
+            parser: WordParser::Separated,
             entries: None,
         }
     }
@@ -260,6 +264,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         for_foreign_key: index.for_foreign_key,
         using_btree: index.using_btree,
         fulltext: false,
+        parser: WordParser::Separated,
         entries: None,
     });
     let fulltext = table.fulltext.iter().map(|index| DraftIndex {
@@ -281,6 +286,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         for_foreign_key: false,
         using_btree: false,
         fulltext: true,
+        parser: index.parser,
         entries: Some(index.entries),
     });
     indexes.chain(fulltext).collect()

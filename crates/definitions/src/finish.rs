@@ -6,6 +6,7 @@ use std::sync::Arc;
 use catalog::{ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart, Table, same_name};
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{Error, Result, bail, err};
+use types::fulltext::WordParser;
 use types::geometry::SpatialType;
 use types::{DataType, TypeKind, Value};
 
@@ -163,6 +164,7 @@ impl Draft {
             for_foreign_key: true,
             using_btree: false,
             fulltext: false,
+            parser: WordParser::Separated,
             entries: None,
         });
         self.foreign_keys.push(key);
@@ -347,6 +349,7 @@ impl Draft {
                 columns: self.fulltext_columns(draft)?,
                 visible: draft.visible,
                 comment: draft.comment.clone(),
+                parser: draft.parser,
             });
         }
         let primary = self.indexes.first().filter(|index| index.primary);
@@ -429,6 +432,7 @@ impl Draft {
                 && all().any(|(other_at, other)| {
                     other_at != *at
                         && other.columns == index.columns
+                        && other.parser == index.parser
                         && (other_at < *at || !is_new(other))
                 })
         };

@@ -8,6 +8,7 @@ use errors::{Diagnostics, Error, ErrorCode, Result, bail};
 use syntax::ast::{
     self, IndexAlgorithm, IndexDef, IndexKind, IndexOption, KeyPartKind, TableConstraint,
 };
+use types::fulltext::WordParser;
 use types::{DataType, TypeKind};
 
 use crate::columns::add_check;
@@ -68,6 +69,7 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         for_foreign_key: false,
         using_btree: false,
         fulltext,
+        parser: WordParser::Separated,
         entries: None,
     };
     check_arrays(definition)?;
@@ -89,7 +91,10 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         index.parts.push(DraftPart { column, prefix_length, descending: part.desc && !fulltext });
     }
     for option in &definition.options {
-        apply_index_option(ctx.conditions(), &mut index, option)?;
+        match option {
+            IndexOption::Parser(name) if fulltext => index.parser = word_parser(ctx, &name.text)?,
+            option => apply_index_option(ctx.conditions(), &mut index, option)?,
+        }
     }
     draft.indexes.push(index);
     Ok(())
@@ -122,6 +127,18 @@ fn check_order(definition: &IndexDef, fulltext: bool) -> Result<()> {
     Ok(())
 }
 
+/// The parser that cuts texts into grams.
+pub const NGRAM: &str = "ngram";
+
+/// `WITH PARSER name`. An index keeps the size of grams that it was made with.
+fn word_parser(ctx: &dyn Context, name: &str) -> Result<WordParser> {
+    if !name.eq_ignore_ascii_case(NGRAM) {
+        bail!(FUNCTION_NOT_DEFINED, name);
+    }
+    let size = variables::as_u64(&ctx.variable("ngram_token_size"));
+    Ok(WordParser::Grams(u8::try_from(size).unwrap_or(u8::MAX).max(1)))
+}
+
 fn apply_index_option(
     conditions: &mut Diagnostics,
     index: &mut DraftIndex,
@@ -143,7 +160,7 @@ fn apply_index_option(
         | IndexOption::EngineAttribute(_)
         | IndexOption::SecondaryEngineAttribute(_)
         | IndexOption::Other(..) => {}
-        IndexOption::Parser(_) => return Err(Error::not_supported("WITH PARSER")),
+        IndexOption::Parser(_) => bail!(WRONG_USAGE, "INDEX", "WITH PARSER"),
     }
     Ok(())
 }

@@ -43,6 +43,7 @@ pub use engines::{
 pub use foreign_keys::foreign_key_reference;
 pub use from_query::{add_query_columns, shown_type};
 pub use generated_key::has_generated_key;
+pub use indexes::NGRAM;
 pub use names::{check_schema_name, check_table_name};
 pub use options::{check_declared_once, choose_collation};
 pub use partition_text::{method_expression, method_name, partitioning_text, values_text};

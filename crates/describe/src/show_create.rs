@@ -2,11 +2,12 @@
 
 use catalog::{Column, ColumnDefault, ForeignKey, Index, ReferenceAction, Schema, Table, View};
 use engine_api::IndexId;
+use types::fulltext::WordParser;
 use types::{CollationId, TypeKind, Value, ZoneRules};
 
 use definitions::{
-    DECLARED_ENGINE, has_generated_key, is_hidden, literal, needs_quotes, partitioning_text, quote,
-    shown_engine, type_text,
+    DECLARED_ENGINE, NGRAM, has_generated_key, is_hidden, literal, needs_quotes, partitioning_text,
+    quote, shown_engine, type_text,
 };
 
 /// A session's style for definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
@@ -112,6 +113,11 @@ pub(crate) fn create_table(
         let columns = columns.collect::<Vec<_>>().join(",");
         let mut line = format!("  FULLTEXT KEY {} ({columns})", style.quote(&index.name));
         push_index_options(&mut line, &index.comment, index.visible);
+        if let WordParser::Grams(_) = index.parser {
+            // With the space that the reference has at the end.
+            let name = style.quote(NGRAM);
+            line.push_str(&format!(" /*!50100 WITH PARSER {name} */ "));
+        }
         line
     }));
     for key in &table.foreign_keys {

@@ -28,8 +28,12 @@ fn indexed() -> (Database, Table) {
     database.create(&table);
     database.create(&entries);
     let mut target = table.write();
-    target.fulltext =
-        vec![FulltextWrite { entries: ENTRIES, columns: vec![1], collation: COLLATION }];
+    target.fulltext = vec![FulltextWrite {
+        entries: ENTRIES,
+        columns: vec![1],
+        collation: COLLATION,
+        parser: Default::default(),
+    }];
     target.key =
         vec![KeyColumn { column: 0, ty: not_null(int()), prefix_length: None, descending: false }];
     let row = |id, words: &str| {
@@ -53,7 +57,12 @@ fn indexed() -> (Database, Table) {
 }
 
 fn faults(database: &mut Database, table: &Table) -> Vec<String> {
-    let index = FulltextWrite { entries: ENTRIES, columns: vec![1], collation: COLLATION };
+    let index = FulltextWrite {
+        entries: ENTRIES,
+        columns: vec![1],
+        collation: COLLATION,
+        parser: Default::default(),
+    };
     let checked = FulltextTable {
         table: table.def.id.0,
         layout: table.types(),

@@ -196,6 +196,8 @@ pub struct FulltextSearch {
     pub mode: FulltextMode,
     /// Collation of the texts.
     pub collation: CollationId,
+    /// Where their words begin and end.
+    pub parser: types::fulltext::WordParser,
     /// The table's records, in which phrases are searched.
     pub layout: Arc<[DataType]>,
     /// Values for records older than their columns.

@@ -172,6 +172,8 @@ pub struct FulltextWrite {
     pub columns: Vec<usize>,
     /// Their collation.
     pub collation: types::CollationId,
+    /// Where their words begin and end.
+    pub parser: types::fulltext::WordParser,
 }
 
 /// A table that is written.

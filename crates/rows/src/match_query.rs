@@ -1,7 +1,7 @@
 //! The query of AGAINST: words in natural language, or the small language of boolean mode. Reads no index.
 
 use errors::{Error, ErrorCode, Result};
-use types::fulltext::{WORD_CHARS_MIN, tokens};
+use types::fulltext::{Analyzer, WORD_CHARS_MIN, WordParser, tokens};
 
 /// Deepest parentheses.
 const DEPTH_MAX: usize = 200;
@@ -51,6 +51,24 @@ pub fn natural(text: &str) -> Part {
         rest = behind;
     }
     Part::Group(parts)
+}
+
+/// The query for an index of grams: a word is one of its grams in natural language, and all of them in a row in boolean mode.
+pub fn in_grams(query: Part, parser: WordParser, is_boolean: bool, analyzer: &Analyzer) -> Part {
+    let WordParser::Grams(size) = parser else { return query };
+    match query {
+        Part::Word(word) if is_boolean => Part::Phrase(word, None),
+        Part::Word(word) => {
+            let grams = analyzer.tokens(&word).into_iter();
+            Part::Group(grams.map(|gram| (Role::Optional, Part::Word(gram.into()))).collect())
+        }
+        Part::Prefix(word) if word.chars().count() >= usize::from(size) => Part::Phrase(word, None),
+        Part::Prefix(_) | Part::Phrase(..) => query,
+        Part::Group(parts) => {
+            let part = |(role, part)| (role, in_grams(part, parser, is_boolean, analyzer));
+            Part::Group(parts.into_iter().map(part).collect())
+        }
+    }
 }
 
 /// A query of boolean mode.

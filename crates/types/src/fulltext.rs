@@ -45,9 +45,29 @@ fn is_of_word(letter: char) -> bool {
     }
 }
 
+/// Where the words of a text begin and end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WordParser {
+    /// Separators are between them.
+    #[default]
+    Separated,
+    /// Every so many characters in a row are a word, for texts of languages that do not separate words (`WITH PARSER ngram`).
+    Grams(u8),
+}
+
+/// The pieces of `size` characters of a text. A character of ASCII that is of no word separates, any other one belongs to pieces.
+fn grams(text: &str, size: usize) -> impl Iterator<Item = &str> {
+    let is_separator = |letter: char| letter.is_ascii() && !is_of_word(letter);
+    text.split(is_separator).flat_map(move |run| {
+        let ends = run.char_indices().map(|(at, _)| at).chain([run.len()]).skip(size);
+        run.char_indices().zip(ends).map(|((start, _), end)| &run[start..end])
+    })
+}
+
 /// Finds words of one collation.
 #[derive(Clone, Debug)]
 pub struct Analyzer {
+    parser: WordParser,
     collation: &'static Collation,
     /// Words are case-insensitive even when the collation is case-sensitive, as in the reference's engine; only `_bin` is an exception.
     lowers: bool,
@@ -56,11 +76,16 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
-    /// For texts of `collation`.
+    /// For texts of `collation` with separated words.
     pub fn new(collation: CollationId) -> Analyzer {
+        Analyzer::of(collation, WordParser::Separated)
+    }
+
+    /// For texts of `collation`.
+    pub fn of(collation: CollationId, parser: WordParser) -> Analyzer {
         let collation = collation_or_binary(collation);
         let lowers = !collation.is_bin() && !collation.equal(b"a", b"A");
-        let mut analyzer = Analyzer { collation, lowers, stopwords: Vec::new() };
+        let mut analyzer = Analyzer { parser, collation, lowers, stopwords: Vec::new() };
         let mut stopwords: Vec<_> = STOPWORDS.iter().map(|word| analyzer.key(word)).collect();
         stopwords.sort_unstable();
         analyzer.stopwords = stopwords;
@@ -87,16 +112,41 @@ impl Analyzer {
         self.collation.key_begins_with(key, &self.folded(text))
     }
 
-    /// Whether an index has entries for the token with this key.
+    /// The tokens of a text.
+    pub fn tokens<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        match self.parser {
+            WordParser::Separated => tokens(text).collect(),
+            WordParser::Grams(size) => grams(text, usize::from(size)).collect(),
+        }
+    }
+
+    /// Whether an index has entries for the token with this key. A gram has none when a stopword is in it, as in the reference's engine.
     pub fn is_indexed(&self, token: &str, key: &[u8]) -> bool {
         let chars = token.chars().count();
-        (WORD_CHARS_MIN..=WORD_CHARS_MAX).contains(&chars)
-            && self.stopwords.binary_search_by(|known| known.as_slice().cmp(key)).is_err()
+        match self.parser {
+            WordParser::Separated => {
+                (WORD_CHARS_MIN..=WORD_CHARS_MAX).contains(&chars) && !self.is_stopword(key)
+            }
+            WordParser::Grams(size) => chars == usize::from(size) && !self.holds_stopword(token),
+        }
+    }
+
+    fn is_stopword(&self, key: &[u8]) -> bool {
+        self.stopwords.binary_search_by(|known| known.as_slice().cmp(key)).is_ok()
+    }
+
+    fn holds_stopword(&self, gram: &str) -> bool {
+        let ends = || gram.char_indices().map(|(at, _)| at).skip(1).chain([gram.len()]);
+        let mut starts = gram.char_indices().map(|(at, _)| at);
+        starts.any(|start| {
+            let mut ends = ends().filter(|end| *end > start);
+            ends.any(|end| self.is_stopword(&self.key(&gram[start..end])))
+        })
     }
 
     /// Adds the indexed words of a text, and the count of each.
     pub fn count_words(&self, text: &[u8], words: &mut BTreeMap<Vec<u8>, u32>) {
-        for token in tokens(&String::from_utf8_lossy(text)) {
+        for token in self.tokens(&String::from_utf8_lossy(text)) {
             let key = self.key(token);
             if self.is_indexed(token, &key) {
                 *words.entry(key).or_default() += 1;
@@ -149,7 +199,7 @@ pub fn entry_key(word: &[u8], locator: &[u8]) -> Vec<u8> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Analyzer, WORD_CHARS_MAX, entry_key, tokens, word_key};
+    use super::{Analyzer, WORD_CHARS_MAX, WordParser, entry_key, tokens, word_key};
     use crate::CollationId;
 
     fn analyzer(name: &str) -> Analyzer {
@@ -189,6 +239,21 @@ mod tests {
         assert_eq!(counts(&exact, "École ecole ÉCOLE").len(), 3);
         // A stopword in another case is a different word there.
         assert_eq!(counts(&exact, "The the").len(), 1);
+    }
+
+    #[test]
+    fn grams_are_pieces_between_separators_without_stopwords() {
+        let analyzer = Analyzer::of(CollationId::UTF8MB4_0900_AI_CI, WordParser::Grams(2));
+        assert_eq!(
+            analyzer.tokens("日本語 x foo.b_z。y"),
+            ["日本", "本語", "fo", "oo", "b_", "_z", "z。", "。y"]
+        );
+        assert_eq!(analyzer.tokens(""), [""; 0]);
+        let is_indexed = |gram: &str| analyzer.is_indexed(gram, &analyzer.key(gram));
+        assert!(is_indexed("日本") && is_indexed("lo"));
+        assert!(
+            !is_indexed("日") && !is_indexed("日本語") && !is_indexed("Ab") && !is_indexed("on")
+        );
     }
 
     #[test]

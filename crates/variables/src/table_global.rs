@@ -163,7 +163,7 @@ pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("myisam_max_sort_file_size", uint(0, U64), "9223372036853727232", "No effect; bytes of a file of another engine"),
     Definition::fixed("myisam_recover_options", Kind::Text, "OFF", "No effect; setting of another engine"),
     Definition::fixed("mysqlx_port", uint(0, 65_535), "33060", "No effect; port of another protocol, which is not served"),
-    Definition::fixed("ngram_token_size", uint(1, 10), "2", "No effect; characters of a full-text n-gram: fixed"),
+    Definition::fixed("ngram_token_size", uint(1, 10), "2", "characters of the words of new full-text indexes WITH PARSER ngram"),
     Definition::global("offline_mode", Kind::Bool, "OFF", "Whether only accounts with CONNECTION_ADMIN may connect and stay connected"),
     Definition::fixed("old", Kind::Bool, "OFF", "No effect; left over from old versions"),
     Definition::fixed("open_files_limit", uint(0, U32), "10000", "Files that the process may have open: as many as the system allows, or fewer when given"),

@@ -34,7 +34,7 @@ impl KeptFulltext {
         KeptFulltext {
             entries: TableId(index.entries),
             columns: index.columns.clone(),
-            analyzer: Analyzer::new(index.collation),
+            analyzer: Analyzer::of(index.collation, index.parser),
             layout: Layout::new(&entry_types(), Vec::new()),
         }
     }

@@ -16,7 +16,7 @@ use plan::{FulltextMode, FulltextSearch, KeyColumn};
 use plugin_api::Coercion;
 use rows::convert;
 use rows::layout::Layout;
-use types::fulltext::{Analyzer, entry_types, tokens, word_key};
+use types::fulltext::{Analyzer, entry_types, word_key};
 use types::key::encode_part;
 use types::{DataType, SqlBytes, Value};
 
@@ -110,7 +110,7 @@ impl SearchCode {
         slot: usize,
     ) -> SearchCode {
         SearchCode {
-            analyzer: Analyzer::new(plan.collation),
+            analyzer: Analyzer::of(plan.collation, plan.parser),
             layout: Layout::new(&plan.layout, plan.missing.to_vec()),
             entries: Layout::new(&entry_types(), Vec::new()),
             plan: plan.clone(),
@@ -144,6 +144,8 @@ impl SearchCode {
             FulltextMode::Boolean => match_query::boolean(text)?,
             FulltextMode::Natural | FulltextMode::Expanded => match_query::natural(text),
         };
+        let is_boolean = self.plan.mode == FulltextMode::Boolean;
+        let query = match_query::in_grams(query, self.plan.parser, is_boolean, &self.analyzer);
         let mut search = Search { code: self, lock, words: Vec::new(), batch: RowBatch::new() };
         let mut hits = search.part(&query, run)?;
         if self.plan.mode == FulltextMode::Expanded {
@@ -354,8 +356,8 @@ impl Search<'_> {
     /// Rows that have all words, in one column, in this order and adjacent or, with a distance, anywhere within `distance` words.
     fn phrase(&mut self, text: &str, distance: Option<usize>, run: &mut Run<'_>) -> Result<Hits> {
         let analyzer = &self.code.analyzer;
-        let mut sequence: Vec<(&str, Vec<u8>)> =
-            tokens(text).map(|token| (token, analyzer.key(token))).collect();
+        let tokens = analyzer.tokens(text).into_iter();
+        let mut sequence: Vec<_> = tokens.map(|token| (token, analyzer.key(token))).collect();
         let is_indexed = |(token, key): &(&str, Vec<u8>)| analyzer.is_indexed(token, key);
         // Words that are not indexed are searched for only after an indexed one.
         let first = sequence.iter().position(is_indexed).unwrap_or(sequence.len());
@@ -388,7 +390,8 @@ impl Search<'_> {
     ) -> Result<bool> {
         for text in self.texts(locator, run)? {
             let text = String::from_utf8_lossy(&text);
-            let text: Vec<_> = tokens(&text).map(|token| self.code.analyzer.key(token)).collect();
+            let tokens = self.code.analyzer.tokens(&text).into_iter();
+            let text: Vec<_> = tokens.map(|token| self.code.analyzer.key(token)).collect();
             let has = match distance {
                 None => text.windows(keys.len()).any(|window| window == keys),
                 Some(distance) => (0..text.len()).any(|start| {

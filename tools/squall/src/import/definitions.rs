@@ -221,7 +221,9 @@ fn read_tables(
 fn without_lines(definition: &str, notes: &mut Vec<String>) -> String {
     let is_foreign = |line: &str| {
         line.starts_with("  SPATIAL KEY ")
-            || (line.starts_with("  FULLTEXT KEY ") && line.contains(" WITH PARSER "))
+            || (line.starts_with("  FULLTEXT KEY ")
+                && line.contains(" WITH PARSER ")
+                && !line.contains(" WITH PARSER `ngram` "))
     };
     let mut lines = Vec::new();
     for line in definition.lines() {

@@ -422,6 +422,12 @@ catalog! {
     NOT_IMPLEMENTED_FOR_CARTESIAN_SRS = 3704, "22S00", "{}({}) has not been implemented for Cartesian spatial reference systems.";
     NONPOSITIVE_RADIUS = 3706, "22003", "Invalid radius provided to function {}: Radius must be greater than zero.";
     SRS_NOT_GEOGRAPHIC = 3726, "22S00", "Function {} is only defined for geographic spatial reference systems, but one of its arguments is in SRID {}, which is not geographic.";
+    TOO_MANY_POINTS_ON_CIRCLE = 3134, "HY000", "Parameter {} exceeds the maximum number of points in a geometry ({}) in function {}.";
+    TRANSFORM_FROM_PLANE = 3741, "22S00", "Transformation from SRID {} is not supported.";
+    TRANSFORM_TO_PLANE = 3742, "22S00", "Transformation to SRID {} is not supported.";
+    TRANSFORM_FROM_WITHOUT_TOWGS84 = 3743, "22S00", "Transformation from SRID {} is not supported. The spatial reference system has no TOWGS84 clause.";
+    TRANSFORM_TO_WITHOUT_TOWGS84 = 3744, "22S00", "Transformation to SRID {} is not supported. The spatial reference system has no TOWGS84 clause.";
+    DIFFERENT_SRIDS_IN_GROUP = 4034, "22S05", "Arguments to function {} contains geometries with different SRIDs: {} and {}. All geometries must have the same SRID.";
     SPATIAL_UNIQUE_INDEX = 3728, "HY000", "Spatial indexes can't be primary or unique indexes.";
     INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX = 3729, "HY000", "The index type {} is not supported for spatial indexes.";
     GEOMETRY_PARAM_LONGITUDE_OUT_OF_RANGE = 3731, "22S02", "A parameter of function {} contains a geometry with longitude {}, which is out of range. It must be within ({}, {}].";

@@ -10,7 +10,6 @@ mod partition;
 mod role_graph;
 mod sequence;
 mod session;
-mod unbuilt;
 mod vector;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
@@ -36,7 +35,7 @@ impl Plugin for MiscFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 10] = [
+    let families: [&[ScalarFunction]; 9] = [
         control::FUNCTIONS,
         session::FUNCTIONS,
         locks::FUNCTIONS,
@@ -46,7 +45,6 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         partition::FUNCTIONS,
         role_graph::FUNCTIONS,
         sequence::FUNCTIONS,
-        unbuilt::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())
 }

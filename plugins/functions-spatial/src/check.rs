@@ -11,7 +11,7 @@ const LONGITUDES: (f64, f64) = (-180.0, 180.0);
 const LATITUDES: (f64, f64) = (-90.0, 90.0);
 
 /// Greatest coordinate used in computations: the fourth power of a difference fits a double.
-const COMPUTABLE_MAX: f64 = 1e75;
+pub(crate) const COMPUTABLE_MAX: f64 = 1e75;
 
 /// The error to return for a coordinate out of range.
 #[derive(Clone, Copy)]

@@ -4,11 +4,12 @@ use errors::{Error, ErrorCode, Result};
 use geo::{Centroid, ConvexHull};
 use plugin_api::kit::{self, scalar};
 use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
-use types::geometry::{Geometry, LINE_LEAST, Position, RING_LEAST, ReferenceSystem, Shape};
+use types::geometry::{LINE_LEAST, Position, RING_LEAST, Shape};
 use types::{DataType, Value};
 
 use crate::argument::{coercion, placed, plane_only, point_type, unexpected, value};
 use crate::check;
+use crate::geodesic::Ellipsoid;
 use crate::pair::{Pair, of_pair};
 use crate::planar::{one_or, planar, shape};
 use crate::properties::rectangle;
@@ -44,10 +45,10 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "ST_LINEINTERPOLATEPOINT(linestring, fraction)\nThe point at a fraction of a line's length.",
         |_, args| {
             along("st_lineinterpolatepoint", args, |line, fraction| {
-                let length = length(line);
+                let length = line.length();
                 (0.0..=1.0)
                     .contains(&fraction)
-                    .then(|| Shape::Point(at_length(line, fraction * length)))
+                    .then(|| Shape::Point(line.at_length(fraction * length)))
             })
         },
     ),
@@ -63,15 +64,15 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "ST_POINTATDISTANCE(linestring, distance)\nThe point at a distance along a line.",
         |_, args| {
             along("st_pointatdistance", args, |line, distance| {
-                let within = (0.0..=length(line)).contains(&distance);
-                within.then(|| Shape::Point(at_length(line, distance)))
+                let within = (0.0..=line.length()).contains(&distance);
+                within.then(|| Shape::Point(line.at_length(distance)))
             })
         },
     ),
 ];
 
 /// Most points that a call makes.
-const POINTS_MAX: usize = 65_536;
+pub(crate) const POINTS_MAX: usize = 65_536;
 
 /// A function of one geometry on the plane that returns NULL for an empty one.
 fn of_plane(
@@ -226,54 +227,66 @@ fn make_envelope(pair: Pair, _: &[Value]) -> Result<Value> {
     Ok(corners.map_or(Value::Null, |corners| value(pair.system.srid, rectangle(corners))))
 }
 
-type Along = fn(&[Position], f64) -> Option<Shape>;
+/// A line whose sides are straight or geodesics.
+struct Line<'a> {
+    positions: &'a [Position],
+    ellipsoid: Option<Ellipsoid>,
+}
+
+type Along = fn(&Line<'_>, f64) -> Option<Shape>;
 
 /// A function of a line and a number; 1690 where it makes `None`.
 fn along(name: &'static str, args: &[ArgInfo], make: Along) -> Result<BoundFunction> {
     let coercions = vec![coercion(&args[0]), Coercion::Double];
     Ok(BoundFunction::new(DataType::geometry(), coercions, move |_, args| {
         let (geometry, system) = check::operand(name, &args[0])?;
-        let line = positions(name, &geometry, system)?;
-        let made = make(line, kit::double(&args[1]))
+        let Shape::LineString(positions) = &geometry.shape else {
+            return Err(unexpected("LINESTRING", geometry.shape.kind(), name));
+        };
+        let line = Line { positions, ellipsoid: Ellipsoid::of(system) };
+        let made = make(&line, kit::double(&args[1]))
             .ok_or_else(|| Error::with(ErrorCode::DATA_OUT_OF_RANGE, &[&"Distance", &name]))?;
         Ok(value(geometry.srid, made))
     }))
 }
 
-fn positions<'a>(
-    name: &str,
-    geometry: &'a Geometry,
-    system: &ReferenceSystem,
-) -> Result<&'a [Position]> {
-    match &geometry.shape {
-        Shape::LineString(line) => plane_only(name, geometry, system).map(|()| &line[..]),
-        other => Err(unexpected("LINESTRING", other.kind(), name)),
-    }
-}
-
-fn side_length(side: &[Position]) -> f64 {
-    (side[1].x - side[0].x).hypot(side[1].y - side[0].y)
-}
-
-fn length(line: &[Position]) -> f64 {
-    line.windows(2).map(side_length).sum()
-}
-
-/// The position at a distance along a line; beyond its end, the last position.
-fn at_length(line: &[Position], mut distance: f64) -> Position {
-    for side in line.windows(2) {
-        let length = side_length(side);
-        if distance <= length && length > 0.0 {
-            let part = distance / length;
-            let between = |from: f64, to: f64| from + (to - from) * part;
-            return Position { x: between(side[0].x, side[1].x), y: between(side[0].y, side[1].y) };
+impl Line<'_> {
+    fn side_length(&self, side: &[Position]) -> f64 {
+        match self.ellipsoid {
+            None => (side[1].x - side[0].x).hypot(side[1].y - side[0].y),
+            Some(ellipsoid) => ellipsoid.distance(side[0], side[1]),
         }
-        distance -= length;
     }
-    line[line.len() - 1]
+
+    fn length(&self) -> f64 {
+        self.positions.windows(2).map(|side| self.side_length(side)).sum()
+    }
+
+    /// The position at a distance along the line; beyond its end, the last position.
+    fn at_length(&self, mut distance: f64) -> Position {
+        for side in self.positions.windows(2) {
+            let length = self.side_length(side);
+            if distance <= length && length > 0.0 {
+                return self.between(side, distance / length);
+            }
+            distance -= length;
+        }
+        self.positions[self.positions.len() - 1]
+    }
+
+    /// The position at a part of a side.
+    fn between(&self, side: &[Position], part: f64) -> Position {
+        match self.ellipsoid {
+            Some(ellipsoid) => ellipsoid.between(side[0], side[1], part),
+            None => {
+                let between = |from: f64, to: f64| from + (to - from) * part;
+                Position { x: between(side[0].x, side[1].x), y: between(side[0].y, side[1].y) }
+            }
+        }
+    }
 }
 
-fn multiples(line: &[Position], fraction: f64) -> Option<Shape> {
+fn multiples(line: &Line<'_>, fraction: f64) -> Option<Shape> {
     if !(0.0..=1.0).contains(&fraction) {
         return None;
     }
@@ -281,8 +294,8 @@ fn multiples(line: &[Position], fraction: f64) -> Option<Shape> {
     if count > POINTS_MAX {
         return None;
     }
-    let length = length(line);
+    let length = line.length();
     let steps = if count == 0 { 0..=0 } else { 1..=count };
-    let points = steps.map(|step| at_length(line, step as f64 * fraction * length));
+    let points = steps.map(|step| line.at_length(step as f64 * fraction * length));
     Some(Shape::MultiPoint(points.collect()))
 }

@@ -1,6 +1,6 @@
 //! Measures on an ellipsoid and on a sphere.
 
-use geographiclib_rs::{Geodesic, PolygonArea, Winding};
+use geographiclib_rs::{DirectGeodesic, Geodesic, InverseGeodesic, PolygonArea, Winding};
 use types::geometry::{Axes, Position, ReferenceSystem};
 
 /// Up to this angle in radians its cosine is too imprecise.
@@ -63,6 +63,15 @@ impl Ellipsoid {
         // Between antipodes no path is the shortest; the limit along the equator.
         let far = if sum == 0.0 { 0.0 } else { (angle - 3.0 * sine) / above * sum * sum };
         self.semi_major * (angle - self.flattening / 4.0 * (near + far))
+    }
+
+    /// The position at a part of the geodesic between two others.
+    pub(crate) fn between(self, from: Position, to: Position, part: f64) -> Position {
+        let geodesic = self.geodesic();
+        let (length, azimuth, _, _): (f64, f64, f64, f64) =
+            geodesic.inverse(from.y, from.x, to.y, to.x);
+        let (y, x): (f64, f64) = geodesic.direct(from.y, from.x, azimuth, part * length);
+        Position { x, y }
     }
 
     /// The area of a polygon in square metres, its sides geodesics.

@@ -92,6 +92,11 @@ impl Ellipsoid {
         Some(if north % 2 == 1 { Place::Inside } else { Place::Outside })
     }
 
+    /// Whether a position is on the geodesic between two others.
+    pub(crate) fn is_on(self, at: Position, side: &[Position]) -> bool {
+        self.side(at, side) == Some(Side::On)
+    }
+
     /// Where a side passes the meridian of a point; `None` when it does not. Of two sides that meet on the meridian one passes it when they
     /// continue across it, both or neither when they turn back.
     fn side(self, at: Position, side: &[Position]) -> Option<Side> {

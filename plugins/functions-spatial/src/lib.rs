@@ -4,9 +4,12 @@
 //! reads or writes those swaps the two.
 
 mod argument;
+mod buffer;
 mod build;
 mod check;
+mod collect;
 mod derived;
+mod flat;
 mod from_text;
 mod from_wkb;
 mod geodesic;
@@ -26,8 +29,10 @@ mod relations;
 #[cfg(test)]
 mod tests;
 mod text;
+mod transform;
 mod units;
 mod validity;
+mod wkt;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 
@@ -44,12 +49,15 @@ impl Plugin for SpatialFunctions {
         for function in functions() {
             registrar.function(function);
         }
+        for aggregate in collect::AGGREGATES {
+            registrar.aggregate(aggregate.clone());
+        }
     }
 }
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 14] = [
+    let families: [&[ScalarFunction]; 16] = [
         from_text::FUNCTIONS,
         from_wkb::FUNCTIONS,
         build::FUNCTIONS,
@@ -64,6 +72,8 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         validity::FUNCTIONS,
         derived::FUNCTIONS,
         overlay::FUNCTIONS,
+        buffer::FUNCTIONS,
+        transform::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())
 }

@@ -4,14 +4,16 @@ use errors::{Error, ErrorCode, Result};
 use geo::{Area, Distance, Euclidean, Length};
 use plugin_api::kit::{self, any_nullable, scalar};
 use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
-use types::geometry::{Position, Shape};
+use types::geometry::{Position, ReferenceSystem, Shape};
 use types::{DataType, Value};
 
 use crate::argument::{coercion, unexpected};
 use crate::check;
+use crate::flat::are_apart;
 use crate::geodesic::{Ellipsoid, on_sphere};
 use crate::pair::{Pair, of_pair, points};
-use crate::planar::{line, planar, polygon};
+use crate::planar::{layers, line, planar, polygon};
+use crate::relations::meet;
 use crate::units::metres;
 
 /// The radius of the Earth without a reference system, metres.
@@ -72,14 +74,62 @@ fn distance(pair: Pair, rest: &[Value]) -> Result<Value> {
     }
     let metres = match Ellipsoid::of(pair.system) {
         None => Euclidean.distance(&planar(&pair.first), &planar(&pair.second)),
-        Some(ellipsoid) => {
-            let (Some(first), Some(second)) = (points(&pair.first), points(&pair.second)) else {
-                return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
-            };
-            least(first, second, |from, to| ellipsoid.distance(from, to))
-        }
+        Some(ellipsoid) => match (points(&pair.first), points(&pair.second)) {
+            (Some(first), Some(second)) => {
+                least(first, second, |from, to| ellipsoid.distance(from, to))
+            }
+            _ => between(&pair, ellipsoid)?,
+        },
     };
     kit::finite(metres / unit, pair.name, &[])
+}
+
+/// The least distance of two geometries on an ellipsoid: 0 where they meet, else that of a vertex of one and a side of the other.
+fn between(pair: &Pair, ellipsoid: Ellipsoid) -> Result<f64> {
+    if !are_apart(&pair.first, &pair.second) {
+        let (_, first, second) = pair.flat(ellipsoid)?;
+        if meet(&layers(&first), &layers(&second)) {
+            return Ok(0.0);
+        }
+    }
+    let (first, second) = (sides(&pair.first), sides(&pair.second));
+    let from_ends = |from: &[[Position; 2]], to: &[[Position; 2]]| {
+        let to_one = |at: Position| {
+            let distances = to.iter().map(|side| match side[0] == side[1] {
+                true => ellipsoid.distance(at, side[0]),
+                false => ellipsoid.to_side(at, side[0], side[1]),
+            });
+            distances.fold(f64::INFINITY, f64::min)
+        };
+        // The end of a side is the beginning of the next one, but for the last.
+        let ends = from.iter().flat_map(|side| side.iter().copied());
+        ends.map(to_one).fold(f64::INFINITY, f64::min)
+    };
+    Ok(from_ends(&first, &second).min(from_ends(&second, &first)))
+}
+
+/// The sides of a geometry; a point is one without length.
+fn sides(shape: &Shape) -> Vec<[Position; 2]> {
+    fn add(line: &[Position], sides: &mut Vec<[Position; 2]>) {
+        sides.extend(line.windows(2).map(|side| [side[0], side[1]]));
+    }
+    let mut sides = Vec::new();
+    let mut shapes = vec![shape];
+    while let Some(shape) = shapes.pop() {
+        match shape {
+            Shape::Point(at) => sides.push([*at, *at]),
+            Shape::MultiPoint(points) => sides.extend(points.iter().map(|at| [*at, *at])),
+            Shape::LineString(line) => add(line, &mut sides),
+            Shape::Polygon(lines) | Shape::MultiLineString(lines) => {
+                lines.iter().for_each(|line| add(line, &mut sides));
+            }
+            Shape::MultiPolygon(polygons) => {
+                polygons.iter().flatten().for_each(|line| add(line, &mut sides));
+            }
+            Shape::Collection(members) => shapes.extend(members),
+        }
+    }
+    sides
 }
 
 /// The least distance of two sets of points.
@@ -153,16 +203,22 @@ fn bind_area(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 
 fn frechet_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
     let unit = metres(pair.name, rest.first(), pair.system)?;
-    pair.plane_only()?;
+    if pair.first.is_empty() || pair.second.is_empty() {
+        return Ok(Value::Null);
+    }
     let (Shape::LineString(first), Shape::LineString(second)) = (&pair.first, &pair.second) else {
-        return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS));
+        return Err(pair.not_for(not_implemented(pair.system)));
     };
-    kit::finite(frechet(first, second) / unit, pair.name, &[])
+    kit::finite(frechet(first, second, apart(pair.system)) / unit, pair.name, &[])
 }
 
 /// The discrete Fréchet distance: the shortest leash of two that walk from position to position and never back. Of the table of all
 /// pairs of positions only a row is kept.
-fn frechet(first: &[Position], second: &[Position]) -> f64 {
+fn frechet(
+    first: &[Position],
+    second: &[Position],
+    apart: impl Fn(Position, Position) -> f64,
+) -> f64 {
     let mut row = vec![f64::INFINITY; second.len()];
     for (step, from) in first.iter().enumerate() {
         // The leash at the previous position of both lines, needed next to the current row.
@@ -177,30 +233,64 @@ fn frechet(first: &[Position], second: &[Position]) -> f64 {
     row.last().copied().unwrap_or(0.0)
 }
 
-fn apart(from: Position, to: Position) -> f64 {
-    (from.x - to.x).hypot(from.y - to.y)
+/// The distance of two positions in a reference system.
+fn apart(system: &ReferenceSystem) -> impl Fn(Position, Position) -> f64 {
+    let ellipsoid = Ellipsoid::of(system);
+    move |from, to| match ellipsoid {
+        None => (from.x - to.x).hypot(from.y - to.y),
+        Some(ellipsoid) => ellipsoid.distance(from, to),
+    }
+}
+
+/// The lines of a shape that consists only of lines.
+fn lines(shape: &Shape) -> Option<&[Vec<Position>]> {
+    match shape {
+        Shape::LineString(line) => Some(std::slice::from_ref(line)),
+        Shape::MultiLineString(lines) => Some(lines),
+        Shape::Point(_)
+        | Shape::MultiPoint(_)
+        | Shape::Polygon(_)
+        | Shape::MultiPolygon(_)
+        | Shape::Collection(_) => None,
+    }
+}
+
+/// The error for kinds of geometries.
+fn not_implemented(system: &ReferenceSystem) -> ErrorCode {
+    match system.is_geographic() {
+        true => ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS,
+        false => ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS,
+    }
 }
 
 fn hausdorff_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
     let unit = metres(pair.name, rest.first(), pair.system)?;
-    pair.plane_only()?;
-    let is_line = |shape: &Shape| matches!(shape, Shape::LineString(_) | Shape::MultiLineString(_));
-    let both_lines = is_line(&pair.first) && is_line(&pair.second);
-    let both_points = points(&pair.first).is_some()
-        && points(&pair.second).is_some()
-        && [&pair.first, &pair.second].iter().any(|shape| matches!(shape, Shape::MultiPoint(_)));
-    if !both_lines && !both_points {
-        return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS));
+    if pair.first.is_empty() || pair.second.is_empty() {
+        return Ok(Value::Null);
     }
-    let positions = |shape: &Shape| {
-        let mut all = Vec::new();
-        shape.visit(&mut |at| all.push(at));
-        all
-    };
-    let (first, second) = (positions(&pair.first), positions(&pair.second));
+    let apart = apart(pair.system);
+    // The reference goes from the first to the second only, and from a line to several when it gets them in the other order.
     let farthest = |from: &[Position], to: &[Position]| {
-        from.iter().map(|at| least(std::slice::from_ref(at), to, apart)).fold(0.0, f64::max)
+        from.iter().map(|at| least(std::slice::from_ref(at), to, &apart)).fold(0.0, f64::max)
     };
-    let distance = f64::max(farthest(&first, &second), farthest(&second, &first));
+    let distance = match (&pair.first, &pair.second) {
+        (Shape::Point(at), Shape::MultiPoint(points))
+        | (Shape::MultiPoint(points), Shape::Point(at)) => {
+            farthest(std::slice::from_ref(at), points)
+        }
+        (Shape::MultiPoint(first), Shape::MultiPoint(second)) => farthest(first, second),
+        (first, second) => {
+            let (Some(first), Some(second)) = (lines(first), lines(second)) else {
+                return Err(pair.not_for(not_implemented(pair.system)));
+            };
+            let (first, second) = if second.len() == 1 && first.len() > 1 {
+                (second, first)
+            } else {
+                (first, second)
+            };
+            let pairs = first.iter().flat_map(|from| second.iter().map(move |to| (from, to)));
+            pairs.map(|(from, to)| farthest(from, to)).fold(0.0, f64::max)
+        }
+    };
     kit::finite(distance / unit, pair.name, &[])
 }

@@ -8,10 +8,12 @@ use types::geometry::{Position, Shape};
 use types::{DataType, Value};
 
 use crate::argument::{invalid, value};
+use crate::geodesic::Ellipsoid;
 use crate::grid::{Grid, meetings};
-use crate::pair::{Pair, of_pair};
+use crate::pair::{Pair, of_pair, points};
 use crate::place::{Place, in_areas};
 use crate::planar::{Planar, layers, one_or, shape};
+use crate::transform::oriented;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
@@ -56,8 +58,9 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     ),
 ];
 
+/// How two geometries make one.
 #[derive(Clone, Copy, PartialEq)]
-enum Operation {
+pub(crate) enum Operation {
     Union,
     Intersection,
     Difference,
@@ -96,7 +99,23 @@ impl Parts {
 }
 
 fn overlay(pair: Pair, operation: Operation) -> Result<Value> {
-    pair.plane_only()?;
+    let only_points = points(&pair.first).is_some() && points(&pair.second).is_some();
+    let srid = pair.system.srid;
+    match Ellipsoid::of(pair.system).filter(|_| !only_points) {
+        None => Ok(value(srid, on_plane(pair, operation)?)),
+        Some(ellipsoid) => {
+            // Empty geometries have no place of their own.
+            if pair.first.is_empty() && pair.second.is_empty() {
+                return Ok(value(srid, Shape::Collection(Vec::new())));
+            }
+            let (flat, first, second) = pair.flat(ellipsoid)?;
+            let made = on_plane(Pair { first, second, ..pair }, operation)?;
+            Ok(value(srid, flat.back(&made)))
+        }
+    }
+}
+
+fn on_plane(pair: Pair, operation: Operation) -> Result<Shape> {
     let first = Parts::of(pair.name, &pair.first)?;
     let second = Parts::of(pair.name, &pair.second)?;
     let areas = areas(pair.name, &first.areas, &second.areas, operation)?;
@@ -114,7 +133,7 @@ fn overlay(pair: Pair, operation: Operation) -> Result<Value> {
     points.retain(|point| in_areas(point.0, &areas.0) == Place::Outside);
     points.sort_by(|a, b| a.x().total_cmp(&b.x()).then(a.y().total_cmp(&b.y())));
     points.dedup();
-    Ok(value(pair.system.srid, together(points, areas)))
+    Ok(oriented(together(points, areas)))
 }
 
 /// Points and areas as one shape, in the simplest form.
@@ -129,9 +148,11 @@ fn together(points: Vec<Point<f64>>, areas: MultiPolygon<f64>) -> Shape {
     }
 }
 
+/// The areas that an operation makes of two sets of areas.
+///
 /// # Errors
 /// 1235 for an intersection of areas that have lines or points in common besides areas.
-fn areas(
+pub(crate) fn areas(
     name: &str,
     first: &MultiPolygon<f64>,
     second: &MultiPolygon<f64>,

@@ -8,6 +8,8 @@ use types::{DataType, Value};
 use crate::argument;
 use crate::argument::coercion;
 use crate::check::{self, Source};
+use crate::flat::Flat;
+use crate::geodesic::Ellipsoid;
 
 /// Two geometries in one reference system.
 pub(crate) struct Pair {
@@ -43,6 +45,15 @@ impl Pair {
     pub(crate) fn not_for(&self, code: ErrorCode) -> Error {
         let kinds = format!("{}, {}", self.first.kind().name(), self.second.kind().name());
         Error::with(code, &[&self.name, &kinds])
+    }
+
+    /// Both on one plane.
+    ///
+    /// # Errors
+    /// 3618 for what spans nearly half of the Earth.
+    pub(crate) fn flat(&self, ellipsoid: Ellipsoid) -> Result<(Flat, Shape, Shape)> {
+        let flat = Flat::pair(ellipsoid, &self.first, &self.second);
+        flat.ok_or_else(|| self.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS))
     }
 
     /// Refuses geographic reference systems.

@@ -11,10 +11,11 @@ use plugin_api::{Arity, ScalarFunction};
 use types::geometry::{Position, Shape};
 use types::{DataType, Value};
 
+use crate::flat;
 use crate::geodesic::Ellipsoid;
 use crate::pair::{Pair, of_pair, points};
 use crate::place::{Place, place};
-use crate::planar::{coord, layers, planar};
+use crate::planar::{Planar, coord, layers, planar};
 use crate::properties::{dimension, rectangle};
 
 /// A function for each relation; each contains its own name for messages.
@@ -83,8 +84,8 @@ fn of_nothing(pair: &Pair) -> Option<Value> {
     let (first, second) = (pair.first.is_empty(), pair.second.is_empty());
     let equality = matches!(pair.name, "st_equals" | "mbrequals");
     (first || second).then(|| match equality {
-        true if first && second => Value::bool(true),
-        true | false => Value::Null,
+        true => Value::bool(first && second),
+        false => Value::Null,
     })
 }
 
@@ -92,18 +93,32 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
     if let Some(answer) = of_nothing(&pair) {
         return Ok(answer);
     }
+    let of = [&pair.first, &pair.second].map(|shape| dimension(shape).unwrap_or(0));
     // On an ellipsoid only points have no curved sides.
     let bends = points(&pair.first).is_none() || points(&pair.second).is_none();
-    if let Some(ellipsoid) = Ellipsoid::of(pair.system).filter(|_| bends) {
-        let answer = relate_points(&pair, |at, shape| ellipsoid.place(at, shape));
-        return answer.ok_or_else(|| pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
+    let Some(ellipsoid) = Ellipsoid::of(pair.system).filter(|_| bends) else {
+        return relate_on_plane(pair, of, test);
+    };
+    if let Some(answer) = relate_points(&pair, |at, shape| ellipsoid.place(at, shape)) {
+        return Ok(answer);
     }
-    let of = [&pair.first, &pair.second].map(|shape| dimension(shape).unwrap_or(0));
+    if flat::are_apart(&pair.first, &pair.second) {
+        return Ok(test(&IntersectionMatrix::empty(), of).map_or(Value::Null, Value::bool));
+    }
+    let (_, first, second) = pair.flat(ellipsoid)?;
+    relate_on_plane(Pair { first, second, ..pair }, of, test)
+}
+
+fn relate_on_plane(
+    pair: Pair,
+    of: Of,
+    test: fn(&IntersectionMatrix, Of) -> Option<bool>,
+) -> Result<Value> {
     let whole = |shape: &Shape| !matches!(shape, Shape::Collection(_));
     if whole(&pair.first) && whole(&pair.second) && are_apart(&pair) {
         return Ok(test(&IntersectionMatrix::empty(), of).map_or(Value::Null, Value::bool));
     }
-    let (first, second) = (layers(&pair.first), layers(&pair.second));
+    let (first, second) = (reduced(layers(&pair.first)), reduced(layers(&pair.second)));
     // A point's place is found without a graph of all sides.
     if let ([first], [second]) = (&first[..], &second[..]) {
         let layer = if points(&pair.first).is_some() { second } else { first };
@@ -112,16 +127,47 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
         }
     }
     // Nor is a graph needed to decide whether they meet.
-    let meet = || first.iter().any(|a| second.iter().any(|b| a.intersects(b)));
     match (pair.name, &first[..], &second[..]) {
-        ("st_intersects", ..) => Ok(Value::bool(meet())),
-        ("st_disjoint", ..) => Ok(Value::bool(!meet())),
+        ("st_intersects", ..) => Ok(Value::bool(meet(&first, &second))),
+        ("st_disjoint", ..) => Ok(Value::bool(!meet(&first, &second))),
         (_, [first], [second]) => {
             Ok(test(&first.relate(second), of).map_or(Value::Null, Value::bool))
         }
         // For mixed points, lines and areas no other relation is implemented.
-        _ => Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS)),
+        _ => Err(pair.not_for(match pair.system.is_geographic() {
+            true => ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS,
+            false => ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS,
+        })),
     }
+}
+
+/// Layers without the points that are on its lines or in its areas, and without the lines if all are within its areas: the same positions.
+fn reduced(mut layers: Vec<Planar>) -> Vec<Planar> {
+    // They are in the order of their dimensions.
+    let mut place = layers.len().saturating_sub(1);
+    while place > 0 {
+        place -= 1;
+        let (lower, higher) = layers.split_at_mut(place + 1);
+        match &mut lower[place] {
+            Planar::MultiPoint(points) => {
+                points.0.retain(|point| !higher.iter().any(|layer| layer.intersects(point)));
+                if points.0.is_empty() {
+                    layers.remove(place);
+                }
+            }
+            lines => {
+                if higher.iter().any(|areas| lines.relate(areas).is_coveredby()) {
+                    layers.remove(place);
+                }
+            }
+        }
+    }
+    layers
+}
+
+/// Whether two geometries on a plane, of points, lines and areas, have a point in common.
+pub(crate) fn meet(first: &[Planar], second: &[Planar]) -> bool {
+    first.iter().any(|a| second.iter().any(|b| a.intersects(b)))
 }
 
 /// Whether the rectangles around two geometries have no point in common.

@@ -1,5 +1,7 @@
 //! Whether a geometry is well formed.
 
+use std::borrow::Cow;
+
 use errors::Result;
 use geo::algorithm::coordinate_position::CoordPos;
 use geo::algorithm::dimensions::Dimensions;
@@ -13,6 +15,8 @@ use types::{DataType, Value};
 
 use crate::argument::{coercion, plane_only, value};
 use crate::check;
+use crate::flat::Flat;
+use crate::geodesic::Ellipsoid;
 use crate::pair::points;
 use crate::planar::{Planar, line, planar};
 
@@ -59,8 +63,27 @@ fn is_valid(name: &str, geometry: &Geometry, system: &ReferenceSystem) -> Result
     if points(&geometry.shape).is_some() {
         return Ok(true);
     }
-    plane_only(name, geometry, system)?;
-    Ok(has_areas(&geometry.shape) && planar(&geometry.shape).is_valid())
+    let shape = flat(name, geometry, system)?;
+    Ok(has_areas(&shape) && planar(&shape).is_valid())
+}
+
+/// The shape on a plane.
+///
+/// # Errors
+/// 3618 for what spans nearly half of the Earth.
+fn flat<'a>(
+    name: &str,
+    geometry: &'a Geometry,
+    system: &ReferenceSystem,
+) -> Result<Cow<'a, Shape>> {
+    let shape = &geometry.shape;
+    let (Some(ellipsoid), false) = (Ellipsoid::of(system), shape.is_empty()) else {
+        return Ok(Cow::Borrowed(shape));
+    };
+    match Flat::one(ellipsoid, shape) {
+        Some(flat) => Ok(Cow::Owned(flat)),
+        None => plane_only(name, geometry, system).map(|()| Cow::Borrowed(shape)),
+    }
 }
 
 /// Whether no ring of a polygon is flat.
@@ -83,10 +106,11 @@ fn bind_simple(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     Ok(BoundFunction::new(ty, vec![coercion(&args[0])], |ctx, args| {
         let name = "st_issimple";
         let (geometry, system) = check::operand(name, &args[0])?;
-        if points(&geometry.shape).is_none() {
-            plane_only(name, &geometry, system)?;
-        }
-        Ok(Value::bool(is_simple(ctx, &geometry.shape)?))
+        let shape = match points(&geometry.shape) {
+            Some(_) => Cow::Borrowed(&geometry.shape),
+            None => flat(name, &geometry, system)?,
+        };
+        Ok(Value::bool(is_simple(ctx, &shape)?))
     }))
 }
 

@@ -2,7 +2,7 @@
 
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, TableDetail};
-use types::geometry::{SRS_LIST, reference_system};
+use types::geometry::reference_system;
 use types::{TypeKind, Value};
 
 use crate::row::{Emit, catalog, optional, optional_number};
@@ -23,7 +23,7 @@ pub fn columns(
                 Value::text(&table.schema),
                 Value::text(&table.name),
                 Value::text(&column.name),
-                optional(srid.and_then(reference_system).map(|system| system.name)),
+                optional(srid.and_then(reference_system).map(|system| system.name.as_str())),
                 optional_number(srid.map(u64::from)),
                 Value::text(&column.column_type),
             ])?;
@@ -38,14 +38,14 @@ pub fn reference_systems(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    SRS_LIST.iter().try_for_each(|system| {
+    types::geometry::reference_systems().iter().try_for_each(|system| {
         let organization = Some(system.organization).filter(|name| !name.is_empty());
         emit(&[
-            Value::text(system.name),
+            Value::text(&system.name),
             Value::UInt(system.srid.into()),
             optional(organization),
             optional_number(organization.map(|_| system.srid.into())),
-            Value::text(system.definition),
+            Value::text(&system.definition),
             Value::Null,
         ])
     })

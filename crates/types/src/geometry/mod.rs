@@ -10,7 +10,7 @@ mod tests;
 mod wkb;
 
 pub use geojson::{GeoJsonStyle, SystemName};
-pub use srs::{Axes, ReferenceSystem, SRS_LIST, reference_system};
+pub use srs::{Axes, ReferenceSystem, reference_system, reference_systems};
 pub use wkb::{GeometryError, LINE_LEAST, RING_LEAST, WkbRules, is_closed};
 
 /// Deepest nesting of collections in a geometry.

@@ -199,7 +199,9 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     // A version without FULLTEXT indexes must not write rows without their entries, and one that does not check which
     // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
-    let mut out = if table.columns.iter().any(|column| column.elements().is_some()) {
+    let mut out = if table.indexes.iter().any(|index| table.spatial_column(index).is_some()) {
+        FieldWriter::with_cells()
+    } else if table.columns.iter().any(|column| column.elements().is_some()) {
         FieldWriter::with_elements()
     } else if table.columns.iter().any(restricts) {
         FieldWriter::with_geometries()

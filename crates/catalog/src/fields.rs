@@ -18,6 +18,9 @@ const FORMAT_GEOMETRIES: u16 = 3;
 /// The same frame, of a table with multi-valued indexes; it may have any of those, too.
 const FORMAT_ELEMENTS: u16 = 4;
 
+/// The same frame, of a table with spatial indexes; it may have any of those, too.
+const FORMAT_CELLS: u16 = 5;
+
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
 
@@ -33,6 +36,13 @@ impl FieldWriter {
     pub(crate) fn with_elements() -> FieldWriter {
         let mut out = Vec::new();
         put_u16(&mut out, FORMAT_ELEMENTS);
+        FieldWriter(out)
+    }
+
+    /// A table with spatial indexes.
+    pub(crate) fn with_cells() -> FieldWriter {
+        let mut out = Vec::new();
+        put_u16(&mut out, FORMAT_CELLS);
         FieldWriter(out)
     }
 
@@ -117,7 +127,7 @@ impl<'a> Field<'a> {
 pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     let mut reader = Reader::new(bytes);
     match reader.u16() {
-        Some(FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS) => {
+        Some(FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS | FORMAT_CELLS) => {
             nested_fields(reader.rest())
         }
         Some(_) | None => Err(damaged()),

@@ -55,6 +55,8 @@ pub struct DraftIndex {
     pub using_btree: bool,
     /// A FULLTEXT index.
     pub fulltext: bool,
+    /// `SPATIAL` was written; without it an index over a geometry is one, too.
+    pub spatial: bool,
     /// The table of its entries before ALTER TABLE.
     pub entries: Option<TableId>,
 }
@@ -73,6 +75,7 @@ impl DraftIndex {
             for_foreign_key: false,
             using_btree: false,
             fulltext: false,
+            spatial: false,
             entries: None,
         }
     }
@@ -260,6 +263,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         for_foreign_key: index.for_foreign_key,
         using_btree: index.using_btree,
         fulltext: false,
+        spatial: table.spatial_column(index).is_some(),
         entries: None,
     });
     let fulltext = table.fulltext.iter().map(|index| DraftIndex {
@@ -281,6 +285,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         for_foreign_key: false,
         using_btree: false,
         fulltext: true,
+        spatial: false,
         entries: Some(index.entries),
     });
     indexes.chain(fulltext).collect()

@@ -17,41 +17,43 @@ use crate::place::{Place, place};
 use crate::planar::{coord, layers, planar};
 use crate::properties::{dimension, rectangle};
 
-/// A function for each relation; each contains its own name for messages.
+/// A function for each relation; each contains its own name for messages. `meet`: true only where the boxes of both have a point in common.
 macro_rules! functions {
-    ($relate:ident: $($name:literal $lower:literal $test:expr, $help:literal;)*) => {
-        &[$(scalar(
+    ($relate:ident: $($name:literal $lower:literal $boxes:ident $test:expr, $help:literal;)*) => {
+        &[$(functions!(@ $boxes scalar(
             $name,
             Arity::exactly(2),
             concat!($name, "(geometry, geometry)\n", $help),
             |_, args| {
                 of_pair($lower, args, DataType::boolean(), &[], |pair, _| $relate(pair, $test))
             },
-        )),*]
+        ))),*]
     };
+    (@ meet $function:expr) => { $function.where_boxes_meet() };
+    (@ any $function:expr) => { $function };
 }
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = functions! { relate:
-    "ST_CONTAINS" "st_contains" |m, _| Some(m.is_contains()), "Whether the first contains the second.";
-    "ST_WITHIN" "st_within" |m, _| Some(m.is_within()), "Whether the first is within the second.";
-    "ST_INTERSECTS" "st_intersects" |m, _| Some(m.is_intersects()), "Whether they have a point in common.";
-    "ST_DISJOINT" "st_disjoint" |m, _| Some(m.is_disjoint()), "Whether they have no point in common.";
-    "ST_EQUALS" "st_equals" |m, of| Some(of[0] == of[1] && m.is_equal_topo()), "Whether they have the same points.";
-    "ST_TOUCHES" "st_touches" touches, "Whether they have points of their boundaries in common, but none of their interiors.";
-    "ST_CROSSES" "st_crosses" crosses, "Whether the first passes through the second.";
-    "ST_OVERLAPS" "st_overlaps" overlaps, "Whether some of the first is in the second, of the same dimension.";
+    "ST_CONTAINS" "st_contains" meet |m, _| Some(m.is_contains()), "Whether the first contains the second.";
+    "ST_WITHIN" "st_within" meet |m, _| Some(m.is_within()), "Whether the first is within the second.";
+    "ST_INTERSECTS" "st_intersects" meet |m, _| Some(m.is_intersects()), "Whether they have a point in common.";
+    "ST_DISJOINT" "st_disjoint" any |m, _| Some(m.is_disjoint()), "Whether they have no point in common.";
+    "ST_EQUALS" "st_equals" meet |m, of| Some(of[0] == of[1] && m.is_equal_topo()), "Whether they have the same points.";
+    "ST_TOUCHES" "st_touches" meet touches, "Whether they have points of their boundaries in common, but none of their interiors.";
+    "ST_CROSSES" "st_crosses" meet crosses, "Whether the first passes through the second.";
+    "ST_OVERLAPS" "st_overlaps" meet overlaps, "Whether some of the first is in the second, of the same dimension.";
 };
 
 pub(crate) const OF_RECTANGLES: &[ScalarFunction] = functions! { relate_rectangles:
-    "MBRCONTAINS" "mbrcontains" |m| m.is_contains(), "Whether the first one's rectangle contains the second one's.";
-    "MBRWITHIN" "mbrwithin" |m| m.is_within(), "Whether the first one's rectangle is within the second one's.";
-    "MBRCOVERS" "mbrcovers" |m| m.is_covers(), "Whether the first one's rectangle covers the second one's.";
-    "MBRCOVEREDBY" "mbrcoveredby" |m| m.is_coveredby(), "Whether the first one's rectangle is covered by the second one's.";
-    "MBRINTERSECTS" "mbrintersects" |m| m.is_intersects(), "Whether the rectangles have a point in common.";
-    "MBRDISJOINT" "mbrdisjoint" |m| m.is_disjoint(), "Whether the rectangles have no point in common.";
-    "MBREQUALS" "mbrequals" |m| m.is_equal_topo(), "Whether the rectangles are the same.";
-    "MBRTOUCHES" "mbrtouches" |m| m.is_touches(), "Whether the rectangles have points of their boundaries in common only.";
-    "MBROVERLAPS" "mbroverlaps" overlap_at_all, "Whether each rectangle has points in common with the other, and others.";
+    "MBRCONTAINS" "mbrcontains" meet |m| m.is_contains(), "Whether the first one's rectangle contains the second one's.";
+    "MBRWITHIN" "mbrwithin" meet |m| m.is_within(), "Whether the first one's rectangle is within the second one's.";
+    "MBRCOVERS" "mbrcovers" meet |m| m.is_covers(), "Whether the first one's rectangle covers the second one's.";
+    "MBRCOVEREDBY" "mbrcoveredby" meet |m| m.is_coveredby(), "Whether the first one's rectangle is covered by the second one's.";
+    "MBRINTERSECTS" "mbrintersects" meet |m| m.is_intersects(), "Whether the rectangles have a point in common.";
+    "MBRDISJOINT" "mbrdisjoint" any |m| m.is_disjoint(), "Whether the rectangles have no point in common.";
+    "MBREQUALS" "mbrequals" meet |m| m.is_equal_topo(), "Whether the rectangles are the same.";
+    "MBRTOUCHES" "mbrtouches" meet |m| m.is_touches(), "Whether the rectangles have points of their boundaries in common only.";
+    "MBROVERLAPS" "mbroverlaps" meet overlap_at_all, "Whether each rectangle has points in common with the other, and others.";
 };
 
 /// Kinds of points, lines or areas: the dimensions of both.

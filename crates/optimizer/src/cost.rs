@@ -77,8 +77,8 @@ pub(crate) const LIST_SHARE_MAX: f64 = 0.5;
 pub(crate) const UNKNOWN_SHARE: f64 = 0.5;
 /// One of several OR-ed ranges with two ends. Set: listed ranges are usually small.
 pub(crate) const UNION_PIECE_SHARE: f64 = 0.02;
-/// Geometries whose boxes meet that of another. Set: what is searched is usually small.
-pub(crate) const MEETING_SHARE: f64 = 0.01;
+/// Geometries whose boxes meet that of another. Set: what is searched is usually small; more than [`LOOK_SHARE_MIN`], as it may be everything.
+pub(crate) const MEETING_SHARE: f64 = 0.03;
 /// MATCH. Set.
 pub(crate) const MATCH_SHARE: f64 = 0.01;
 

@@ -206,6 +206,8 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     let has_grams = |index: &FulltextIndex| index.parser != WordParser::Separated;
     let mut out = if table.fulltext.iter().any(has_grams) {
         FieldWriter::with_grams()
+    } else if table.indexes.iter().any(|index| table.spatial_column(index).is_some()) {
+        FieldWriter::with_cells()
     } else if table.columns.iter().any(|column| column.elements().is_some()) {
         FieldWriter::with_elements()
     } else if table.columns.iter().any(restricts) {

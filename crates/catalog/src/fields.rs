@@ -18,6 +18,9 @@ const FORMAT_GEOMETRIES: u16 = 3;
 /// The same frame, of a table with multi-valued indexes; it may have any of those, too.
 const FORMAT_ELEMENTS: u16 = 4;
 
+/// The same frame, of a table with spatial indexes; it may have any of those, too.
+const FORMAT_CELLS: u16 = 5;
+
 /// The same frame, of a table with FULLTEXT indexes of grams; it may have any of those, too.
 const FORMAT_GRAMS: u16 = 6;
 
@@ -43,6 +46,13 @@ impl FieldWriter {
     pub(crate) fn with_grams() -> FieldWriter {
         let mut out = Vec::new();
         put_u16(&mut out, FORMAT_GRAMS);
+        FieldWriter(out)
+    }
+
+    /// A table with spatial indexes.
+    pub(crate) fn with_cells() -> FieldWriter {
+        let mut out = Vec::new();
+        put_u16(&mut out, FORMAT_CELLS);
         FieldWriter(out)
     }
 
@@ -127,9 +137,10 @@ impl<'a> Field<'a> {
 pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     let mut reader = Reader::new(bytes);
     match reader.u16() {
-        Some(FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS | FORMAT_GRAMS) => {
-            nested_fields(reader.rest())
-        }
+        Some(
+            FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS | FORMAT_CELLS
+            | FORMAT_GRAMS,
+        ) => nested_fields(reader.rest()),
         Some(_) | None => Err(damaged()),
     }
 }

@@ -166,6 +166,14 @@ impl Column {
     pub fn elements(&self) -> Option<&DataType> {
         self.generated.as_ref()?.elements.as_ref()
     }
+
+    /// The type of its entries in an index, where a row may have several: the elements of an array, or the cells of a geometry.
+    pub fn entry_type(&self) -> Option<&DataType> {
+        /// Numbers of cells, see `types::geometry::cells`.
+        static CELL: DataType = DataType::bigint_unsigned().with_nullable(false);
+        let cell = (self.ty.kind == TypeKind::Geometry).then_some(&CELL);
+        self.elements().or(cell)
+    }
 }
 
 /// A generated column.
@@ -365,15 +373,22 @@ impl Table {
     /// The part of a multi-valued index that has the elements.
     pub fn elements_part(&self, index: &Index) -> Option<usize> {
         let is_array = |part: &IndexPart| {
-            self.columns.get(part.column).is_some_and(|column| column.elements().is_some())
+            self.columns.get(part.column).is_some_and(|column| column.entry_type().is_some())
         };
         index.parts.iter().position(is_array)
     }
 
-    /// Gives the engine's definition the types of the elements of multi-valued parts.
+    /// The column of a spatial index: any index over a geometry is one.
+    pub fn spatial_column(&self, index: &Index) -> Option<usize> {
+        let [part] = &index.parts[..] else { return None };
+        let column = self.columns.get(part.column)?;
+        (column.ty.kind == TypeKind::Geometry).then_some(part.column)
+    }
+
+    /// Gives the engine's definition the types of the elements of multi-valued and spatial parts.
     pub fn mark_elements(&mut self) {
         for column in &self.columns {
-            let (Some(elements), Some(stored)) = (column.elements(), column.stored) else {
+            let (Some(elements), Some(stored)) = (column.entry_type(), column.stored) else {
                 continue;
             };
             for part in self.definition.indexes.iter_mut().flat_map(|index| &mut index.parts) {

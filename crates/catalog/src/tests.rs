@@ -390,6 +390,18 @@ fn dictionary_entries_have_their_golden_bytes() {
     golden::check("table-geometry.hex", &codec::write_table(&with_points), GEOMETRY);
     let read = codec::read_table(&golden::bytes(GEOMETRY)).expect("readable");
     assert_eq!(format!("{read:?}"), format!("{with_points:?}"));
+    // An index over a geometry is a spatial one, which changes the number of the format only.
+    const CELLS: &str = include_str!("../tests/golden/table-cells.hex");
+    let mut with_cells = with_points.clone();
+    with_cells.columns[1].ty.nullable = false;
+    let part = IndexPart { column: 1, prefix_length: None, descending: false };
+    with_cells.indexes.last_mut().expect("an index").parts = vec![part];
+    golden::check("table-cells.hex", &codec::write_table(&with_cells), CELLS);
+    let mut read = codec::read_table(&golden::bytes(CELLS)).expect("readable");
+    let index = read.indexes.last().expect("an index").clone();
+    assert!(read.is_multi_valued(&index) && read.spatial_column(&index) == Some(1));
+    read.definition = with_cells.definition.clone();
+    assert_eq!(format!("{read:?}"), format!("{with_cells:?}"));
     let stored = table(1024, "s", "t");
     golden::check("table.hex", &codec::write_table(&stored), TABLE);
     let read = codec::read_table(&golden::bytes(TABLE)).expect("readable");

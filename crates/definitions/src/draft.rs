@@ -58,6 +58,8 @@ pub struct DraftIndex {
     pub fulltext: bool,
     /// WITH PARSER, of a FULLTEXT index.
     pub parser: WordParser,
+    /// `SPATIAL` was written; without it an index over a geometry is one, too.
+    pub spatial: bool,
     /// The table of its entries before ALTER TABLE.
     pub entries: Option<TableId>,
 }
@@ -77,6 +79,7 @@ impl DraftIndex {
             using_btree: false,
             fulltext: false,
             parser: WordParser::Separated,
+            spatial: false,
             entries: None,
         }
     }
@@ -265,6 +268,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         using_btree: index.using_btree,
         fulltext: false,
         parser: WordParser::Separated,
+        spatial: table.spatial_column(index).is_some(),
         entries: None,
     });
     let fulltext = table.fulltext.iter().map(|index| DraftIndex {
@@ -287,6 +291,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         using_btree: false,
         fulltext: true,
         parser: index.parser,
+        spatial: false,
         entries: Some(index.entries),
     });
     indexes.chain(fulltext).collect()

@@ -200,6 +200,11 @@ pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
     if can.remote && table.partitioning.is_some() {
         return refuse("PARTITION BY");
     }
+    if (!can.multi_valued_indexes || table.partitioning.is_some())
+        && table.indexes.iter().any(|index| table.spatial_column(index).is_some())
+    {
+        bail!(TABLE_CANT_HANDLE_SPKEYS);
+    }
     if !can.multi_valued_indexes
         && table.definition.indexes.iter().any(engine_api::IndexDef::is_multi_valued)
     {

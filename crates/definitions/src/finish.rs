@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use catalog::{ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart, Table, same_name};
+use catalog::{
+    Column, ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart, Table, same_name,
+};
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{Error, Result, bail, err};
 use types::fulltext::WordParser;
@@ -165,6 +167,7 @@ impl Draft {
             using_btree: false,
             fulltext: false,
             parser: WordParser::Separated,
+            spatial: false,
             entries: None,
         });
         self.foreign_keys.push(key);
@@ -178,7 +181,7 @@ impl Draft {
             let pairs = other.parts.iter().zip(&index.parts);
             let is_array = |part: &DraftPart| {
                 let named = |own: &&DraftColumn| same_name(&own.column.name, &part.column);
-                columns.iter().find(named).is_some_and(|own| own.column.elements().is_some())
+                columns.iter().find(named).is_some_and(|own| own.column.entry_type().is_some())
             };
             !other.fulltext
                 // Rows with an empty array have no entry.
@@ -306,6 +309,13 @@ impl Draft {
             let name = draft.name.clone().unwrap_or_else(|| Arc::from(""));
             if draft.parts.len() > KEY_PARTS_MAX {
                 bail!(TOO_MANY_KEY_PARTS, KEY_PARTS_MAX);
+            }
+            let is_geometry = |part: &DraftPart| {
+                let column = self.column(&part.column).map(|at| &self.columns[at].column);
+                column.is_some_and(|column| column.ty.kind == TypeKind::Geometry)
+            };
+            if draft.parts.len() > 1 && (draft.spatial || draft.parts.iter().any(is_geometry)) {
+                bail!(TOO_MANY_KEY_PARTS, 1);
             }
             let parts = self.resolve_parts(draft)?;
             let id = match (draft.primary, draft.origin) {
@@ -453,19 +463,15 @@ impl Draft {
             let column_ty = &self.columns[column].column;
             // The entries of an array are its elements.
             let ty = column_ty.elements().unwrap_or(&column_ty.ty);
+            if draft.spatial && !matches!(ty.kind, TypeKind::Geometry | TypeKind::Json) {
+                bail!(SPATIAL_MUST_HAVE_GEOM_COL);
+            }
             if matches!(ty.kind, TypeKind::Char | TypeKind::Binary) && ty.length == 0 {
                 bail!(WRONG_KEY_COLUMN, part.column);
             }
             let prefix_length = part_prefix(part, ty)?;
             if ty.kind == TypeKind::Geometry {
-                // Any index of a geometry is a spatial one.
-                if draft.unique {
-                    bail!(SPATIAL_UNIQUE_INDEX);
-                }
-                if ty.nullable {
-                    bail!(SPATIAL_CANT_HAVE_NULL);
-                }
-                return Err(Error::not_supported("SPATIAL indexes"));
+                check_spatial(draft, column_ty)?;
             }
             if matches!(ty.kind, TypeKind::TinyText | TypeKind::TinyBlob)
                 && part_bytes(ty, prefix_length) > TINY_BYTES_MAX
@@ -566,7 +572,7 @@ impl Draft {
                         column: place_of(part.column)?,
                         prefix_length: part.prefix_length,
                         descending: part.descending,
-                        elements: self.columns[part.column].column.elements().cloned(),
+                        elements: self.columns[part.column].column.entry_type().cloned(),
                     })
                 })
                 .collect();
@@ -653,6 +659,26 @@ fn name_all<'names>(
 }
 
 /// The prefix length of a part, when it is a real prefix.
+/// What an index over a geometry must be: any such index is a spatial one.
+fn check_spatial(draft: &DraftIndex, column: &Column) -> Result<()> {
+    if draft.unique {
+        bail!(SPATIAL_UNIQUE_INDEX);
+    }
+    if column.ty.nullable {
+        bail!(SPATIAL_CANT_HAVE_NULL);
+    }
+    if draft.using_btree {
+        bail!(INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX, "BTREE");
+    }
+    if draft.parts.iter().any(|part| part.descending) {
+        bail!(WRONG_USAGE, "spatial/fulltext/hash index", "explicit index order");
+    }
+    if column.generated.as_ref().is_some_and(|generated| !generated.stored) {
+        bail!(UNSUPPORTED_ACTION_ON_GENERATED_COLUMN, "Spatial index on virtual generated column");
+    }
+    Ok(())
+}
+
 fn part_prefix(part: &DraftPart, ty: &DataType) -> Result<Option<u32>> {
     let text_like = ty.is_string();
     match part.prefix_length {

@@ -39,11 +39,11 @@ pub fn add_constraint(
 
 fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) -> Result<()> {
     let fulltext = definition.kind == IndexKind::Fulltext;
+    let spatial = definition.kind == IndexKind::Spatial;
     let (primary, unique) = match definition.kind {
         IndexKind::Primary => (true, true),
         IndexKind::Unique => (false, true),
-        IndexKind::Plain | IndexKind::Fulltext => (false, false),
-        IndexKind::Spatial => return Err(Error::not_supported("SPATIAL indexes")),
+        IndexKind::Plain | IndexKind::Fulltext | IndexKind::Spatial => (false, false),
         IndexKind::Vector => return Err(Error::not_supported("VECTOR indexes")),
     };
     let name = definition.name.as_ref().or(definition.constraint.as_ref());
@@ -70,10 +70,11 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         using_btree: false,
         fulltext,
         parser: WordParser::Separated,
+        spatial,
         entries: None,
     };
     check_arrays(definition)?;
-    check_order(definition, fulltext)?;
+    check_order(definition, fulltext || spatial)?;
     for (position, part) in definition.parts.iter().enumerate() {
         let (column, prefix_length) = match &part.kind {
             // Words are taken from whole texts, whatever prefix length is given.
@@ -81,6 +82,7 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
                 (Arc::from(&*name.text), length.filter(|_| !fulltext))
             }
             KeyPartKind::Expr(_) if fulltext => bail!(FULLTEXT_FUNCTIONAL_INDEX),
+            KeyPartKind::Expr(_) if spatial => bail!(SPATIAL_FUNCTIONAL_INDEX),
             KeyPartKind::Expr(expr) => {
                 if primary {
                     bail!(FUNCTIONAL_INDEX_PRIMARY_KEY);
@@ -90,6 +92,7 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         };
         index.parts.push(DraftPart { column, prefix_length, descending: part.desc && !fulltext });
     }
+    check_method(draft, definition, &index)?;
     for option in &definition.options {
         match option {
             IndexOption::Parser(name) if fulltext => index.parser = word_parser(ctx, &name.text)?,
@@ -117,10 +120,10 @@ fn check_arrays(definition: &IndexDef) -> Result<()> {
     Ok(())
 }
 
-/// Words and hashes have no order to name.
-fn check_order(definition: &IndexDef, fulltext: bool) -> Result<()> {
+/// Words, places and hashes have no order to name.
+fn check_order(definition: &IndexDef, unordered: bool) -> Result<()> {
     let is_hash = |option: &IndexOption| matches!(option, IndexOption::Using(IndexAlgorithm::Hash));
-    let has_no_order = fulltext || definition.options.iter().any(is_hash);
+    let has_no_order = unordered || definition.options.iter().any(is_hash);
     if has_no_order && definition.parts.iter().any(|part| part.desc || part.explicit_asc) {
         bail!(WRONG_USAGE, "spatial/fulltext/hash index", "explicit index order");
     }
@@ -137,6 +140,32 @@ fn word_parser(ctx: &dyn Context, name: &str) -> Result<WordParser> {
     }
     let size = variables::as_u64(&ctx.variable("ngram_token_size"));
     Ok(WordParser::Grams(u8::try_from(size).unwrap_or(u8::MAX).max(1)))
+}
+
+/// An index over a geometry is no tree of keys and no hash.
+fn check_method(draft: &Draft, definition: &IndexDef, index: &DraftIndex) -> Result<()> {
+    let column = index.parts.first().and_then(|part| draft.column(&part.column));
+    let is_geometry =
+        column.is_some_and(|at| draft.columns[at].column.ty.kind == TypeKind::Geometry);
+    for option in &definition.options {
+        match option {
+            IndexOption::Using(IndexAlgorithm::BTree) if index.spatial || is_geometry => {
+                bail!(INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX, "BTREE");
+            }
+            IndexOption::Using(IndexAlgorithm::Hash) if index.spatial || is_geometry => {
+                bail!(INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX, "HASH");
+            }
+            IndexOption::Using(_)
+            | IndexOption::Comment(_)
+            | IndexOption::Visible(_)
+            | IndexOption::KeyBlockSize(_)
+            | IndexOption::EngineAttribute(_)
+            | IndexOption::SecondaryEngineAttribute(_)
+            | IndexOption::Other(..)
+            | IndexOption::Parser(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn apply_index_option(
@@ -165,8 +194,18 @@ fn apply_index_option(
     Ok(())
 }
 
-/// Warns of new indexes that duplicate another one.
+/// Warns of new indexes that duplicate another one, and of spatial ones that no query uses: the column may have geometries of several
+/// reference systems.
 pub fn note_repeated_indexes(conditions: &mut Diagnostics, made: &Table, before: Option<&Table>) {
+    let is_new = |index: &&catalog::Index| {
+        !before.is_some_and(|before| before.indexes.iter().any(|known| known.id == index.id))
+    };
+    for index in made.indexes.iter().filter(is_new) {
+        let column = made.spatial_column(index).map(|at| &made.columns[at]);
+        if let Some(column) = column.filter(|column| column.ty.spatial.srid.is_none()) {
+            conditions.warn(ErrorCode::WARN_USELESS_SPATIAL_INDEX, &[&column.name]);
+        }
+    }
     for name in Draft::repeated_indexes(made, before) {
         let words: [&dyn std::fmt::Display; 3] = [&name, &made.schema, &made.name];
         conditions.warn(ErrorCode::DUP_INDEX, &words);

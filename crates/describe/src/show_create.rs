@@ -326,7 +326,10 @@ fn index_text(table: &Table, index: &Index, style: Style) -> String {
     let mut text = match (index.id, index.unique) {
         (IndexId::CLUSTERED, _) => format!("PRIMARY KEY ({parts})"),
         (_, true) => format!("UNIQUE KEY {} ({parts})", style.quote(&index.name)),
-        (_, false) => format!("KEY {} ({parts})", style.quote(&index.name)),
+        (_, false) => {
+            let kind = table.spatial_column(index).map_or("", |_| "SPATIAL ");
+            format!("{kind}KEY {} ({parts})", style.quote(&index.name))
+        }
     };
     if index.using_btree {
         text.push_str(" USING BTREE");

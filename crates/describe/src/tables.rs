@@ -119,6 +119,7 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
         let place = table.definition.indexes.iter().position(|known| known.id == index.id);
         let counts = place.and_then(|place| distinct.get(place));
         let hidden = table.key_parts(index).len() - index.parts.len();
+        let is_spatial = table.spatial_column(index).is_some();
         let part = |(position, part): (usize, &IndexPart)| {
             let column = &table.columns[part.column];
             let count =
@@ -132,16 +133,17 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
             IndexPartView {
                 column: name,
                 expression,
-                prefix_length: part.prefix_length,
+                // The reference's length of a box.
+                prefix_length: if is_spatial { Some(32) } else { part.prefix_length },
                 descending: part.descending,
                 // More elements than rows are not told.
-                distinct: if column.elements().is_some() { count.min(rows) } else { count },
+                distinct: if column.entry_type().is_some() { count.min(rows) } else { count },
             }
         };
         IndexView {
             name: index.name.to_string(),
             unique: index.unique,
-            kind: "BTREE",
+            kind: if is_spatial { "SPATIAL" } else { "BTREE" },
             parts: index.parts.iter().enumerate().map(part).collect(),
             comment: index.comment.clone(),
             visible: index.visible,

@@ -35,5 +35,5 @@ pub use many::{FoundRows, KeyList, LOOKUPS_MAX};
 pub use rows::{RowBatch, RowBuf, RowRef};
 pub use shared::{SharedChange, SharedDefinitions, SharedTable};
 pub use snapshot::{RecordBlock, SnapshotReader};
-pub use span::{Span, successor};
+pub use span::{Span, successor, united};
 pub use sys::disk::DiskKey;

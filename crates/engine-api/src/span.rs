@@ -13,7 +13,7 @@ pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Keys from `start` inclusive to `end` exclusive; no `end` means no limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// The first key that may be in it.
     pub start: Vec<u8>,
@@ -79,4 +79,26 @@ impl Span {
         }
         Some((start, end))
     }
+}
+
+/// The keys of all ranges, as ranges in order without overlap.
+pub fn united(ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+    let mut spans: Vec<Span> = ranges.iter().filter_map(Span::of).collect();
+    spans.sort();
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match merged.last_mut() {
+            Some(Span { end, .. }) if end.as_ref().is_none_or(|end| span.start < *end) => {
+                if span.end.is_none() || end.is_some() && span.end > *end {
+                    *end = span.end;
+                }
+            }
+            _ => merged.push(span),
+        }
+    }
+    let to_range = |Span { start, end }: Span| KeyRange {
+        lower: if start.is_empty() { KeyBound::Unbounded } else { KeyBound::Included(start) },
+        upper: end.map_or(KeyBound::Unbounded, KeyBound::Excluded),
+    };
+    merged.into_iter().map(to_range).collect()
 }

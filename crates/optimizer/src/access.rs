@@ -2,14 +2,15 @@
 
 use catalog::{Index, Table};
 use plan::{
-    Access, Expr, IndexHintKind, IndexKeySource, InstanceId, RangeBound, RangeSpec, Register,
-    SortKey,
+    Access, Expr, IndexHintKind, IndexKeySource, InstanceId, MergeArm, RangeBound, RangeSpec,
+    Register, SortKey,
 };
+use types::geometry::cells::has_one_cell;
 
 use crate::Planner;
 use crate::cost::{
-    DESCENT_COST, ENTRY_BYTES, ENTRY_COST, ENTRY_COST_MAX, FORCED, GROUP_COST, LOOK_ROWS_MIN,
-    LOOK_SHARE_MIN, LOOKUP_COST, MATCH_SHARE, ROW_COST, SCATTERED_COST, SORT_COST,
+    CELL_RANGES, DESCENT_COST, ENTRY_BYTES, ENTRY_COST, ENTRY_COST_MAX, FORCED, GROUP_COST,
+    LOOK_ROWS_MIN, LOOK_SHARE_MIN, LOOKUP_COST, MATCH_SHARE, ROW_COST, SCATTERED_COST, SORT_COST,
 };
 use crate::pin::Pinned;
 use crate::sargable::Sarg;
@@ -211,7 +212,9 @@ impl Planner<'_> {
         let (ordered, grouped, backward) = self.order_of(id, Some(index), skip, goal);
         let one = pinned.unique;
         let per_row = self.row_cost(id, Some(index));
-        let cost = DESCENT_COST * pinned.ranges.len() as f64
+        let cells = self.table(id).spatial_column(index);
+        let descents = if cells.is_some() { CELL_RANGES } else { pinned.ranges.len() as f64 };
+        let cost = DESCENT_COST * descents
             + per_row * read_rows(fetched, rows, ordered || one, goal)
             + sort_cost(rows, ordered || one, goal)
             + group_cost(rows, grouped || one, goal);
@@ -228,7 +231,15 @@ impl Planner<'_> {
                 pinned.consumed.clear();
             }
             let (ranges, keys) = (pinned.ranges, pinned.keys);
-            Access::Ranges { index: index.id.0, ranges, backward, or_all, keys }
+            let kind = cells.map(|column| self.table(id).columns[column].ty.spatial.kind);
+            if kind.is_some_and(|kind| !has_one_cell(kind)) {
+                // A row may be in several of its ranges.
+                let condition = Expr::literal(types::Value::Int(1), types::DataType::boolean());
+                let arms = vec![MergeArm { index: index.id.0, ranges, condition }];
+                Access::Merge { arms, or_all }
+            } else {
+                Access::Ranges { index: index.id.0, ranges, backward, or_all, keys }
+            }
         };
         TablePlan {
             access,

@@ -8,6 +8,8 @@
 
 /// Finding the start of a range. Set.
 pub(crate) const DESCENT_COST: f64 = 2.0;
+/// Ranges of a spatial index that a search reads. Set: more of small boxes on the borders of large cells, fewer of points.
+pub(crate) const CELL_RANGES: f64 = 16.0;
 /// A row of the clustered index. Unit.
 pub(crate) const ROW_COST: f64 = 1.0;
 /// A row found through another index. Set.
@@ -75,6 +77,8 @@ pub(crate) const LIST_SHARE_MAX: f64 = 0.5;
 pub(crate) const UNKNOWN_SHARE: f64 = 0.5;
 /// One of several OR-ed ranges with two ends. Set: listed ranges are usually small.
 pub(crate) const UNION_PIECE_SHARE: f64 = 0.02;
+/// Geometries whose boxes meet that of another. Set: what is searched is usually small; more than [`LOOK_SHARE_MIN`], as it may be everything.
+pub(crate) const MEETING_SHARE: f64 = 0.03;
 /// MATCH. Set.
 pub(crate) const MATCH_SHARE: f64 = 0.01;
 

@@ -110,7 +110,8 @@ impl Planner<'_> {
             sargs.extend(&pruning);
             let mut best: Option<(f64, Arm<'_>)> = None;
             for (position, index) in table.indexes.iter().enumerate() {
-                if !allowed(position) {
+                // A row may be in several ranges of a spatial index.
+                if !allowed(position) || table.spatial_column(index).is_some() {
                     continue;
                 }
                 let Some(pinned) = self.pin(table, index, &sargs, total) else { continue };

@@ -8,7 +8,7 @@ use plan::{Expr, IndexKeySource, RangeBound, RangeSpec};
 use types::DataType;
 
 use crate::Planner;
-use crate::cost::{BETWEEN_SHARE, EQUAL_SHARE, HALF_OPEN_SHARE, UNION_PIECE_SHARE};
+use crate::cost::{BETWEEN_SHARE, EQUAL_SHARE, HALF_OPEN_SHARE, MEETING_SHARE, UNION_PIECE_SHARE};
 use crate::pruning::is_number;
 use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
@@ -123,7 +123,9 @@ impl<'a> Pinning<'a> {
     fn take_equal(&mut self, part: &IndexPart) -> bool {
         let equal = self.sargs_of(part).find_map(|sarg| match &sarg.kind {
             SargKind::Equal { value, null_safe } => Some((sarg, value, *null_safe)),
-            SargKind::In(_) | SargKind::Ranges(_) | SargKind::Range { .. } => None,
+            SargKind::In(_) | SargKind::Ranges(_) | SargKind::Range { .. } | SargKind::Meets(_) => {
+                None
+            }
         });
         let Some((sarg, value, null_safe)) = equal else { return false };
         let source = self.source(part, value, null_safe);
@@ -149,7 +151,8 @@ impl<'a> Pinning<'a> {
             SargKind::In(_)
             | SargKind::Equal { .. }
             | SargKind::Ranges(_)
-            | SargKind::Range { .. } => None,
+            | SargKind::Range { .. }
+            | SargKind::Meets(_) => None,
         });
         let Some((sarg, values)) = list else { return false };
         let id = ListId { predicate: sarg.predicate, values: values.len() };
@@ -200,7 +203,8 @@ impl<'a> Pinning<'a> {
             SargKind::Ranges(_)
             | SargKind::Equal { .. }
             | SargKind::In(_)
-            | SargKind::Range { .. } => None,
+            | SargKind::Range { .. }
+            | SargKind::Meets(_) => None,
         })?;
         let before = std::mem::take(&mut self.pinned.ranges);
         for range in before {
@@ -258,6 +262,9 @@ impl Planner<'_> {
         sargs: &[&Sarg],
         total: f64,
     ) -> Option<Pinned> {
+        if let Some(column) = table.spatial_column(index) {
+            return pin_cells(&table.columns[column], column, sargs, total);
+        }
         let parts = table.key_parts(index);
         let mut pinning = Pinning::new(table, sargs, total);
         for part in parts.iter() {
@@ -313,6 +320,30 @@ impl Planner<'_> {
         };
         (each * combinations).min(total).max(1.0)
     }
+}
+
+/// The cells of a spatial index that a geometry of the statement or of another table meets. Which they are is known when it is.
+fn pin_cells(column: &Column, at: usize, sargs: &[&Sarg], total: f64) -> Option<Pinned> {
+    let (sarg, value) = sargs.iter().filter(|sarg| sarg.column == at).find_map(|sarg| {
+        let SargKind::Meets(value) = &sarg.kind else { return None };
+        Some((sarg, value))
+    })?;
+    let source = IndexKeySource {
+        value: value.clone(),
+        ty: column.ty.clone(),
+        prefix_length: None,
+        descending: false,
+        null_safe: false,
+    };
+    Some(Pinned {
+        ranges: vec![RangeSpec { equal: vec![source], ..RangeSpec::default() }],
+        consumed: Vec::new(),
+        used: vec![sarg.predicate],
+        equal: 0,
+        rows: (total * MEETING_SHARE).max(1.0),
+        unique: false,
+        keys: false,
+    })
 }
 
 /// Whether the entries with values of the first `matched` parts lead to every row with them, and once: those of a multi-valued

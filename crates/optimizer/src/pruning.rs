@@ -188,7 +188,7 @@ impl Planner<'_> {
                         ends(&point, &point)
                     })
                     .collect(),
-                SargKind::Equal { null_safe: true, .. } => None,
+                SargKind::Equal { null_safe: true, .. } | SargKind::Meets(_) => None,
             };
             let Some(mut pieces) = pieces.filter(|pieces| !pieces.is_empty()) else { continue };
             // Invalid dates are among the NULLs but compare as dates.

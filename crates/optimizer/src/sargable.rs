@@ -3,7 +3,7 @@
 use charset::PadAttribute;
 use plan::{BinaryOp, CastKind, Expr, InstanceId, RegisterSet, UnaryOp};
 use types::elements::element_value;
-use types::{CollationId, DataType, FunctionRole, JsonRef, TypeKind, Value};
+use types::{BoxesOfTruth, CollationId, DataType, FunctionRole, JsonRef, TypeKind, Value};
 
 use crate::Planner;
 use crate::predicate::has_subquery;
@@ -25,6 +25,8 @@ pub(crate) enum SargKind {
     },
     /// A value in any of these: OR-ed ranges and equalities.
     Ranges(Vec<Ends>),
+    /// A geometry whose box meets that of this one.
+    Meets(Expr),
 }
 
 /// Lower and upper end of a range, each with whether it is inclusive.
@@ -138,6 +140,16 @@ impl Planner<'_> {
                 push(column, kind, true, RegisterSet::new());
             }
             Expr::Unary { op: UnaryOp::IsNotNull, .. } => {}
+            Expr::Function { function, args, .. }
+                if function.traits.boxes == BoxesOfTruth::Meet =>
+            {
+                let [first, second] = &args[..] else { return };
+                for (column, value) in [(first, second), (second, first)] {
+                    if let Some((column, value, reads)) = self.meeting(id, column, value) {
+                        push(column, SargKind::Meets(value), false, reads);
+                    }
+                }
+            }
             Expr::Function { .. } => {
                 let Some((column, mut values)) = self.wanted_elements(id, predicate) else {
                     return;
@@ -219,6 +231,32 @@ impl Planner<'_> {
         (1..=IN_LIST_MAX).contains(&values.len()).then_some((column, values))
     }
 
+    /// A column whose geometries are all of one reference system, and the value whose box they meet.
+    fn meeting(
+        &self,
+        id: InstanceId,
+        column: &Expr,
+        value: &Expr,
+    ) -> Option<(usize, Expr, RegisterSet)> {
+        let (column, ty) = self.key_column(id, column)?;
+        let is_geometry = ty.kind == TypeKind::Geometry && ty.spatial.srid.is_some();
+        let reads = self.free_reads(id, value).filter(|_| is_geometry)?;
+        // Other texts are not geometries: the condition says so.
+        matches!(value.ty().kind, TypeKind::Geometry | TypeKind::Null)
+            .then(|| (column, value.clone(), reads))
+    }
+
+    /// What a value reads, if it has one value for all rows of the table.
+    fn free_reads(&self, id: InstanceId, value: &Expr) -> Option<RegisterSet> {
+        if value.is_volatile() || has_subquery(value) {
+            return None;
+        }
+        let reads = self.reads(value);
+        let instance = self.instance(id);
+        let is_free = reads.iter().all(|register| instance.column_of(register).is_none());
+        is_free.then_some(reads)
+    }
+
     /// The column of the table that an expression reads, and its type.
     fn key_column(&self, id: InstanceId, expr: &Expr) -> Option<(usize, DataType)> {
         let register = match expr {
@@ -238,14 +276,7 @@ impl Planner<'_> {
         value: &Expr,
         collation: CollationId,
     ) -> Option<(Expr, Fit, RegisterSet)> {
-        if value.is_volatile() || has_subquery(value) {
-            return None;
-        }
-        let reads = self.reads(value);
-        let instance = self.instance(id);
-        if reads.iter().any(|register| instance.column_of(register).is_some()) {
-            return None;
-        }
+        let reads = self.free_reads(id, value)?;
         let fit = fit(ty, value, collation)?;
         if ty.kind == TypeKind::Timestamp {
             let target = ty.clone().with_nullable(true);
@@ -280,7 +311,8 @@ impl Planner<'_> {
                     SargKind::In(values) => Some((sarg.column, values, sarg.exact)),
                     SargKind::Equal { null_safe: true, .. }
                     | SargKind::Range { .. }
-                    | SargKind::Ranges(_) => None,
+                    | SargKind::Ranges(_)
+                    | SargKind::Meets(_) => None,
                 }
             }
         }
@@ -306,7 +338,7 @@ impl Planner<'_> {
             SargKind::In(values) => (values.into_iter().map(point).collect(), false),
             SargKind::Range { lower, upper } => (vec![(lower, upper)], sarg.exact),
             SargKind::Ranges(ranges) => (ranges, sarg.exact),
-            SargKind::Equal { null_safe: true, .. } => return None,
+            SargKind::Equal { null_safe: true, .. } | SargKind::Meets(_) => return None,
         };
         Some((sarg.column, ranges, exact))
     }

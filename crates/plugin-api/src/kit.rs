@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use errors::{Error, ErrorCode};
 use types::{
-    AggregateRole, CollationId, DataType, DatetimeText, Decimal, DocumentUse, FunctionRole,
-    FunctionTraits, Growth, JsonValue, NOT_FIXED_DECIMALS, PartitionUse, RunsStatements,
-    TextSource, Threads, TypeKind, Value, Volatility,
+    AggregateRole, BoxesOfTruth, CollationId, DataType, DatetimeText, Decimal, DocumentUse,
+    FunctionRole, FunctionTraits, Growth, JsonValue, NOT_FIXED_DECIMALS, PartitionUse,
+    RunsStatements, TextSource, Threads, TypeKind, Value, Volatility,
 };
 
 use crate::function::{
@@ -102,6 +102,12 @@ impl ScalarFunction {
     /// The same; its result is its first argument, a document, with some parts changed.
     pub const fn edits_document(mut self) -> ScalarFunction {
         self.traits.document = DocumentUse::Edited;
+        self
+    }
+
+    /// The same; it is true only of two geometries whose boxes meet.
+    pub const fn where_boxes_meet(mut self) -> ScalarFunction {
+        self.traits.boxes = BoxesOfTruth::Meet;
         self
     }
 

@@ -208,7 +208,7 @@ impl DataType {
     }
 
     /// Same type, nullable or not.
-    pub fn with_nullable(mut self, nullable: bool) -> DataType {
+    pub const fn with_nullable(mut self, nullable: bool) -> DataType {
         self.nullable = nullable;
         self
     }

@@ -1,7 +1,9 @@
-//! The elements of a JSON array as values of one SQL type: the entries of a multi-valued index (docs/format/key.md).
+//! The elements of a JSON array as values of one SQL type: the entries of a multi-valued index (docs/format/key.md), and those of a spatial
+//! one.
 
 use errors::{Diagnostics, Level};
 
+use crate::geometry::cells::row_cells;
 use crate::json::{JsonRef, JsonType, JsonValue};
 use crate::key::encode_part;
 use crate::{CastContext, DataType, Decimal, SqlMode, TypeKind, Value};
@@ -59,9 +61,15 @@ pub fn array_of(
     Ok(JsonValue::Array(elements.into_iter().map(|(_, value)| value).collect()))
 }
 
-/// What a column with such an array has entries for: its elements, or NULL.
-pub fn entry_values(array: &Value, ty: &DataType) -> Vec<Value> {
-    let Value::Json(document) = array else { return vec![Value::Null] };
+/// What a column has entries for, where a row may have several: the elements of its array, the cells of its geometry, or NULL.
+pub fn entry_values(value: &Value, ty: &DataType) -> Vec<Value> {
+    let document = match value {
+        Value::Json(document) => document,
+        Value::Bytes(geometry) => {
+            return row_cells(geometry).into_iter().map(Value::UInt).collect();
+        }
+        _ => return vec![Value::Null],
+    };
     JsonRef::new(document).elements().map(|element| element_value(element, ty)).collect()
 }
 

@@ -216,6 +216,15 @@ pub enum DocumentUse {
     Edited,
 }
 
+/// What follows about two geometries, the arguments of a function, where it is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoxesOfTruth {
+    /// Nothing.
+    Any,
+    /// The smallest boxes around them have a point in common: a spatial index finds the rows.
+    Meet,
+}
+
 /// Whether a function runs SQL statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunsStatements {
@@ -241,6 +250,7 @@ pub struct FunctionTraits {
     pub threads: Threads,
     pub statements: RunsStatements,
     pub document: DocumentUse,
+    pub boxes: BoxesOfTruth,
 }
 
 impl FunctionTraits {
@@ -255,6 +265,7 @@ impl FunctionTraits {
         threads: Threads::Any,
         statements: RunsStatements::No,
         document: DocumentUse::Read,
+        boxes: BoxesOfTruth::Any,
     };
 }
 

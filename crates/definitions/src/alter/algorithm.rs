@@ -117,6 +117,11 @@ pub fn choose(
 ) -> Result<Choice> {
     let Altered { table: new, origins, .. } = altered;
     check_fulltext(old, new, request)?;
+    if request.algorithm == AlgorithmClause::Instant && adds_spatial(old, new) {
+        const REASON: &str = "Do not support online operation on table with GIS index";
+        let others = "ALGORITHM=COPY/INPLACE";
+        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "ALGORITHM=INSTANT", REASON, others);
+    }
     let in_place = in_place_changes(old, new, origins);
     let adds_constraints = altered.adds_foreign_keys || altered.adds_checks;
     let moves = old.engine != new.engine;
@@ -249,6 +254,13 @@ fn adds_fulltext(old: &Table, new: &Table) -> bool {
     let is_known =
         |index: &FulltextIndex| old.fulltext.iter().any(|known| known.entries == index.entries);
     !new.fulltext.iter().all(is_known)
+}
+
+/// Whether a spatial index has no entries yet.
+fn adds_spatial(old: &Table, new: &Table) -> bool {
+    let is_known = |index: &catalog::Index| old.indexes.iter().any(|known| known.id == index.id);
+    let mut added = new.indexes.iter().filter(|index| !is_known(index));
+    added.any(|index| new.spatial_column(index).is_some())
 }
 
 /// 1846 where a FULLTEXT index is to be built without a lock.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Check, Table};
 use errors::{Result, bail};
+use types::TypeKind;
 
 use crate::context::Context;
 use crate::draft::{Draft, materialise_indexed_columns};
@@ -28,6 +29,21 @@ pub struct Altered {
     pub adds_foreign_keys: bool,
     /// Checks are added, or begin to be enforced.
     pub adds_checks: bool,
+}
+
+/// 3644 where a column with a spatial index that stays gets another SRID attribute.
+fn check_reference_systems(old: &Table, draft: &Draft) -> Result<()> {
+    for index in draft.indexes.iter().filter(|index| index.spatial && index.origin.is_some()) {
+        let column = index.parts.first().and_then(|part| draft.column(&part.column));
+        let Some(column) = column.map(|at| &draft.columns[at]) else { continue };
+        let before = column.origin.map(|origin| &old.columns[origin].ty);
+        let is_geometry = column.column.ty.kind == TypeKind::Geometry;
+        let srid = column.column.ty.spatial.srid;
+        if is_geometry && before.is_some_and(|before| before.spatial.srid != srid) {
+            bail!(CANNOT_ALTER_SRID_DUE_TO_INDEX, column.column.name);
+        }
+    }
+    Ok(())
 }
 
 /// Makes the new definition of `old`. `rename`: its new schema and name.
@@ -56,6 +72,7 @@ pub fn complete(
         .collect();
     let origins: Vec<Option<usize>> = draft.columns.iter().map(|column| column.origin).collect();
     draft.fit_comments(ctx)?;
+    check_reference_systems(old, &draft)?;
     let mut table = draft.finish(old.id, Some(old))?;
     note_repeated_indexes(ctx.conditions(), &table, Some(old));
     crate::engines::check_abilities(ctx, &table)?;

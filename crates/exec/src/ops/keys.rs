@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
-use engine_api::{KeyBound, KeyList, KeyRange, successor};
+use engine_api::{KeyBound, KeyList, KeyRange, successor, united};
 use errors::Result;
 use rows::convert::{self, KeyFit};
+use types::geometry::cells::searched_cells;
 use types::key::encode_part;
-use types::{DataType, Value};
+use types::{DataType, TypeKind, Value};
 
 use crate::expr::Code;
 use crate::run::Run;
@@ -47,6 +48,23 @@ impl KeySource {
             }
             KeyFit::Rounded(..) => Ok(false),
         }
+    }
+
+    /// The ranges of a spatial index in which all rows are whose box meets that of the geometry.
+    fn cells(&self, run: &mut Run<'_>) -> Result<Vec<KeyRange>> {
+        let value = self.value.eval(run)?;
+        if value.is_null() {
+            return Ok(Vec::new());
+        }
+        // The condition says what is wrong with other values.
+        let Value::Bytes(geometry) = value else { return Ok(vec![KeyRange::ALL]) };
+        let cells = searched_cells(&geometry, self.ty.spatial);
+        let Some(cells) = cells else { return Ok(vec![KeyRange::ALL]) };
+        let end = |cell: u64| KeyBound::Included(cell.to_be_bytes().to_vec());
+        Ok(cells
+            .into_iter()
+            .map(|(low, high)| KeyRange { lower: end(low), upper: end(high) })
+            .collect())
     }
 
     /// Appends the part of a range's end, rounded and clamped; `None` for NULL, which no range contains.
@@ -164,49 +182,20 @@ fn bound(
     })
 }
 
-/// First key of a range and the first key after it; `None` is an end of the index.
-fn half_open(range: KeyRange) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-    let start = match range.lower {
-        KeyBound::Unbounded => Vec::new(),
-        KeyBound::Included(key) => key,
-        KeyBound::Excluded(key) => successor(&key)?,
-    };
-    let end = match range.upper {
-        KeyBound::Unbounded => None,
-        KeyBound::Included(key) => successor(&key),
-        KeyBound::Excluded(key) => Some(key),
-    };
-    let empty = end.as_ref().is_some_and(|end| *end <= start);
-    (!empty).then_some((start, end))
-}
-
 impl Ranges {
     /// The ranges in index order, without overlap.
     pub(crate) fn evaluate(&self, backward: bool, run: &mut Run<'_>) -> Result<Vec<KeyRange>> {
         if let [only] = self.ranges.as_slice() {
-            return Ok(only.evaluate(run)?.into_iter().collect());
+            return match only.equal.as_slice() {
+                [source] if source.ty.kind == TypeKind::Geometry => source.cells(run),
+                _ => Ok(only.evaluate(run)?.into_iter().collect()),
+            };
         }
-        let mut spans = Vec::with_capacity(self.ranges.len());
+        let mut ranges = Vec::with_capacity(self.ranges.len());
         for range in &self.ranges {
-            spans.extend(range.evaluate(run)?.and_then(half_open));
+            ranges.extend(range.evaluate(run)?);
         }
-        spans.sort();
-        let mut merged: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::with_capacity(spans.len());
-        for (start, end) in spans {
-            match merged.last_mut() {
-                Some((_, last_end)) if last_end.as_ref().is_none_or(|last| start < *last) => {
-                    if end.is_none() || last_end.is_some() && end > *last_end {
-                        *last_end = end;
-                    }
-                }
-                _ => merged.push((start, end)),
-            }
-        }
-        let to_range = |(start, end): (Vec<u8>, Option<Vec<u8>>)| KeyRange {
-            lower: if start.is_empty() { KeyBound::Unbounded } else { KeyBound::Included(start) },
-            upper: end.map_or(KeyBound::Unbounded, KeyBound::Excluded),
-        };
-        let mut ranges: Vec<_> = merged.into_iter().map(to_range).collect();
+        let mut ranges = united(ranges);
         if backward {
             ranges.reverse();
         }

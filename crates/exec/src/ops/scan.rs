@@ -267,7 +267,7 @@ impl ScanNode {
     }
 }
 
-/// Bytes of locators that a locking merge remembers; beyond them the alternatives' conditions identify duplicates, as in plain reads.
+/// Bytes of locators that a locking merge of several arms remembers; beyond them the alternatives' conditions identify duplicates, as in plain reads.
 const GIVEN_BYTES_MAX: usize = 16 << 20;
 
 /// The number of rows read in table order in the time of one found through an index.
@@ -595,13 +595,14 @@ impl<'r> Scan<'r> {
         if self.reads_all {
             return Ok(false);
         }
-        // A row that is read in its current version may have been moved into an arm that was read before.
-        if self.node.table.effective_lock(run) != RowLock::None {
+        // A row that is read in its current version may have been moved into an arm that was read before. A row may be in several ranges of a single arm.
+        let is_single = arms.len() == 1;
+        if is_single || self.node.table.effective_lock(run) != RowLock::None {
             let locator = self.buffers.batch.row(at).locator;
             if self.given.contains(locator) {
                 return Ok(true);
             }
-            if self.given_bytes < GIVEN_BYTES_MAX {
+            if is_single || self.given_bytes < GIVEN_BYTES_MAX {
                 self.given_bytes += locator.len();
                 self.given.insert(locator.into());
                 return Ok(false);

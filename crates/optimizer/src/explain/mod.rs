@@ -127,9 +127,11 @@ impl Context<'_> {
     fn index_used(&self, access: &Access) -> Option<u32> {
         match access {
             Access::Unique { index, .. } | Access::Ranges { index, .. } => Some(*index),
-            Access::Full { index: 0, backward: false }
-            | Access::Merge { .. }
-            | Access::Fulltext { .. } => None,
+            Access::Full { index: 0, backward: false } | Access::Fulltext { .. } => None,
+            Access::Merge { arms, .. } => match &arms[..] {
+                [arm] => Some(arm.index),
+                _ => None,
+            },
             Access::Full { index, .. } => Some(*index),
             Access::Walk(walk) => Some(walk.index),
         }

@@ -375,7 +375,7 @@ impl<'a> Lines<'a, '_> {
                 let first = ranges.first();
                 let bounded = first.is_some_and(|r| r.lower.is_some() || r.upper.is_some());
                 let equal = first.map_or(0, |range| range.equal.len());
-                if ranges.len() == 1 && !bounded {
+                if ranges.len() == 1 && !bounded && !is_spatial(table, *index) {
                     line.access = Some("ref");
                     let key = first.map_or(&[][..], |range| &range.equal);
                     self.key(&mut line, access, *index, key, equal);
@@ -473,7 +473,7 @@ impl<'a> Lines<'a, '_> {
             .parts
             .iter()
             .take(parts)
-            .map(|part| key_length(key_type(&table.columns[part.column]), part.prefix_length))
+            .map(|part| part_length(&table.columns[part.column], part.prefix_length))
             .sum();
         line.key_length = Some(length.to_string());
         if !key.is_empty() {
@@ -532,6 +532,22 @@ fn possible_keys(
         .map(|index| &*index.name)
         .collect();
     (!names.is_empty()).then(|| names.join(","))
+}
+
+/// Whether an index is a spatial one: its ranges are of cells.
+pub(super) fn is_spatial(table: &Table, index: u32) -> bool {
+    let known = table.indexes.iter().find(|known| known.id.0 == index);
+    known.is_some_and(|known| table.spatial_column(known).is_some())
+}
+
+/// Bytes of a column in a key as the reference counts them.
+fn part_length(column: &catalog::Column, prefix: Option<u32>) -> u32 {
+    /// A box and its length.
+    const BOX: u32 = 34;
+    if column.ty.kind == TypeKind::Geometry {
+        return BOX;
+    }
+    key_length(key_type(column), prefix)
 }
 
 /// Bytes of a key part as the reference counts them.

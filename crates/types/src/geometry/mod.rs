@@ -3,6 +3,7 @@
 //! A value is four bytes of SRID and little-endian WKB. Reading is total: counts are compared with the bytes that are left, and the depth of
 //! collections is bounded. Functions on geometries are in a plugin.
 
+pub mod cells;
 mod geojson;
 mod srs;
 #[cfg(test)]

@@ -16,7 +16,7 @@ use types::{CollationId, DataType, Value};
 use crate::binary_log;
 use crate::program_host::ProgramSession;
 use crate::rewritten::{information, plan_rewritten};
-use crate::session::Session;
+use crate::session::{Session, enterable_schema};
 use programs::{Origin, Running};
 use statements::sink::send_rows;
 
@@ -449,7 +449,7 @@ fn explain_for_schema(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let schema = session.enterable_schema(schema)?;
+    let schema = enterable_schema(session, schema)?;
     let shown = Explain { schema: None, ..explain.clone() };
     let before = session.services.database.replace(schema);
     let statement = Statement::Explain(Box::new(shown.clone()));

@@ -46,7 +46,7 @@ impl Session {
                 continue;
             }
             if write {
-                self.check_schema_writable(&schema)?;
+                crate::ddl::check_schema_writable(self, &schema)?;
             }
             let alias = match &table.alias {
                 Some(alias) => Arc::from(&*alias.text),

@@ -294,7 +294,7 @@ fn maintain_one(
         MaintenanceKind::Check => {}
         MaintenanceKind::Analyze => return analyze_table(session, &table).map(|()| Vec::new()),
         MaintenanceKind::Optimize | MaintenanceKind::Repair => {
-            return session.check_schema_writable(schema).map(|()| Vec::new());
+            return crate::ddl::check_schema_writable(session, schema).map(|()| Vec::new());
         }
         MaintenanceKind::Checksum => return Ok(Vec::new()),
     }

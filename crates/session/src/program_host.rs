@@ -371,7 +371,7 @@ impl DefinitionHost for ProgramSession<'_> {
     }
 
     fn check_writable(&self, schema: &str) -> Result<()> {
-        self.session.check_writable_in(schema)
+        crate::ddl::check_writable_in(self.session, schema)
     }
 
     fn find_table(&self, schema: &str, name: &str) -> Result<Arc<Table>> {

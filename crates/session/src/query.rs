@@ -483,26 +483,6 @@ impl Session {
         let (globals, privileges) = (&self.server.globals, &*self.privileges);
         Writable { globals, privileges, is_applier: self.is_applier }.check()
     }
-
-    /// The same for a change of a schema or of its objects.
-    ///
-    /// # Errors
-    /// 1290, 3989.
-    pub(crate) fn check_writable_in(&self, schema: &str) -> Result<()> {
-        self.check_writable()?;
-        self.check_schema_writable(schema)
-    }
-
-    /// # Errors
-    /// 3989 for a schema that is READ ONLY. A channel changes it all the same: its source decides.
-    pub(crate) fn check_schema_writable(&self, schema: &str) -> Result<()> {
-        let snapshot = self.snapshot();
-        let known = snapshot.schema(schema).filter(|known| known.options.is_read_only);
-        match known {
-            Some(_) if !self.is_applier => Err(err!(SCHEMA_READ_ONLY, schema)),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// The INTO of a query, in whichever of the allowed positions.

@@ -412,7 +412,7 @@ impl Session {
     /// # Errors
     /// 1049, 1044.
     pub(crate) fn use_schema(&mut self, name: &str) -> Result<()> {
-        let known = self.enterable_schema(name)?;
+        let known = enterable_schema(self, name)?;
         let snapshot = self.snapshot();
         let collation = snapshot.schema(&known).map_or_else(
             || charset::collation_or_binary(types::CollationId::UTF8MB3_GENERAL_CI),
@@ -424,33 +424,6 @@ impl Session {
         }
         self.statement.state_changed = true;
         Ok(())
-    }
-
-    /// The schema of this name, if the account may make it the current one.
-    ///
-    /// # Errors
-    /// 1049, 1044.
-    pub(crate) fn enterable_schema(&mut self, name: &str) -> Result<Arc<str>> {
-        let snapshot = self.snapshot();
-        let known: Arc<str> = match snapshot.schema(name) {
-            Some(schema) => schema.name.clone(),
-            None => match catalog::system_schema(name) {
-                Some(system) => system.into(),
-                // An account that may not see schemas does not learn which exist.
-                None if !self.privileges.sees_schema(name) => {
-                    bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name)
-                }
-                None => bail!(BAD_DB_ERROR, name),
-            },
-        };
-        self.check_privileges_current();
-        self.check_schema_allowed(&known)?;
-        let is_open = catalog::system_schema(&known)
-            .is_some_and(|system| !matches!(system, "mysql" | "ndbinfo" | "sys"));
-        if !is_open && !self.privileges.enters_schema(&known) {
-            bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name);
-        }
-        Ok(known)
     }
 
     /// The current schema and the variables that follow it.
@@ -602,4 +575,31 @@ impl Drop for Session {
         self.server.metadata_locks.unregister(&self.transactions.slot);
         self.server.sessions.remove(self.shared.id);
     }
+}
+
+/// The schema of this name, if the account may make it the current one.
+///
+/// # Errors
+/// 1049, 1044.
+pub(crate) fn enterable_schema(session: &mut Session, name: &str) -> Result<Arc<str>> {
+    let snapshot = session.snapshot();
+    let known: Arc<str> = match snapshot.schema(name) {
+        Some(schema) => schema.name.clone(),
+        None => match catalog::system_schema(name) {
+            Some(system) => system.into(),
+            // An account that may not see schemas does not learn which exist.
+            None if !session.privileges.sees_schema(name) => {
+                bail!(DBACCESS_DENIED_ERROR, session.account.user, session.account.host, name)
+            }
+            None => bail!(BAD_DB_ERROR, name),
+        },
+    };
+    session.check_privileges_current();
+    session.check_schema_allowed(&known)?;
+    let is_open = catalog::system_schema(&known)
+        .is_some_and(|system| !matches!(system, "mysql" | "ndbinfo" | "sys"));
+    if !is_open && !session.privileges.enters_schema(&known) {
+        bail!(DBACCESS_DENIED_ERROR, session.account.user, session.account.host, name);
+    }
+    Ok(known)
 }

@@ -520,15 +520,11 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
             }
         },
         Access::Fulltext { search, against } => {
-            let columns: Vec<String> = search
-                .columns
-                .iter()
-                .filter_map(|stored| {
-                    definition.columns.iter().find(|column| column.stored == Some(*stored))
-                })
-                .map(|column| format!("{} = {}", column.name, context.expr(against)))
-                .collect();
-            let (name, columns) = (&search.name, columns.join(", "));
+            let stored = |at| definition.columns.iter().find(|column| column.stored == Some(at));
+            let columns = search.columns.iter().filter_map(|at| stored(*at));
+            let shown =
+                |column: &catalog::Column| format!("{} = {}", column.name, context.expr(against));
+            let (name, columns) = (&search.name, columns.map(shown).collect::<Vec<_>>().join(", "));
             let text = format!("Full-text index search on {alias} using {name} ({columns})");
             Node::new(text, "index")
         }

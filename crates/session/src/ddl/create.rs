@@ -101,7 +101,7 @@ fn check_create(session: &Session, create: &CreateTable, schema: &str, name: &st
         session.require_on_schema(schema, PrivilegeSet::CREATE_TEMPORARY_TABLES)?;
     } else {
         session.require_on_table(schema, name, PrivilegeSet::CREATE)?;
-        session.check_writable_in(schema)?;
+        crate::ddl::check_writable_in(session, schema)?;
     }
     if session.snapshot().schema(schema).is_none() {
         bail!(BAD_DB_ERROR, schema);

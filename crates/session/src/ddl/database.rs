@@ -117,7 +117,7 @@ pub(crate) fn alter_database(
     let options = database_options(session, &alter.options, known)?;
     let is_about_writes = |option: &DatabaseOption| matches!(option, DatabaseOption::ReadOnly(_));
     if options.is_read_only && !alter.options.iter().all(is_about_writes) {
-        session.check_schema_writable(&name)?;
+        crate::ddl::check_schema_writable(session, &name)?;
     }
     // Statements that write its tables end first.
     let _guard = match options.is_read_only && !known.is_read_only {
@@ -133,6 +133,26 @@ pub(crate) fn alter_database(
     }
     let ok = OkInfo { affected_rows: 1, commit: Some(commit), ..OkInfo::default() };
     session.send_ok(sink, ok)
+}
+
+/// Whether the session may change a schema or its objects.
+///
+/// # Errors
+/// 1290 on a server that is read-only for the account, 3989.
+pub(crate) fn check_writable_in(session: &Session, schema: &str) -> Result<()> {
+    session.check_writable()?;
+    check_schema_writable(session, schema)
+}
+
+/// # Errors
+/// 3989 for a schema that is READ ONLY. A channel changes it all the same: its source decides.
+pub(crate) fn check_schema_writable(session: &Session, schema: &str) -> Result<()> {
+    let snapshot = session.snapshot();
+    let known = snapshot.schema(schema).filter(|known| known.options.is_read_only);
+    match known {
+        Some(_) if !session.is_applier => Err(err!(SCHEMA_READ_ONLY, schema)),
+        _ => Ok(()),
+    }
 }
 
 fn tables_of(session: &Session, schema: &str) -> Vec<TableId> {
@@ -152,7 +172,7 @@ pub(crate) fn drop_database(
 ) -> Result<()> {
     let name: Arc<str> = Arc::from(&*drop.name.text);
     session.require_on_schema(&name, PrivilegeSet::DROP)?;
-    session.check_writable_in(&name)?;
+    crate::ddl::check_writable_in(session, &name)?;
     let exists = session.snapshot().schema(&name).is_some();
     if !exists {
         if drop.if_exists {

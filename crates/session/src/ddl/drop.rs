@@ -36,7 +36,7 @@ pub(crate) fn drop_tables(
             missing.push(format!("{schema}.{name}"));
             continue;
         }
-        session.check_schema_writable(&schema)?;
+        crate::ddl::check_schema_writable(session, &schema)?;
         match view.snapshot.relation(&schema, &name) {
             Some(Relation::Table(table)) => {
                 session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
@@ -171,7 +171,7 @@ pub(crate) fn truncate_table(
         return truncate_temporary(session, &table, sink);
     }
     session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
-    session.check_writable_in(&schema)?;
+    crate::ddl::check_writable_in(session, &schema)?;
     if table.is_sequence() {
         bail!(ILLEGAL_HA, name);
     }
@@ -239,8 +239,8 @@ pub(crate) fn rename_tables(
         session.require_on_table(&from_schema, &from, needed)?;
         let needed = PrivilegeSet::CREATE | PrivilegeSet::INSERT;
         session.require_on_table(&to_schema, &to, needed)?;
-        session.check_schema_writable(&from_schema)?;
-        session.check_schema_writable(&to_schema)?;
+        crate::ddl::check_schema_writable(session, &from_schema)?;
+        crate::ddl::check_schema_writable(session, &to_schema)?;
         pairs.push(((from_schema, from), (to_schema, to)));
     }
     let snapshot = session.snapshot();

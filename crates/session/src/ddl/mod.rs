@@ -28,7 +28,9 @@ use transactions::Shared;
 
 pub(crate) use alter::alter_table;
 pub(crate) use create::create_table;
-pub(crate) use database::{alter_database, create_database, drop_database};
+pub(crate) use database::{
+    alter_database, check_schema_writable, check_writable_in, create_database, drop_database,
+};
 pub(crate) use definer::engines;
 pub(crate) use drop::{drop_tables, rename_tables, truncate_table};
 pub(crate) use explain::explain_definition;

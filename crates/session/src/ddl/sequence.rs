@@ -66,7 +66,7 @@ pub(crate) fn alter_sequence(
     let (schema, name) = session.qualify(&alter.name)?;
     let full = format!("{schema}.{name}");
     session.require_on_table(&schema, &name, PrivilegeSet::ALTER)?;
-    session.check_writable_in(&schema)?;
+    crate::ddl::check_writable_in(session, &schema)?;
     let table = match session.snapshot().relation(&schema, &name) {
         Some(Relation::Table(table)) if table.is_sequence() => table,
         Some(Relation::Table(_) | Relation::View(_)) => {

@@ -31,7 +31,7 @@ pub(crate) fn create_view(
         return session.send_ok(sink, OkInfo::default());
     }
     session.require_on_table(&schema, &name, PrivilegeSet::CREATE_VIEW)?;
-    session.check_writable_in(&schema)?;
+    crate::ddl::check_writable_in(session, &schema)?;
     let present = session.view().relation(&schema, &name);
     // What is wrong with the query is told before what has the name.
     let view = build_view(session, create, &schema, &name, running)?;
@@ -205,7 +205,7 @@ pub(crate) fn drop_views(
             continue;
         }
         session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
-        session.check_schema_writable(&schema)?;
+        crate::ddl::check_schema_writable(session, &schema)?;
         let relation = session.snapshot().kind(&schema, &name);
         match relation {
             Some(RelationKind::View) => edits.push(Edit::DropView { schema, name }),

@@ -86,7 +86,7 @@ pub(crate) fn alter_with(
     };
     if !table.temporary {
         session.require_on_table(&schema, &name, needed)?;
-        session.check_writable_in(&schema)?;
+        crate::ddl::check_writable_in(session, &schema)?;
     }
     let ids = if table.temporary { Vec::new() } else { vec![table.id] };
     let mut guard = session.lock_for_ddl(&ids)?;

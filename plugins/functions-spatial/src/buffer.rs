@@ -106,7 +106,7 @@ fn bind_strategy(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
             (None, None) => 0.0,
             (Some(of), Some(number)) if number > 0.0 => {
                 if of == Number::Points && number > POINTS_MAX as f64 {
-                    let code = ErrorCode::TOO_MANY_POINTS_ON_CIRCLE;
+                    let code = ErrorCode::GIS_MAX_POINTS_IN_GEOMETRY_OVERFLOWED;
                     return Err(Error::with(code, &[&"points_per_circle", &POINTS_MAX, &name]));
                 }
                 number

@@ -49,7 +49,7 @@ impl Accumulator for Collected {
         let (geometry, _) = check::argument(NAME, &args[0])?;
         let srid = *self.srid.get_or_insert(geometry.srid);
         if srid != geometry.srid {
-            let code = ErrorCode::DIFFERENT_SRIDS_IN_GROUP;
+            let code = ErrorCode::DIFFERENT_SRIDS_AGGREGATION;
             return Err(Error::with(code, &[&NAME, &srid, &geometry.srid]));
         }
         let mut positions = 0;

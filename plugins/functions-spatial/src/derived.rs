@@ -143,6 +143,9 @@ fn bind_simplify(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
             let code = ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS;
             return Err(Error::with(code, &[&name, &kinds]));
         }
+        if geometry.shape.is_empty() {
+            return Ok(Value::Null);
+        }
         let simpler = simplify(&geometry.shape, distance);
         Ok(simpler.map_or(Value::Null, |simpler| value(geometry.srid, simpler)))
     }))

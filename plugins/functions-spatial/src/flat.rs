@@ -17,6 +17,10 @@ use crate::transform::mapped;
 const SCALE_LEAST: f64 = 0.17;
 /// Part of a side's length, and metres, by which a position on it is off its straight line at most.
 const OFF_LINE: (f64, f64) = (2e-3, 1e-3);
+/// How much longer a distance may be on a sphere than on the ellipsoid, and the metres by which a geodesic may be off the circle of a
+/// sphere between its ends.
+const SPHERE_OFF: f64 = 1.01;
+const SIDE_NEAR: f64 = 30_000.0;
 /// Most steps to the position that is projected to a place.
 const STEPS_MAX: usize = 12;
 /// Metres within which a step is the last.
@@ -229,10 +233,13 @@ impl Flat {
 }
 
 impl Ellipsoid {
-    /// The distance from a position to a geodesic between two others.
-    pub(crate) fn to_side(self, at: Position, from: Position, to: Position) -> f64 {
-        let ends = self.distance(at, from).min(self.distance(at, to));
-        let Some(part) = foot(at, from, to) else { return ends };
+    /// The lesser of a known distance and that from a position to a geodesic between two others.
+    pub(crate) fn to_side(self, known: f64, at: Position, from: Position, to: Position) -> f64 {
+        let ends = known.min(self.distance(at, from)).min(self.distance(at, to));
+        let Some((part, angle)) = foot(at, from, to) else { return ends };
+        if angle * self.mean_radius() > ends * SPHERE_OFF + SIDE_NEAR {
+            return ends;
+        }
         let geodesic = self.geodesic();
         let (length, azimuth, _, _): (f64, f64, f64, f64) =
             geodesic.inverse(from.y, from.x, to.y, to.x);
@@ -256,8 +263,9 @@ impl Ellipsoid {
     }
 }
 
-/// The part of the way between two positions on a sphere at which it is nearest to a third one; `None` where that is an end.
-fn foot(at: Position, from: Position, to: Position) -> Option<f64> {
+/// The part of the way between two positions on a sphere at which it is nearest to a third one, and the angle between both; `None` where
+/// that is an end.
+fn foot(at: Position, from: Position, to: Position) -> Option<(f64, f64)> {
     let [at, from, to] = [at, from, to].map(unit);
     let normal = cross(from, to);
     let square = dot(normal, normal);
@@ -274,5 +282,5 @@ fn foot(at: Position, from: Position, to: Position) -> Option<f64> {
         let sine = cross(a, b);
         dot(sine, sine).sqrt().atan2(dot(a, b))
     };
-    Some(angle(from, foot) / angle(from, to))
+    Some((angle(from, foot) / angle(from, to), angle(at, foot)))
 }

@@ -95,11 +95,10 @@ fn between(pair: &Pair, ellipsoid: Ellipsoid) -> Result<f64> {
     let (first, second) = (sides(&pair.first), sides(&pair.second));
     let from_ends = |from: &[[Position; 2]], to: &[[Position; 2]]| {
         let to_one = |at: Position| {
-            let distances = to.iter().map(|side| match side[0] == side[1] {
-                true => ellipsoid.distance(at, side[0]),
-                false => ellipsoid.to_side(at, side[0], side[1]),
-            });
-            distances.fold(f64::INFINITY, f64::min)
+            to.iter().fold(f64::INFINITY, |least, side| match side[0] == side[1] {
+                true => least.min(ellipsoid.distance(at, side[0])),
+                false => ellipsoid.to_side(least, at, side[0], side[1]),
+            })
         };
         // The end of a side is the beginning of the next one, but for the last.
         let ends = from.iter().flat_map(|side| side.iter().copied());

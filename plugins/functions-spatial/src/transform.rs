@@ -143,21 +143,21 @@ fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
             return Ok(value(to, geometry.shape));
         }
         if geometry.srid == 0 {
-            return Err(Error::with(ErrorCode::TRANSFORM_FROM_PLANE, &[&0]));
+            return Err(Error::with(ErrorCode::TRANSFORM_SOURCE_SRS_NOT_SUPPORTED, &[&0]));
         }
         known(to)?;
         if to == 0 {
-            return Err(Error::with(ErrorCode::TRANSFORM_TO_PLANE, &[&0]));
+            return Err(Error::with(ErrorCode::TRANSFORM_TARGET_SRS_NOT_SUPPORTED, &[&0]));
         }
         let unbuilt = |srid: u32| Error::not_supported(format!("ST_TRANSFORM with SRID {srid}"));
         let from_route = route(geometry.srid).ok_or_else(|| unbuilt(geometry.srid))?;
         let to_route = route(to).ok_or_else(|| unbuilt(to))?;
         let Some(from_datum) = &from_route.datum else {
-            let code = ErrorCode::TRANSFORM_FROM_WITHOUT_TOWGS84;
+            let code = ErrorCode::TRANSFORM_SOURCE_SRS_MISSING_TOWGS84;
             return Err(Error::with(code, &[&geometry.srid]));
         };
         let Some(to_datum) = &to_route.datum else {
-            return Err(Error::with(ErrorCode::TRANSFORM_TO_WITHOUT_TOWGS84, &[&to]));
+            return Err(Error::with(ErrorCode::TRANSFORM_TARGET_SRS_MISSING_TOWGS84, &[&to]));
         };
         let mut all = true;
         let shape = mapped(&oriented(geometry.shape), &mut |at| {

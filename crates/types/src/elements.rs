@@ -68,7 +68,14 @@ pub fn entry_values(value: &Value, ty: &DataType) -> Vec<Value> {
         Value::Bytes(geometry) => {
             return row_cells(geometry).into_iter().map(Value::UInt).collect();
         }
-        _ => return vec![Value::Null],
+        Value::Null
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Double(_)
+        | Value::Decimal(_)
+        | Value::Date(_)
+        | Value::Time(_)
+        | Value::DateTime(_) => return vec![Value::Null],
     };
     JsonRef::new(document).elements().map(|element| element_value(element, ty)).collect()
 }

@@ -140,32 +140,7 @@ impl Planner<'_> {
                 push(column, kind, true, RegisterSet::new());
             }
             Expr::Unary { op: UnaryOp::IsNotNull, .. } => {}
-            Expr::Function { function, args, .. }
-                if function.traits.boxes == BoxesOfTruth::Meet =>
-            {
-                let [first, second] = &args[..] else { return };
-                for (column, value) in [(first, second), (second, first)] {
-                    if let Some((column, value, reads)) = self.meeting(id, column, value) {
-                        push(column, SargKind::Meets(value), false, reads);
-                    }
-                }
-            }
-            Expr::Function { .. } => {
-                let Some((column, mut values)) = self.wanted_elements(id, predicate) else {
-                    return;
-                };
-                // Several values are alternatives, see `index_merge`.
-                if values.len() != 1 {
-                    return;
-                }
-                let (Some(value), ty) = (values.pop(), self.key_type_of(id, column)) else {
-                    return;
-                };
-                let Some((value, _, reads)) = self.key_value(id, &ty, &value, ty.collation) else {
-                    return;
-                };
-                push(column, SargKind::Equal { value, null_safe: false }, false, reads);
-            }
+            Expr::Function { .. } => self.add_call_sargs(id, predicate, position, into),
             Expr::Like { operand, pattern, escape: None, negated: false, collation } => {
                 let Some((column, ty)) = self.key_column(id, operand) else { return };
                 if let Some((lower, upper)) = like_range(pattern, &ty, *collation) {
@@ -175,6 +150,32 @@ impl Planner<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The same of a call.
+    fn add_call_sargs(&self, id: InstanceId, call: &Expr, position: usize, into: &mut Vec<Sarg>) {
+        let mut push = |column: usize, kind: SargKind, reads: RegisterSet| {
+            into.push(Sarg { column, kind, exact: false, predicate: position, reads });
+        };
+        let Expr::Function { function, args, .. } = call else { return };
+        if function.traits.boxes == BoxesOfTruth::Meet {
+            let [first, second] = &args[..] else { return };
+            for (column, value) in [(first, second), (second, first)] {
+                if let Some((column, value, reads)) = self.meeting(id, column, value) {
+                    push(column, SargKind::Meets(value), reads);
+                }
+            }
+            return;
+        }
+        let Some((column, mut values)) = self.wanted_elements(id, call) else { return };
+        // Several values are alternatives, see `index_merge`.
+        if values.len() != 1 {
+            return;
+        }
+        let (Some(value), ty) = (values.pop(), self.key_type_of(id, column)) else { return };
+        if let Some((value, _, reads)) = self.key_value(id, &ty, &value, ty.collation) {
+            push(column, SargKind::Equal { value, null_safe: false }, reads);
         }
     }
 

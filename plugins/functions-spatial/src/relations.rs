@@ -226,6 +226,8 @@ fn relate_rectangles(pair: Pair, test: fn(&IntersectionMatrix) -> bool) -> Resul
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a test")]
+
     use types::geometry::cells::{row_cells, searched_cells};
     use types::geometry::{Geometry, GeometryKind, SpatialType, reference_system};
 

@@ -6,6 +6,7 @@ use plan::{Access, GroupSets, JoinKind, Physical, Plan, RangeSpec, SetOperation,
 
 use super::cost::Estimate;
 use super::json::Json;
+use super::table::is_spatial;
 use super::{Actual, Context, Operator, ctes, root, subqueries};
 
 /// An operator as both formats show it.
@@ -475,9 +476,7 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
             lookup(Node::new(text, "index"), key, parts, context)
         }
         Access::Ranges { index, ranges, backward, .. } => match ranges.as_slice() {
-            [RangeSpec { equal, lower: None, upper: None }]
-                if !super::table::is_spatial(definition, *index) =>
-            {
+            [RangeSpec { equal, lower: None, upper: None }] if !is_spatial(definition, *index) => {
                 let parts = key_text(table, *index, equal, context);
                 let word = covering(*index, "Index lookup");
                 let text = format!(
@@ -616,7 +615,7 @@ fn last_value(range: &RangeSpec) -> types::SqlBytes {
 fn range_text(table: &TableAccess, index: u32, range: &RangeSpec, context: &Context<'_>) -> String {
     let name =
         |position: usize| key_column(table, index, position, context).unwrap_or_else(|| "?".into());
-    if super::table::is_spatial(context.table(table), index) {
+    if is_spatial(context.table(table), index) {
         return format!("({} unprintable_geometry_value)", name(0));
     }
     let mut parts: Vec<String> = range

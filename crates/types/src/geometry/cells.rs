@@ -262,6 +262,8 @@ pub fn has_one_cell(kind: GeometryKind) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a test")]
+
     use super::*;
 
     /// Numbers that repeat for a seed.

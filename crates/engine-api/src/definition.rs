@@ -51,7 +51,7 @@ pub struct KeyPart {
     /// `DESC`.
     pub descending: bool,
     /// The column holds a JSON array, and a row has an entry for each element, of this type; one entry with NULL where the column
-    /// is NULL, none for an empty array. At most one part of an index.
+    /// is NULL, none for an empty array. Or it holds a geometry, and a row has an entry for each of its cells. At most one part of an index.
     pub elements: Option<DataType>,
 }
 

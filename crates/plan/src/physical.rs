@@ -79,7 +79,8 @@ pub struct EntryPart {
 pub struct IndexKeySource {
     /// Evaluated when the operator opens (outer registers are set). NULL matches nothing unless `null_safe`.
     pub value: Expr,
-    /// Type of the key column: the value is converted to it; if that loses information nothing matches.
+    /// Type of the key column: the value is converted to it; if that loses information nothing matches. GEOMETRY: the index is a spatial
+    /// one, and the key stands for the ranges of cells whose rows' boxes may meet that of the value.
     pub ty: DataType,
     /// Characters of a prefix index part.
     pub prefix_length: Option<u32>,
@@ -115,7 +116,7 @@ pub enum Access {
     /// `keys`: the index is unique, and each range is a whole key of it without NULL.
     Ranges { index: u32, ranges: Vec<RangeSpec>, backward: bool, or_all: bool, keys: bool },
     /// Rows in any of several indexes' ranges, arm by arm. A row in several arms comes once: with the first arm whose
-    /// condition it fulfils. `or_all` as above.
+    /// condition it fulfils. A row in several ranges of a single arm comes once, too. `or_all` as above.
     Merge { arms: Vec<MergeArm>, or_all: bool },
     /// The rows that a MATCH finds, best first.
     Fulltext { search: Arc<crate::FulltextSearch>, against: Expr },

@@ -524,7 +524,8 @@ impl IoTimes {
         FileStats {
             class,
             operation,
-            requests: count - handed + sum(|calls| &calls.parts),
+            // More may have been handed over since `count` was read.
+            requests: count.saturating_sub(handed) + sum(|calls| &calls.parts),
             bytes: sum(|calls| &calls.bytes),
             errors: sum(|calls| &calls.errors),
             aligned: sum(|calls| &calls.aligned),

@@ -42,6 +42,8 @@ const CIRCLE_POINTS: f64 = 32.0;
 const POINT_LEAST: f64 = 3.0;
 /// Least points of the circle that a corner or an end is part of.
 const PART_LEAST: f64 = 4.0;
+/// Positions of all pieces of a buffer: more are refused, as they are made and united without a look at KILL.
+const POSITIONS_MAX: usize = 1 << 20;
 /// Bytes of a strategy: its number, and a double.
 const STRATEGY_BYTES: usize = 12;
 /// Length of the column that holds one.
@@ -223,7 +225,8 @@ fn on_plane(name: &str, of: &Shape, distance: f64, strategies: Strategies) -> Re
     if distance < 0.0 && !layers.iter().all(has_areas) {
         return Err(wrong(name));
     }
-    let mut pieces = Pieces { distance: distance.abs(), strategies, made: Vec::new() };
+    let (size, made) = (distance.abs(), Vec::new());
+    let mut pieces = Pieces { distance: size, strategies, made, positions: 0 };
     let mut own = MultiPolygon(Vec::new());
     for layer in layers {
         match layer {
@@ -247,6 +250,10 @@ fn on_plane(name: &str, of: &Shape, distance: f64, strategies: Strategies) -> Re
     for polygon in &own {
         pieces.ring(polygon.exterior());
         polygon.interiors().iter().for_each(|ring| pieces.ring(ring));
+    }
+    if pieces.is_full() {
+        let code = ErrorCode::GIS_MAX_POINTS_IN_GEOMETRY_OVERFLOWED;
+        return Err(Error::with(code, &[&"distance", &POSITIONS_MAX, &name]));
     }
     let made = if distance < 0.0 {
         areas(name, &own, &merged(pieces.made), Operation::Difference)?
@@ -276,15 +283,28 @@ struct Pieces {
     distance: f64,
     strategies: Strategies,
     made: Vec<Polygon<f64>>,
+    /// Positions of the pieces, with those of the first that was one too many.
+    positions: usize,
 }
 
 impl Pieces {
+    fn is_full(&self) -> bool {
+        self.positions > POSITIONS_MAX
+    }
+
     fn add(&mut self, mut ring: Vec<Coord<f64>>) {
+        self.positions += ring.len();
+        if self.is_full() {
+            return;
+        }
         ring.push(ring[0]);
         self.made.push(Polygon::new(LineString::new(ring), Vec::new()));
     }
 
     fn around(&mut self, middle: Coord<f64>) {
+        if self.is_full() {
+            return;
+        }
         let distance = self.distance;
         let ring = match self.strategies.point.unwrap_or(Around::Circle(CIRCLE_POINTS)) {
             Around::Square => {
@@ -351,6 +371,9 @@ impl Pieces {
 
     /// The wedge on the outside of a corner.
     fn join(&mut self, [before, corner, after]: [Coord<f64>; 3]) {
+        if self.is_full() {
+            return;
+        }
         let (inward, outward) = (direction(before, corner), direction(corner, after));
         let turn = inward.x * outward.y - inward.y * outward.x;
         let along = inward.x * outward.x + inward.y * outward.y;

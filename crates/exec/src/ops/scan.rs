@@ -603,7 +603,9 @@ impl<'r> Scan<'r> {
                 return Ok(true);
             }
             if is_single || self.given_bytes < GIVEN_BYTES_MAX {
-                self.given_bytes += locator.len();
+                let bytes = locator.len() + size_of::<Box<[u8]>>();
+                run.memory.charge(bytes)?;
+                self.given_bytes += bytes;
                 self.given.insert(locator.into());
                 return Ok(false);
             }
@@ -654,7 +656,7 @@ impl<'r> Operator<'r> for Scan<'r> {
         self.at = 0;
         self.arm = 0;
         self.given.clear();
-        self.given_bytes = 0;
+        run.memory.release(std::mem::take(&mut self.given_bytes));
         self.reads_all = false;
         let lock = self.node.table.effective_lock(run);
         self.fetch = match lock {
@@ -760,6 +762,7 @@ impl<'r> Operator<'r> for Scan<'r> {
         }
         self.ranges.clear();
         self.given = HashSet::default();
+        run.memory.release(std::mem::take(&mut self.given_bytes));
         self.found = None;
         self.at = 0;
         self.point = false;

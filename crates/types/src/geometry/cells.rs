@@ -94,9 +94,10 @@ fn add_edge(from: Position, to: Position, bounds: &mut [Position; 2]) {
         (low.x, high.x, low.y, high.y) = (-180.0, 180.0, -90.0, 90.0);
         return;
     }
-    // The highest latitude of a great circle between two of its points is at most this.
-    let half = (turn / 2.0).to_radians().cos();
-    let top = |latitude: f64| (latitude.to_radians().tan() / half).atan().to_degrees();
+    // The highest latitude of a great circle between two of its points is at most this. The library computes the same on every machine:
+    // an entry is found again by the cells of its row.
+    let half = libm::cos((turn / 2.0).to_radians());
+    let top = |at: f64| libm::atan(libm::tan(at.to_radians()) / half).to_degrees();
     let (south, north) = (from.y.min(to.y), from.y.max(to.y));
     if turn > 0.0 && north > 0.0 {
         high.y = high.y.max(top(north));

@@ -11,7 +11,10 @@ use types::{
     CollationId, DataType, Date, DateTime, Decimal, Members, SqlBytes, Time, TypeKind, Value,
 };
 
-use crate::fields::{Field, FieldWriter, damaged, nested_fields, object_fields};
+use crate::fields::{
+    FORMAT, FORMAT_CELLS, FORMAT_ELEMENTS, FORMAT_ENTRIES, FORMAT_GEOMETRIES, FORMAT_GRAMS, Field,
+    FieldWriter, damaged, nested_fields, object_fields,
+};
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
     Check, Column, ColumnDefault, ForeignKey, FulltextIndex, Generated, Index, IndexPart,
@@ -204,19 +207,20 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
     let has_grams = |index: &FulltextIndex| index.parser != WordParser::Separated;
-    let mut out = if table.fulltext.iter().any(has_grams) {
-        FieldWriter::with_grams()
+    let format = if table.fulltext.iter().any(has_grams) {
+        FORMAT_GRAMS
     } else if table.indexes.iter().any(|index| table.spatial_column(index).is_some()) {
-        FieldWriter::with_cells()
+        FORMAT_CELLS
     } else if table.columns.iter().any(|column| column.elements().is_some()) {
-        FieldWriter::with_elements()
+        FORMAT_ELEMENTS
     } else if table.columns.iter().any(restricts) {
-        FieldWriter::with_geometries()
+        FORMAT_GEOMETRIES
     } else if !table.fulltext.is_empty() {
-        FieldWriter::with_entries()
+        FORMAT_ENTRIES
     } else {
-        FieldWriter::object()
+        FORMAT
     };
+    let mut out = FieldWriter::of_format(format);
     out.text(1, &table.schema);
     out.text(2, &table.name);
     out.text(3, &table.engine);

@@ -10,19 +10,19 @@ use stdx::bytes::{Reader, put_blob, put_u16};
 pub(crate) const FORMAT: u16 = 1;
 
 /// The same frame, of a table with FULLTEXT indexes.
-const FORMAT_ENTRIES: u16 = 2;
+pub(crate) const FORMAT_ENTRIES: u16 = 2;
 
 /// The same frame, of a table with columns of some geometries or of one reference system; it may have FULLTEXT indexes, too.
-const FORMAT_GEOMETRIES: u16 = 3;
+pub(crate) const FORMAT_GEOMETRIES: u16 = 3;
 
 /// The same frame, of a table with multi-valued indexes; it may have any of those, too.
-const FORMAT_ELEMENTS: u16 = 4;
+pub(crate) const FORMAT_ELEMENTS: u16 = 4;
 
 /// The same frame, of a table with spatial indexes; it may have any of those, too.
-const FORMAT_CELLS: u16 = 5;
+pub(crate) const FORMAT_CELLS: u16 = 5;
 
 /// The same frame, of a table with FULLTEXT indexes of grams; it may have any of those, too.
-const FORMAT_GRAMS: u16 = 6;
+pub(crate) const FORMAT_GRAMS: u16 = 6;
 
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
@@ -30,43 +30,13 @@ pub(crate) struct FieldWriter(Vec<u8>);
 impl FieldWriter {
     /// A top-level object.
     pub(crate) fn object() -> FieldWriter {
-        let mut out = Vec::new();
-        put_u16(&mut out, FORMAT);
-        FieldWriter(out)
+        FieldWriter::of_format(FORMAT)
     }
 
-    /// A table with multi-valued indexes.
-    pub(crate) fn with_elements() -> FieldWriter {
+    /// A table that versions which do not know this format must not write.
+    pub(crate) fn of_format(format: u16) -> FieldWriter {
         let mut out = Vec::new();
-        put_u16(&mut out, FORMAT_ELEMENTS);
-        FieldWriter(out)
-    }
-
-    /// A table with FULLTEXT indexes of grams.
-    pub(crate) fn with_grams() -> FieldWriter {
-        let mut out = Vec::new();
-        put_u16(&mut out, FORMAT_GRAMS);
-        FieldWriter(out)
-    }
-
-    /// A table with spatial indexes.
-    pub(crate) fn with_cells() -> FieldWriter {
-        let mut out = Vec::new();
-        put_u16(&mut out, FORMAT_CELLS);
-        FieldWriter(out)
-    }
-
-    /// A table with FULLTEXT indexes.
-    pub(crate) fn with_entries() -> FieldWriter {
-        let mut out = Vec::new();
-        put_u16(&mut out, FORMAT_ENTRIES);
-        FieldWriter(out)
-    }
-
-    /// A table with columns of some geometries or of one reference system.
-    pub(crate) fn with_geometries() -> FieldWriter {
-        let mut out = Vec::new();
-        put_u16(&mut out, FORMAT_GEOMETRIES);
+        put_u16(&mut out, format);
         FieldWriter(out)
     }
 

@@ -248,6 +248,10 @@ fn check_view(session: &Session, schema: &str, name: &str) -> Result<()> {
     }
 }
 
+fn not_base_table(schema: &str, name: &str) -> Error {
+    Error::new(ErrorCode::WRONG_OBJECT, format!("'{schema}.{name}' is not BASE TABLE"))
+}
+
 /// # Errors
 /// 1146, 1347, 1142.
 fn check_base_table(
@@ -259,10 +263,7 @@ fn check_base_table(
     match session.view().relation(schema, name) {
         None => bail!(NO_SUCH_TABLE, schema, name),
         Some(catalog::Relation::Table(_)) => session.require_on_table(schema, name, needed),
-        Some(catalog::Relation::View(_)) => {
-            let message = format!("'{schema}.{name}' is not BASE TABLE");
-            Err(Error::new(ErrorCode::WRONG_OBJECT, message))
-        }
+        Some(catalog::Relation::View(_)) => Err(not_base_table(schema, name)),
     }
 }
 
@@ -282,8 +283,7 @@ fn maintain_one(
         if kind == MaintenanceKind::Check {
             return check_view(session, schema, name).map(|()| Vec::new());
         }
-        let message = format!("'{schema}.{name}' is not BASE TABLE");
-        return Err(Error::new(ErrorCode::WRONG_OBJECT, message));
+        return Err(not_base_table(schema, name));
     };
     let mut needed = PrivilegeSet::SELECT;
     if kind != MaintenanceKind::Check {

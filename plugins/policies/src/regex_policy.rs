@@ -16,6 +16,8 @@ use regex::Regex;
 use sys::sync::{Mutex, RwLock};
 use types::Value;
 
+use crate::NothingRuns;
+
 static POLICY: Definition = Definition::global(
     "regex_policy_policy",
     Kind::Text,
@@ -173,15 +175,8 @@ impl BackgroundJob for Policy {
     fn start(&self, sessions: Arc<dyn SessionFactory>) -> Result<Box<dyn RunningJob>> {
         *self.directory.lock() = PathBuf::from(sessions.global_text("datadir"));
         self.load(&self.file.value())?;
-        Ok(Box::new(Nothing))
+        Ok(Box::new(NothingRuns))
     }
-}
-
-/// Nothing runs.
-struct Nothing;
-
-impl RunningJob for Nothing {
-    fn stop(self: Box<Self>) {}
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use plugin_api::{
 use sys::sync::{Mutex, RwLock};
 use types::{DateTime, Value};
 
+use crate::NothingRuns;
+
 const NAME: &str = "validate_password";
 /// The name under which the function finds the rules.
 const STATE: &str = "validate_password.rules";
@@ -284,15 +286,8 @@ impl BackgroundJob for Rules {
     fn start(&self, sessions: Arc<dyn SessionFactory>) -> Result<Box<dyn RunningJob>> {
         *self.directory.lock() = PathBuf::from(sessions.global_text("datadir"));
         self.load(&self.file.value())?;
-        Ok(Box::new(Nothing))
+        Ok(Box::new(NothingRuns))
     }
-}
-
-/// Nothing runs.
-struct Nothing;
-
-impl RunningJob for Nothing {
-    fn stop(self: Box<Self>) {}
 }
 
 /// It takes the place of the function of this name that knows no rules.

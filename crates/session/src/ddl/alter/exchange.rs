@@ -37,6 +37,7 @@ pub(super) fn exchange_partition(
     let names = [session.qualify(table)?, session.qualify(other)?];
     for (schema, name) in &names {
         require_for_exchange(session, schema, name)?;
+        crate::ddl::check_schema_writable(session, schema)?;
     }
     let (table, other) = exchanged(session, &names)?;
     session.check_writable()?;

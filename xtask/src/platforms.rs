@@ -99,7 +99,7 @@ const CHECKED: &[&str] = &[
     "x86_64-unknown-linux-musl",
 ];
 const CHECKED_CRATES: &[&str] =
-    &["stdx", "errors", "charset", "types", "syntax", "unparse", "plan"];
+    &["stdx", "errors", "charset", "types", "ast", "syntax", "unparse", "plan"];
 
 /// Runs as the file's head says.
 ///

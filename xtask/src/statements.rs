@@ -29,7 +29,7 @@ const INSIDE: &[&str] = &["engine", "engine-api", "plugin-api", "errors", "engin
 pub fn page(root: &Path) -> Result<String, String> {
     let kinds = kinds(&read(root, "crates/statements/src/statement_kind.rs")?)?;
     let mut page = String::from(
-        "# Statements\n\n<!-- made by `cargo xtask reference` from the sources -->\n\nAll statements that the grammar knows (`crates/syntax/src/ast`), with optional parts in square brackets. The syntax is MySQL's: \
+        "# Statements\n\n<!-- made by `cargo xtask reference` from the sources -->\n\nAll statements that the grammar knows (`crates/ast/src`), with optional parts in square brackets. The syntax is MySQL's: \
          what differs is in [Compatibility](../../COMPAT.md). *Implicit commit* says whether a statement ends the open transaction before it begins; *unless joined* ones do not with \
          `transactional_ddl` ([definitions](../definitions.md)). A statement that is not built is error 1235, which names it.\n",
     );

@@ -1,6 +1,6 @@
 //! SQL text to syntax tree; `unparse` goes back. Knows no catalog, no session and no types of columns: names stay as written, and everything the grammar allows is accepted, whether or not it makes sense.
 
-pub mod ast;
+pub use ::ast;
 mod caption;
 mod digest;
 mod error;

@@ -129,7 +129,7 @@ pub struct SelectItem {
     /// Its kind.
     pub kind: SelectItemKind,
     /// The source text without the alias: the caption of an expression that has none
-    /// (see [`crate::caption`]).
+    /// (see `syntax::caption`).
     pub span: Span,
 }
 

@@ -13,6 +13,7 @@ use crate::cost::{
 use crate::graph::{Graph, RelationKind, Source, mask_of};
 use crate::predicate::selectivity;
 use crate::sargable::Sarg;
+use crate::trace::Tried;
 use crate::upper::Node;
 
 /// The maximum number of relations for which all orders are tried.
@@ -192,6 +193,7 @@ impl Search<'_, '_> {
                     }
                     let grown = self.extend(&partial, index, *set);
                     let key = set | 1 << index;
+                    self.note(&grown, *set, partial.rows, best.get(&key));
                     match best.get(&key) {
                         Some(before) if before.cost <= grown.cost => {}
                         Some(_) => _ = best.insert(key, grown),
@@ -250,6 +252,7 @@ impl Search<'_, '_> {
                     continue;
                 }
                 let grown = self.extend(&partial, index, set);
+                self.note(&grown, set, partial.rows, next.as_ref());
                 if next.as_ref().is_none_or(|before| grown.cost < before.cost) {
                     next = Some(grown);
                 }
@@ -284,6 +287,27 @@ impl Search<'_, '_> {
         let mut order = partial.order.clone();
         order.push(index);
         Partial { order, rows, cost }
+    }
+
+    /// Tells the trace of an order that was tried: `grown` extends an order of `set` with `outer_rows`, `before` is the best that was
+    /// known for the same relations.
+    fn note(&mut self, grown: &Partial, set: u64, outer_rows: f64, before: Option<&Partial>) {
+        let (Some(trace), Some(last)) = (self.planner.input.trace, grown.order.last()) else {
+            return;
+        };
+        let paths = trace.take_tables();
+        let price = self.price(*last, set, outer_rows);
+        // What was looked at again.
+        drop(trace.take_tables());
+        let tried = Tried {
+            order: &grown.order,
+            paths,
+            method: &price.method,
+            rows: grown.rows,
+            cost: grown.cost,
+            is_best: before.is_none_or(|before| grown.cost < before.cost),
+        };
+        self.planner.trace_order(self.graph, tried);
     }
 
     /// The cheapest way to join `index` to `set`.

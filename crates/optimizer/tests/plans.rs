@@ -26,7 +26,7 @@ fn planned(sql: &str) -> Plan {
         Err(error) => panic!("{sql}: {error}"),
     };
     let input =
-        OptimizeInput { tables: &bound.tables, statistics: &Sizes, collation: support::COLLATION };
+        OptimizeInput { tables: &bound.tables, statistics: &Sizes, collation: support::COLLATION, trace: None };
     match optimizer::optimize(bound.plan, &input) {
         Ok((plan, _)) => plan,
         Err(error) => panic!("{sql}: {error}"),

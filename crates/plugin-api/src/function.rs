@@ -9,6 +9,7 @@ use types::{
     SqlMode, Value, ZoneRules,
 };
 
+use crate::information::OptimizerTraceView;
 use crate::statements::Statements;
 
 /// How many arguments a function takes.
@@ -568,6 +569,10 @@ pub trait SessionServices {
     fn user_variable(&self, name: &str) -> Option<(Value, DataType)>;
     /// All user variables, by name.
     fn user_variables(&self) -> Vec<(String, Value, DataType)> {
+        Vec::new()
+    }
+    /// What planning considered for earlier statements, where `optimizer_trace` asks for it.
+    fn optimizer_traces(&self) -> Vec<OptimizerTraceView> {
         Vec::new()
     }
     /// `@name := value`.

@@ -77,7 +77,7 @@ pub use information::{
     PartitionView, PlanCacheView, PluginItemView, PluginView, ProcessView, ProgramInformation,
     ProxyView, ReferencedView, ResourceGroupView, RoleGrantView, RoleView, RoutinePrivilegesView,
     RoutineView, SchemaInformation, SchemaPrivilegesView, SchemaView, ServerInformation,
-    SessionTable, StatusInformation, StatusScope, SystemProcedure, SystemView, TableDefinition,
+    OptimizerTraceView, SessionTable, StatusInformation, StatusScope, SystemProcedure, SystemView, TableDefinition,
     TableDetail, TableEditor, TablePrivilegesView, TableView, TableWaitsRow, TimedCounts,
     TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
 };

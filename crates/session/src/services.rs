@@ -8,10 +8,12 @@ use engine_api::Wait;
 use errors::Result;
 use exec::Outcome;
 use hashbrown::HashMap;
-use plugin_api::{SequenceCall, SequenceName, SessionServices};
+use plugin_api::{OptimizerTraceView, SequenceCall, SequenceName, SessionServices};
+use statements::optimizer_traces::OptimizerTraces;
 use statements::sequences::UsedSequences;
 use types::{DataType, Value, ZoneRules};
 
+use crate::optimizer_trace;
 use crate::planned::PlannedKind;
 use crate::sequences::use_sequence;
 use crate::server::Server;
@@ -56,6 +58,7 @@ pub(crate) struct Services {
     pub(crate) may_read_files: bool,
     pub(crate) privileges: Arc<EffectivePrivileges>,
     pub(crate) sequences: UsedSequences,
+    pub(crate) traces: OptimizerTraces,
 }
 
 impl Services {
@@ -111,6 +114,7 @@ impl Services {
             accounts: self.accounts.clone(),
             privileges: self.privileges.clone(),
             sequences: UsedSequences::default(),
+            traces: OptimizerTraces::default(),
             ..*self
         }
     }
@@ -232,6 +236,10 @@ impl SessionServices for Services {
         let mut variables: Vec<_> = copies.collect();
         variables.sort_by(|one, two| one.0.cmp(&two.0));
         variables
+    }
+
+    fn optimizer_traces(&self) -> Vec<OptimizerTraceView> {
+        optimizer_trace::kept(self)
     }
 
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {

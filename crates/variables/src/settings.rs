@@ -132,6 +132,8 @@ pub struct Settings {
     pub statement_cost: bool,
     /// `profiling`: the steps of statements are measured.
     pub profiling: bool,
+    /// `optimizer_trace`: what planning considers is kept.
+    pub traces_optimizer: bool,
     /// `long_query_time` in microseconds.
     pub long_query_micros: i64,
     /// `session_track_schema`.
@@ -203,6 +205,7 @@ impl Settings {
             foreign_key_checks: read.flag("foreign_key_checks"),
             statement_cost: read.flag("statement_cost"),
             profiling: read.flag("profiling"),
+            traces_optimizer: read.text("optimizer_trace").contains("enabled=on"),
             restricts_foreign_keys: read.flag("restrict_fk_on_non_standard_key"),
             transactional_ddl: read.flag("transactional_ddl"),
             ddl_skips_ahead: read.text("ddl_wait_policy") == "skip_ahead",

@@ -3,7 +3,7 @@
 
 use plan::{Access, Expr, JoinKind, Physical, Plan, SetOperation, TableAccess};
 
-use super::json::Json;
+use crate::json::Json;
 use super::{Context, ctes, root, subqueries, table};
 
 type Members = Vec<(&'static str, Json)>;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use plan::{Access, GroupSets, JoinKind, Physical, Plan, RangeSpec, SetOperation, TableAccess};
 
 use super::cost::Estimate;
-use super::json::Json;
+use crate::json::Json;
 use super::table::is_spatial;
 use super::{Actual, Context, Operator, ctes, root, subqueries};
 

@@ -13,7 +13,6 @@ use crate::cost::{
 use crate::graph::{Graph, RelationKind, Source, mask_of};
 use crate::predicate::selectivity;
 use crate::sargable::Sarg;
-use crate::trace::Tried;
 use crate::upper::Node;
 
 /// The maximum number of relations for which all orders are tried.
@@ -292,22 +291,15 @@ impl Search<'_, '_> {
     /// Tells the trace of an order that was tried: `grown` extends an order of `set` with `outer_rows`, `before` is the best that was
     /// known for the same relations.
     fn note(&mut self, grown: &Partial, set: u64, outer_rows: f64, before: Option<&Partial>) {
-        let (Some(trace), Some(last)) = (self.planner.input.trace, grown.order.last()) else {
-            return;
-        };
+        let Some(trace) = self.planner.input.trace else { return };
+        let Some((last, earlier)) = grown.order.split_last() else { return };
         let paths = trace.take_tables();
-        let price = self.price(*last, set, outer_rows);
+        let method = self.price(*last, set, outer_rows).method;
         // What was looked at again.
         drop(trace.take_tables());
-        let tried = Tried {
-            order: &grown.order,
-            paths,
-            method: &price.method,
-            rows: grown.rows,
-            cost: grown.cost,
-            is_best: before.is_none_or(|before| grown.cost < before.cost),
-        };
-        self.planner.trace_order(self.graph, tried);
+        let step = Step { relation: *last, method, rows: grown.rows, cost: grown.cost };
+        let is_best = before.is_none_or(|before| grown.cost < before.cost);
+        self.planner.trace_order(self.graph, earlier, &step, paths, is_best);
     }
 
     /// The cheapest way to join `index` to `set`.

@@ -89,6 +89,11 @@ impl Json {
     }
 }
 
+/// An object of these members.
+pub(crate) fn object<const N: usize>(members: [(&'static str, Json); N]) -> Json {
+    Json::Object(members.into())
+}
+
 fn quote(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {

@@ -21,6 +21,7 @@ mod pruning;
 mod push;
 mod sargable;
 mod trace;
+mod traced;
 mod unnest;
 mod upper;
 mod write;

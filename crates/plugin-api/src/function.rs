@@ -9,7 +9,7 @@ use types::{
     SqlMode, Value, ZoneRules,
 };
 
-use crate::information::OptimizerTraceView;
+use crate::optimizer_trace::OptimizerTraceView;
 use crate::statements::Statements;
 
 /// How many arguments a function takes.

@@ -6,30 +6,19 @@ use catalog::PrivilegeSet;
 use errors::Result;
 use optimizer::{Trace, TraceParts};
 use plugin_api::OptimizerTraceView;
-use programs::Running;
-use statements::optimizer_traces::TraceWindow;
+use programs::{Origin, Running};
 use syntax::ast::Statement;
 use types::DataType;
+use unparse::PrintOptions;
 
 use crate::analyze::understood;
 use crate::planned::Planned;
-use crate::services::Services;
 use crate::session::Session;
 
 /// Whether a switch of a variable like `optimizer_trace` is on.
 fn is_on(switches: &str, name: &str) -> bool {
     let is_that = |switch: &str| switch.split_once('=') == Some((name, "on"));
     switches.split(',').any(is_that)
-}
-
-fn window(services: &Services) -> TraceWindow {
-    let number = |name: &str| services.text(name).parse::<i64>().unwrap_or_default();
-    let size = |name: &str| usize::try_from(number(name)).unwrap_or_default();
-    TraceWindow {
-        offset: number("optimizer_trace_offset"),
-        limit: size("optimizer_trace_limit"),
-        bytes_max: size("optimizer_trace_max_mem_size"),
-    }
 }
 
 /// Plans a statement and keeps the trace.
@@ -50,8 +39,12 @@ pub(crate) fn plan_traced(
     let trace = Trace::new(parts);
     let (planned, plan) =
         session.planner().plan_in_trace(statement, running.source, types, &trace)?;
+    // As for SET and SELECT of constants.
+    if trace.is_empty() {
+        return Ok(planned);
+    }
     let mut view = OptimizerTraceView {
-        query: String::from_utf8_lossy(running.source).into_owned(),
+        query: text_of(statement, running),
         is_hidden: may_not_see(session, &planned),
         ..OptimizerTraceView::default()
     };
@@ -63,9 +56,18 @@ pub(crate) fn plan_traced(
         view.trace = trace.print(query.as_deref(), &plan, in_line);
     }
     let services = &mut session.services;
-    let window = window(services);
+    let window = services.trace_window();
     services.traces.begin(services.statement_number, view, window);
     Ok(planned)
+}
+
+/// The statement's text; the source of a program is its whole body.
+fn text_of(statement: &Statement, running: &Running<'_>) -> String {
+    let own = match running.origin {
+        Origin::Program => unparse::print_statement(statement, &PrintOptions::default()),
+        Origin::Text | Origin::Prepared => None,
+    };
+    own.unwrap_or_else(|| String::from_utf8_lossy(running.source).into_owned())
 }
 
 /// A trace shows the text of views and programs: not to those who may not see it otherwise.
@@ -77,9 +79,4 @@ fn may_not_see(session: &Session, planned: &Planned) -> bool {
         !held.contains(PrivilegeSet::SHOW_VIEW | PrivilegeSet::SELECT)
     };
     as_other || planned.views.iter().any(hidden)
-}
-
-/// The traces of the statements before the one that runs.
-pub(crate) fn kept(services: &Services) -> Vec<OptimizerTraceView> {
-    services.traces.read(services.statement_number, window(services))
 }

@@ -10,11 +10,11 @@ use plugin_api::{FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement};
 use types::{DataType, Value};
 
-use crate::{optimizer_trace, outfile};
 use crate::planned::{Planned, PlannedKind};
 use crate::profile;
 use crate::program_host::ProgramSession;
 use crate::session::Session;
+use crate::{optimizer_trace, outfile};
 use accounts::Resource;
 use describe::Information;
 use observation::Phase;

@@ -9,11 +9,10 @@ use errors::Result;
 use exec::Outcome;
 use hashbrown::HashMap;
 use plugin_api::{OptimizerTraceView, SequenceCall, SequenceName, SessionServices};
-use statements::optimizer_traces::OptimizerTraces;
+use statements::optimizer_traces::{OptimizerTraces, TraceWindow};
 use statements::sequences::UsedSequences;
 use types::{DataType, Value, ZoneRules};
 
-use crate::optimizer_trace;
 use crate::planned::PlannedKind;
 use crate::sequences::use_sequence;
 use crate::server::Server;
@@ -66,6 +65,17 @@ impl Services {
     pub(crate) fn text(&self, name: &str) -> String {
         let id = self.server.globals.definitions.find(name);
         id.map_or_else(String::new, |id| variables::as_text(self.values.get(id)))
+    }
+
+    /// Which traces of the optimizer the session keeps.
+    pub(crate) fn trace_window(&self) -> TraceWindow {
+        let number = |name: &str| self.text(name).parse::<i64>().unwrap_or_default();
+        let size = |name: &str| usize::try_from(number(name)).unwrap_or_default();
+        TraceWindow {
+            offset: number("optimizer_trace_offset"),
+            limit: size("optimizer_trace_limit"),
+            bytes_max: size("optimizer_trace_max_mem_size"),
+        }
     }
 
     /// Stores the values that later statements may read: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID(). Returns the affected rows.
@@ -239,7 +249,7 @@ impl SessionServices for Services {
     }
 
     fn optimizer_traces(&self) -> Vec<OptimizerTraceView> {
-        optimizer_trace::kept(self)
+        self.traces.read(self.statement_number, self.trace_window())
     }
 
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {

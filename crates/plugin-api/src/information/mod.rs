@@ -28,7 +28,7 @@ pub use server::{
     PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView, ServerInformation,
     TableWaitsRow, TimedCounts, UserLockView,
 };
-pub use session_table::{OptimizerTraceView, SessionTable};
+pub use session_table::SessionTable;
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};
 pub use table::{
     ColumnView, ConstraintKind, ConstraintView, GeneratedView, IndexPartView, IndexView,

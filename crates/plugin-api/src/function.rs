@@ -127,6 +127,8 @@ pub struct BindContext {
     pub group_concat_max_len: u64,
     /// `max_allowed_packet`, bytes.
     pub max_allowed_packet: u64,
+    /// `enable_cascade_triggers`.
+    pub cascades_fire_triggers: bool,
 }
 
 /// The type that the caller converts an argument to before the kernel sees it.

@@ -92,6 +92,8 @@ pub struct Settings {
     pub operator_memory_bytes: usize,
     /// Files below `tmpdir`.
     pub temporary_files: Arc<TemporaryFiles>,
+    /// `enable_cascade_triggers`: what foreign keys do to rows fires triggers.
+    pub cascades_fire_triggers: bool,
     /// `sql_safe_updates`.
     pub sql_safe_updates: bool,
     /// `explicit_defaults_for_timestamp` is OFF: NULL for a NOT NULL TIMESTAMP means the present time.
@@ -200,6 +202,7 @@ impl Settings {
                 Path::new(&read.text("tmpdir")),
                 io_times.clone(),
             )),
+            cascades_fire_triggers: read.flag("enable_cascade_triggers"),
             sql_safe_updates: read.flag("sql_safe_updates"),
             null_timestamp_is_now: !read.flag("explicit_defaults_for_timestamp"),
             foreign_key_checks: read.flag("foreign_key_checks"),

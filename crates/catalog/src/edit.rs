@@ -11,6 +11,7 @@ use crate::resource_group::ResourceGroup;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::snapshot::constraint_key;
 use crate::stored::StoredTable;
+use crate::tablespace::Tablespace;
 use crate::trigger::{Trigger, trigger_key};
 use crate::{
     Account, AccountName, AccountRules, CatalogSnapshot, ForeignKey, Histogram, PersistedVariable,
@@ -72,6 +73,10 @@ pub enum Edit {
     PutResourceGroup(Arc<ResourceGroup>),
     /// DROP RESOURCE GROUP.
     DropResourceGroup(Arc<str>),
+    /// CREATE and ALTER TABLESPACE: replaces one of the same name.
+    PutTablespace(Arc<Tablespace>),
+    /// DROP TABLESPACE.
+    DropTablespace(Arc<str>),
 }
 
 impl Edit {
@@ -108,7 +113,9 @@ impl Edit {
             | Edit::PutPlugin { .. }
             | Edit::DropPlugin(_)
             | Edit::PutResourceGroup(_)
-            | Edit::DropResourceGroup(_) => None,
+            | Edit::DropResourceGroup(_)
+            | Edit::PutTablespace(_)
+            | Edit::DropTablespace(_) => None,
         }
     }
 }
@@ -197,6 +204,18 @@ impl CatalogSnapshot {
             }
             Edit::DropResourceGroup(name) => {
                 Arc::make_mut(&mut self.groups).retain(|known| !known.is_named(name));
+                Ok(())
+            }
+            Edit::PutTablespace(tablespace) => {
+                let tablespaces = Arc::make_mut(&mut self.tablespaces);
+                match tablespaces.iter_mut().find(|known| known.name == tablespace.name) {
+                    Some(known) => *known = tablespace.clone(),
+                    None => tablespaces.push(tablespace.clone()),
+                }
+                Ok(())
+            }
+            Edit::DropTablespace(name) => {
+                Arc::make_mut(&mut self.tablespaces).retain(|known| known.name != *name);
                 Ok(())
             }
             Edit::PutPlugin { name, choice } => {

@@ -29,6 +29,7 @@ mod snapshot;
 mod store;
 mod stored;
 mod system_schema;
+mod tablespace;
 #[cfg(test)]
 mod tests;
 mod trigger;
@@ -62,4 +63,5 @@ pub use shared_map::SharedMap;
 pub use snapshot::{CatalogSnapshot, CatalogView, RelationKind};
 pub use store::Catalog;
 pub use system_schema::{SYSTEM_SCHEMAS, system_schema};
+pub use tablespace::Tablespace;
 pub use trigger::{Trigger, TriggerEvent};

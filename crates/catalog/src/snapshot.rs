@@ -14,6 +14,7 @@ use crate::resource_group::ResourceGroup;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::shared_map::SharedMap;
 use crate::stored::{ReadTables, StoredTable};
+use crate::tablespace::Tablespace;
 use crate::trigger::{Trigger, trigger_key};
 use crate::{
     Accounts, CatalogVersion, ConstraintKind, PersistedVariable, PluginChoice, Relation, Schema,
@@ -38,6 +39,8 @@ pub struct CatalogSnapshot {
     pub(crate) plugins: Arc<BTreeMap<Box<str>, PluginChoice>>,
     /// In the order in which they were created.
     pub(crate) groups: Arc<Vec<Arc<ResourceGroup>>>,
+    /// Likewise.
+    pub(crate) tablespaces: Arc<Vec<Arc<Tablespace>>>,
     /// All versions share it.
     pub(crate) read: Arc<ReadTables>,
 }
@@ -231,6 +234,16 @@ impl CatalogSnapshot {
     /// Resource groups in the order in which they were created, without those that are always there.
     pub fn resource_groups(&self) -> &[Arc<ResourceGroup>] {
         &self.groups
+    }
+
+    /// Tablespaces in the order in which they were created, without those that are always there.
+    pub fn tablespaces(&self) -> &[Arc<Tablespace>] {
+        &self.tablespaces
+    }
+
+    /// A tablespace by its name.
+    pub fn tablespace(&self, name: &str) -> Option<&Arc<Tablespace>> {
+        self.tablespaces.iter().find(|known| *known.name == *name)
     }
 }
 

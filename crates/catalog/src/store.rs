@@ -24,6 +24,7 @@ use crate::event::{read_event, write_event};
 use crate::fields::damaged;
 use crate::resource_group::{read_group, write_group};
 use crate::routine::{RoutineKind, read_routine, write_routine};
+use crate::tablespace::{read_tablespace, write_tablespace};
 use crate::trigger::{read_trigger, write_trigger};
 use crate::{
     AccountRules, CatalogSnapshot, CatalogVersion, Edit, PendingDefinitions, Table, View,
@@ -44,6 +45,7 @@ enum Kind {
     Event = 9,
     Plugin = 10,
     ResourceGroup = 11,
+    Tablespace = 12,
 }
 
 impl Kind {
@@ -60,6 +62,7 @@ impl Kind {
             Kind::Event,
             Kind::Plugin,
             Kind::ResourceGroup,
+            Kind::Tablespace,
         ]
         .into_iter()
         .find(|kind| *kind as u64 == number)
@@ -373,6 +376,11 @@ impl Catalog {
                 rows.put(self, Kind::ResourceGroup, group.name.to_lowercase(), &write_group(group))
             }
             Edit::DropResourceGroup(name) => rows.drop(Kind::ResourceGroup, name.to_lowercase()),
+            Edit::PutTablespace(tablespace) => {
+                let name = tablespace.name.to_string();
+                rows.put(self, Kind::Tablespace, name, &write_tablespace(tablespace))
+            }
+            Edit::DropTablespace(name) => rows.drop(Kind::Tablespace, name.to_string()),
         }
     }
 
@@ -508,6 +516,12 @@ impl Loaded {
                 let group = Arc::new(read_group(bytes)?);
                 let name = group.name.to_lowercase();
                 snapshot.apply(&Edit::PutResourceGroup(group))?;
+                name
+            }
+            Kind::Tablespace => {
+                let tablespace = Arc::new(read_tablespace(bytes)?);
+                let name = tablespace.name.to_string();
+                snapshot.apply(&Edit::PutTablespace(tablespace))?;
                 name
             }
             Kind::Routine => {

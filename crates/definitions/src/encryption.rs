@@ -31,6 +31,18 @@ fn default_of(catalog: &CatalogSnapshot, schema: &str) -> bool {
     catalog.schema(schema).is_some_and(|schema| schema.options.is_encrypted)
 }
 
+/// ENCRYPTION= of a tablespace.
+///
+/// # Errors
+/// 3184 for another word than Y and N; 3185 for Y without encryption.
+pub(crate) fn wanted(ctx: &dyn Context, text: &str) -> Result<bool> {
+    let Some(wanted) = is_yes(text) else { bail!(INVALID_ENCRYPTION_OPTION) };
+    if wanted && !is_on(ctx, "storage_encryption") {
+        bail!(CANNOT_FIND_KEY_IN_KEYRING);
+    }
+    Ok(wanted)
+}
+
 /// ENCRYPTION= of a table.
 ///
 /// # Errors

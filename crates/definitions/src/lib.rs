@@ -30,6 +30,7 @@ mod quoting;
 pub mod renames;
 mod resource_groups;
 pub mod sequences;
+mod tablespaces;
 mod timestamps;
 
 pub use charsets::{note_charset, note_old_charset, warn_in_words};
@@ -52,3 +53,4 @@ pub use resource_groups::{
     GroupChange, SYSTEM_DEFAULT, USER_DEFAULT, change_resource_group, resource_group,
     resource_groups,
 };
+pub use tablespaces::{change_tablespace, refuse_logfile_group};

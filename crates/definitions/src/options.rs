@@ -12,6 +12,7 @@ use crate::draft::Draft;
 use crate::encryption;
 use crate::engines::{DECLARED_ENGINE, SHOWN_ENGINE, note_engine};
 use crate::sequences::declared;
+use crate::tablespaces;
 
 /// Applies options to a draft, in order. Returns the collation that the options specify, if any.
 pub fn apply_table_options<'o>(
@@ -95,8 +96,8 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
             return Err(Error::not_supported("system-versioned tables"));
         }
         TableOption::Union(_) => return Err(Error::not_supported("UNION of tables")),
+        TableOption::Tablespace(name) => tablespaces::declare(ctx, draft, &name.text)?,
         TableOption::SecondaryEngine(_)
-        | TableOption::Tablespace(_)
         | TableOption::Storage(_)
         | TableOption::InsertMethod(_)
         | TableOption::DataDirectory(_)
@@ -157,7 +158,6 @@ fn number_option(which: NumberOption) -> &'static str {
 fn option_name(option: &TableOption) -> String {
     match option {
         TableOption::SecondaryEngine(_) => "SECONDARY_ENGINE".into(),
-        TableOption::Tablespace(_) => "TABLESPACE".into(),
         TableOption::Storage(_) => "STORAGE".into(),
         TableOption::InsertMethod(_) => "INSERT_METHOD".into(),
         TableOption::DataDirectory(_) => "DATA DIRECTORY".into(),

@@ -275,10 +275,13 @@ fn partition_options(
             PartitionOption::MinRows(rows) => {
                 partition.options.push(("MIN_ROWS".into(), rows.to_string()));
             }
+            PartitionOption::Tablespace(name) => {
+                let shown = crate::tablespaces::of_partition(ctx, &name.text)?;
+                partition.options.push((crate::tablespaces::OPTION.into(), shown));
+            }
             // The engine decides where rows are stored.
             PartitionOption::DataDirectory(_)
             | PartitionOption::IndexDirectory(_)
-            | PartitionOption::Tablespace(_)
             | PartitionOption::Nodegroup(_) => {}
         }
     }
@@ -440,6 +443,7 @@ pub fn check_partitioned(ctx: &dyn Context, draft: &Draft) -> Result<()> {
     if draft.temporary {
         bail!(PARTITION_NO_TEMPORARY);
     }
+    crate::tablespaces::check_partitioned(draft)?;
     if !draft.foreign_keys.is_empty() {
         bail!(FOREIGN_KEY_ON_PARTITIONED);
     }

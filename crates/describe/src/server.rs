@@ -9,7 +9,7 @@ use errors::Result;
 use plugin_api::{
     FileOperations, FileUseView, FunctionView, IoBucket, Keyring, MetadataLockRow, Module, Object,
     PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView, ServerInformation,
-    SessionCounts, TableWaitsRow, TimedCounts, UserLockView,
+    SessionCounts, TableWaitsRow, TablespaceView, TimedCounts, UserLockView,
 };
 
 use crate::information::Information;
@@ -141,6 +141,17 @@ impl ServerInformation for Information<'_> {
             priority: group.priority,
         };
         groups.into_iter().filter(usable).map(view).collect()
+    }
+
+    fn tablespaces(&self) -> Vec<TablespaceView> {
+        let snapshot = self.server.catalog().snapshot();
+        let view = |known: &Arc<catalog::Tablespace>| TablespaceView {
+            name: known.name.clone(),
+            file: known.file.clone(),
+            autoextend_bytes: known.autoextend_bytes,
+            is_encrypted: known.is_encrypted,
+        };
+        snapshot.tablespaces().iter().map(view).collect()
     }
 
     fn user_locks(&self) -> Vec<UserLockView> {

@@ -155,7 +155,11 @@ pub(crate) fn create_table(
 }
 
 fn options_text(table: &Table, next: Option<u64>) -> String {
-    let mut text = format!(" ENGINE={}", shown_engine(table));
+    let mut text = String::new();
+    if let Some((_, name)) = table.options.iter().find(|(option, _)| option == TABLESPACE) {
+        text.push_str(&format!(" /*!50100 TABLESPACE {name} */"));
+    }
+    text.push_str(&format!(" ENGINE={}", shown_engine(table)));
     if let Some(next) = next.filter(|next| *next > 1) {
         text.push_str(&format!(" AUTO_INCREMENT={next}"));
     }
@@ -180,6 +184,9 @@ fn options_text(table: &Table, next: Option<u64>) -> String {
     text
 }
 
+/// The option that is shown before the engine.
+pub(crate) const TABLESPACE: &str = "TABLESPACE";
+
 /// Options in the order in which the reference shows them, without the engine, which comes first.
 pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, String)> {
     const ORDER: [&str; 13] = [
@@ -198,8 +205,10 @@ pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, St
         "ENCRYPTION",
     ];
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
-    let mut sorted: Vec<&(String, String)> =
-        options.iter().filter(|(name, _)| name != DECLARED_ENGINE).collect();
+    let mut sorted: Vec<&(String, String)> = options
+        .iter()
+        .filter(|(name, _)| !matches!(&**name, DECLARED_ENGINE | TABLESPACE))
+        .collect();
     sorted.sort_by_key(|(name, _)| place(name).unwrap_or(ORDER.len()));
     sorted
 }

@@ -12,6 +12,7 @@ use plugin_api::{
 
 use crate::columns::column_view;
 use crate::information::Information;
+use crate::show_create::TABLESPACE;
 use crate::{partitions, show_create};
 
 const PRIMARY: &str = "PRIMARY";
@@ -52,7 +53,7 @@ impl Information<'_> {
         let options: Vec<String> = table
             .options
             .iter()
-            .filter(|(name, _)| name != DECLARED_ENGINE && name != SEQUENCE_OPTION)
+            .filter(|(name, _)| ![DECLARED_ENGINE, SEQUENCE_OPTION, TABLESPACE].contains(&&**name))
             .map(|(name, value)| match &**name {
                 "ENCRYPTION" => format!("{name}={value}"),
                 name => format!("{}={value}", name.to_lowercase()),

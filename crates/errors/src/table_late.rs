@@ -523,5 +523,9 @@ catalog! {
     WARN_DEPRECATED_NON_STANDARD_KEY = 6124, "HY000", "Foreign key '{}' refers to non-unique key or partial key. This is deprecated and will be removed in a future release.";
     PARAMETER_OUTSIDE_DML = 6413, "HY000", "Dynamic parameters can only be used in DML statements.";
     FK_CASCADE_TRIGGER_UPDATING_FK_COLUMNS_NOT_SUPPORTED = 6576, "HY000", "Updating a foreign key column in a child-table trigger during a foreign key cascade operation is not allowed.";
+    TABLESPACE_DUP_FILENAME = 3606, "HY000", "Duplicate file name for tablespace '{}'";
+    MISSING_TABLESPACE_FILE = 3629, "HY000", "Tablespace '{}' does not have a file named '{}'";
+    ALTER_FILEGROUP_FAILED = 1533, "HY000", "Failed to alter: {}";
+    FEATURE_UNSUPPORTED = 3658, "HY000", "Feature {} is unsupported ({}).";
     TEMPORAL_FUNCTION_OVERFLOW = 6527, "22008", "{} value is out of range in '{}'";
 }

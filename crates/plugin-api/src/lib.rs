@@ -79,8 +79,8 @@ pub use information::{
     ProxyView, ReferencedView, ResourceGroupView, RoleGrantView, RoleView, RoutinePrivilegesView,
     RoutineView, SchemaInformation, SchemaPrivilegesView, SchemaView, ServerInformation,
     SessionTable, StatusInformation, StatusScope, SystemProcedure, SystemView, TableDefinition,
-    TableDetail, TableEditor, TablePrivilegesView, TableView, TableWaitsRow, TimedCounts,
-    TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
+    TableDetail, TableEditor, TablePrivilegesView, TableView, TableWaitsRow, TablespaceView,
+    TimedCounts, TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

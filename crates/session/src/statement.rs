@@ -428,6 +428,12 @@ impl Session {
             Statement::Call(call) => {
                 programs::run_call(&mut ProgramSession::new(self), call, running, sink)
             }
+            Statement::Tablespace(tablespace) => {
+                ddl::tablespace::change(self, tablespace, running, sink)
+            }
+            Statement::LogfileGroup(group) => {
+                ddl::tablespace::refuse_logfiles(self, group, running)
+            }
             // Resource groups.
             Statement::ResourceGroup(group) => resource_groups::change(self, group, sink),
             Statement::SetResourceGroup { name, threads } => {

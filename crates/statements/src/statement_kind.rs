@@ -198,8 +198,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         }
         Statement::Server(_) => unsupported(Counter::CREATE_SERVER, "CREATE SERVER"),
         Statement::DropServer { .. } => unsupported(Counter::DROP_SERVER, "DROP SERVER"),
-        Statement::Tablespace(_) => unsupported(Counter::ALTER_TABLESPACE, "TABLESPACE"),
-        Statement::LogfileGroup(_) => unsupported(Counter::ALTER_TABLESPACE, "LOGFILE GROUP"),
+        Statement::Tablespace(_) => defines(Counter::ALTER_TABLESPACE),
+        Statement::LogfileGroup(_) => commits(Counter::ALTER_TABLESPACE),
         Statement::CreateSpatialReferenceSystem(_) => unsupported(Counter::CREATE_SRS, SRS),
         Statement::DropSpatialReferenceSystem { .. } => unsupported(Counter::DROP_SRS, SRS),
         Statement::Program(_) => never("stored programs"),

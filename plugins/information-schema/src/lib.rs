@@ -193,6 +193,8 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("data_dictionary", "INDEX_BUILDS", dictionary::index_builds),
     ("data_dictionary", "IO_HISTOGRAM", dictionary::io_histogram),
     ("data_dictionary", "IO_STATS", files::io_stats),
+    ("information_schema", "FILES", files::files),
+    ("information_schema", "INNODB_TABLESPACES", files::tablespaces),
     ("data_dictionary", "CPU_TOPOLOGY", processors::cpu_topology),
     ("data_dictionary", "LOCK_STATS", threads::locks),
     ("data_dictionary", "THREAD_STATES", threads::states),

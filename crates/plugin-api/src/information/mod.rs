@@ -26,7 +26,7 @@ pub use schemas::{SchemaInformation, SchemaView};
 pub use server::{
     CopyProgress, FileOperations, FileUseView, FunctionView, IoBucket, MetadataLockRow,
     PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView, ServerInformation,
-    TableWaitsRow, TimedCounts, UserLockView,
+    TableWaitsRow, TablespaceView, TimedCounts, UserLockView,
 };
 pub use session_table::SessionTable;
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};

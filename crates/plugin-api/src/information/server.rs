@@ -23,6 +23,10 @@ pub trait ServerInformation {
     fn resource_groups(&self) -> Vec<ResourceGroupView> {
         Vec::new()
     }
+    /// General tablespaces, in the order in which they were made.
+    fn tablespaces(&self) -> Vec<TablespaceView> {
+        Vec::new()
+    }
     /// Metadata locks on the tables that the account sees.
     fn metadata_locks(&self) -> Vec<MetadataLockRow> {
         Vec::new()
@@ -121,6 +125,19 @@ pub struct ProcessView {
     pub copying: Option<CopyProgress>,
     /// Its resource group; `None` for the default one.
     pub resource_group: Option<Arc<str>>,
+}
+
+/// A general tablespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TablespaceView {
+    /// Name.
+    pub name: Arc<str>,
+    /// The file that was declared.
+    pub file: Arc<str>,
+    /// AUTOEXTEND_SIZE.
+    pub autoextend_bytes: u64,
+    /// ENCRYPTION='Y'.
+    pub is_encrypted: bool,
 }
 
 /// A resource group.

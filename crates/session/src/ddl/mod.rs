@@ -13,6 +13,7 @@ mod explain;
 mod index;
 mod online_copy;
 mod sequence;
+pub(crate) mod tablespace;
 mod view;
 
 use std::sync::Arc;

@@ -323,7 +323,10 @@ fn fitted(value: &Expr, ty: &DataType) -> Option<Expr> {
             (from.decimals <= ty.decimals).then(|| value.clone())
         }
         (column, kind) if column == kind => {
-            matches!(kind, TypeKind::Date | TypeKind::Timestamp | TypeKind::Enum)
+            matches!(
+                kind,
+                TypeKind::Date | TypeKind::Timestamp | TypeKind::Enum | TypeKind::Fixed(_)
+            )
                 .then(|| value.clone())
         }
         _ => None,

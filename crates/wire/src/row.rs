@@ -188,7 +188,8 @@ impl BinaryRowWriter {
             | TypeKind::Set
             | TypeKind::Json
             | TypeKind::Vector
-            | TypeKind::Geometry => true,
+            | TypeKind::Geometry
+            | TypeKind::Fixed(_) => true,
         }
     }
 
@@ -261,7 +262,8 @@ impl BinaryRowWriter {
             | TypeKind::Set
             | TypeKind::Json
             | TypeKind::Vector
-            | TypeKind::Geometry => match value {
+            | TypeKind::Geometry
+            | TypeKind::Fixed(_) => match value {
                 Value::Bytes(bytes) => put_lenenc_bytes(out, bytes),
                 _ => put_lenenc_bytes(out, b""),
             },

@@ -58,6 +58,46 @@ pub enum TypeKind {
 }
 
 impl TypeKind {
+    /// A number for each, to be told apart by; it is stored nowhere.
+    pub const fn number(self) -> u8 {
+        use TypeKind::*;
+        match self {
+            Null => 0,
+            TinyInt => 1,
+            SmallInt => 2,
+            MediumInt => 3,
+            Int => 4,
+            BigInt => 5,
+            Decimal => 6,
+            Float => 7,
+            Double => 8,
+            Bit => 9,
+            Year => 10,
+            Date => 11,
+            Time => 12,
+            DateTime => 13,
+            Timestamp => 14,
+            Char => 15,
+            VarChar => 16,
+            Binary => 17,
+            VarBinary => 18,
+            TinyText => 19,
+            Text => 20,
+            MediumText => 21,
+            LongText => 22,
+            TinyBlob => 23,
+            Blob => 24,
+            MediumBlob => 25,
+            LongBlob => 26,
+            Enum => 27,
+            Set => 28,
+            Json => 29,
+            Vector => 30,
+            Geometry => 31,
+            Fixed(kind) => 32 + kind as u8,
+        }
+    }
+
     /// The name of the family in lower case.
     pub const fn name(self) -> &'static str {
         use TypeKind::*;

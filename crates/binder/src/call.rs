@@ -487,8 +487,8 @@ impl<'b> Binder<'b> {
         let mut infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
         let mut bound = function.bind(self.input.bind, &infos)?;
         if fixed::has_any(&infos)
-            && !function.is(FunctionRole::AnyValue)
             && fixed::as_arguments(
+                function,
                 &mut args,
                 &bound,
                 &called.to_ascii_lowercase(),

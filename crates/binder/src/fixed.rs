@@ -3,7 +3,7 @@
 
 use errors::{Error, ErrorCode, Result, bail};
 use plan::{CastKind, Expr};
-use plugin_api::{ArgInfo, BoundFunction, Coercion};
+use plugin_api::{ArgInfo, BoundFunction, Coercion, FunctionRole, ScalarFunction};
 use types::{AggregateRole, CollationId, DataType, Fixed, TypeKind, Value};
 
 use crate::expr::to_text;
@@ -139,11 +139,16 @@ pub(crate) fn check_cast(from: &DataType, to: &DataType) -> Result<()> {
 /// # Errors
 /// 4078 where the function wants a number or a date.
 pub(crate) fn as_arguments(
+    function: &ScalarFunction,
     args: &mut [Expr],
     bound: &BoundFunction,
     operation: &str,
     collation: CollationId,
 ) -> Result<bool> {
+    // These take values of every type as they are.
+    if matches!(function.traits.role, Some(FunctionRole::AnyValue | FunctionRole::Partition(_))) {
+        return Ok(false);
+    }
     let mut changed = false;
     for (index, arg) in args.iter_mut().enumerate() {
         if arg.ty().as_fixed().is_none() {

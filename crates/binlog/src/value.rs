@@ -48,10 +48,8 @@ pub(crate) fn put(value: &Value, shape: Shape, out: &mut Vec<u8>) {
             out.extend_from_slice(text);
         }
         Shape::Fixed(kind) => {
-            let bytes = match value {
-                Value::Bytes(bytes) => kind.native(bytes),
-                _ => kind.zero(),
-            };
+            let bytes =
+                if let Value::Bytes(bytes) = value { kind.native(bytes) } else { kind.zero() };
             let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
             out.push(end as u8);
             out.extend_from_slice(&bytes[..end]);

@@ -415,10 +415,7 @@ impl DataType {
 
     /// Which of UUID, INET4 and INET6 it is.
     pub fn as_fixed(&self) -> Option<Fixed> {
-        match self.kind {
-            TypeKind::Fixed(kind) => Some(kind),
-            _ => None,
-        }
+        if let TypeKind::Fixed(kind) = self.kind { Some(kind) } else { None }
     }
 
     /// ENUM and SET.

@@ -72,29 +72,33 @@ impl Fixed {
 
     /// The value of the usual bytes; `None` when they are not as many as the type has.
     pub fn of_native(self, bytes: &[u8]) -> Option<SqlBytes> {
-        match (self, <[u8; LONG]>::try_from(bytes)) {
-            (Fixed::Uuid, Ok(bytes)) => Some(SqlBytes::new(&turned(bytes))),
-            (Fixed::Inet6, Ok(bytes)) => Some(SqlBytes::new(&bytes)),
-            (Fixed::Inet4, _) if bytes.len() == SHORT => Some(SqlBytes::new(bytes)),
-            _ => None,
+        match self {
+            Fixed::Uuid => bytes.try_into().ok().map(|bytes| SqlBytes::new(&turned(bytes))),
+            Fixed::Inet4 | Fixed::Inet6 => {
+                (bytes.len() == self.bytes()).then(|| SqlBytes::new(bytes))
+            }
         }
     }
 
     /// The usual bytes of a value: those of the standard for UUIDs, those of the address in the order of the network.
     pub fn native(self, value: &[u8]) -> SqlBytes {
-        match (self, <[u8; LONG]>::try_from(value)) {
-            (Fixed::Uuid, Ok(value)) => SqlBytes::new(&turned(value)),
-            _ => SqlBytes::new(value),
+        if self == Fixed::Uuid
+            && let Ok(value) = value.try_into()
+        {
+            return SqlBytes::new(&turned(value));
         }
+        SqlBytes::new(value)
     }
 
     /// Appends the text of a value. Bytes that are no value, which only damage can make, stay as they are.
     pub fn write_text(self, value: &[u8], out: &mut Vec<u8>) {
-        match (self, <[u8; LONG]>::try_from(value), <[u8; SHORT]>::try_from(value)) {
-            (Fixed::Uuid, Ok(value), _) => write_uuid(&turned(value), out),
-            (Fixed::Inet6, Ok(value), _) => write_inet6(&value, out),
-            (Fixed::Inet4, _, Ok(value)) => write_inet4(value, out),
-            _ => out.extend_from_slice(value),
+        let written = match self {
+            Fixed::Uuid => value.try_into().map(|value| write_uuid(&turned(value), out)),
+            Fixed::Inet4 => value.try_into().map(|value| write_inet4(value, out)),
+            Fixed::Inet6 => value.try_into().map(|value| write_inet6(value, out)),
+        };
+        if written.is_err() {
+            out.extend_from_slice(value);
         }
     }
 }

@@ -26,15 +26,18 @@ pub(super) fn plain(value: &Value, kind: Fixed, to: &DataType) -> Option<(Value,
 
 /// The value of another type's value; what it is in a message when it is none.
 fn converted(value: &Value, from: &DataType, kind: Fixed) -> std::result::Result<Value, SqlBytes> {
-    let found = match value {
-        Value::Bytes(_) if from.as_fixed() == Some(kind) => return Ok(value.clone()),
-        // Bytes are never taken as text.
-        Value::Bytes(bytes) if from.is_binary() => kind.of_native(bytes),
-        Value::Bytes(text) if from.as_fixed().is_none() => kind.parse(text),
-        Value::Json(document) => {
-            JsonRef::new(document).as_bytes().and_then(|text| kind.parse(text))
+    let found = if let Value::Bytes(bytes) = value {
+        match from.as_fixed() {
+            Some(own) if own == kind => return Ok(value.clone()),
+            Some(_) => kind.parse(&string_of(value, from)),
+            // Bytes are never taken as text.
+            None if from.is_binary() => kind.of_native(bytes),
+            None => kind.parse(bytes),
         }
-        _ => kind.parse(&string_of(value, from)),
+    } else if let Value::Json(document) = value {
+        JsonRef::new(document).as_bytes().and_then(|text| kind.parse(text))
+    } else {
+        kind.parse(&string_of(value, from))
     };
     found.map(Value::Bytes).ok_or_else(|| string_of(value, from))
 }

@@ -218,9 +218,10 @@ impl Binder<'_> {
         instance.all_columns = true;
         instance.locking = match kind {
             WriteKind::Update => RowLocking::ExclusivePeek,
-            WriteKind::Insert | WriteKind::Delete | WriteKind::InsertOrChange => {
-                RowLocking::Exclusive
-            }
+            WriteKind::Insert
+            | WriteKind::Delete
+            | WriteKind::Cascade
+            | WriteKind::InsertOrChange => RowLocking::Exclusive,
         };
         let (table, base) = (self.tables[instance.table].clone(), instance.base);
         self.table_write(&table, base, kind)

@@ -9,6 +9,7 @@ use types::{
     SqlMode, Value, ZoneRules,
 };
 
+use crate::optimizer_trace::OptimizerTraceView;
 use crate::statements::Statements;
 
 /// How many arguments a function takes.
@@ -126,6 +127,8 @@ pub struct BindContext {
     pub group_concat_max_len: u64,
     /// `max_allowed_packet`, bytes.
     pub max_allowed_packet: u64,
+    /// `enable_cascade_triggers`.
+    pub cascades_fire_triggers: bool,
 }
 
 /// The type that the caller converts an argument to before the kernel sees it.
@@ -568,6 +571,10 @@ pub trait SessionServices {
     fn user_variable(&self, name: &str) -> Option<(Value, DataType)>;
     /// All user variables, by name.
     fn user_variables(&self) -> Vec<(String, Value, DataType)> {
+        Vec::new()
+    }
+    /// What planning considered for earlier statements, where `optimizer_trace` asks for it.
+    fn optimizer_traces(&self) -> Vec<OptimizerTraceView> {
         Vec::new()
     }
     /// `@name := value`.

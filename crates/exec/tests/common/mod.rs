@@ -248,6 +248,7 @@ impl Database {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             max_allowed_packet: 1 << 26,
+            cascades_fire_triggers: false,
         };
         let program = compile(plan, &self.registry, &bind)?;
         let zone = types::FixedOffset::utc();

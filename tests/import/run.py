@@ -35,7 +35,7 @@ DISK_FACTOR = 3
 #: Ids that a server keeps ready for a table, which a kill loses.
 IDS_GAP = 64
 #: What only a MariaDB has, as the report names it.
-OF_MARIADB = ["privilege DELETE HISTORY", "`u`: uuid is a text", "`i`: inet6 is a text", "COMPRESSED", "engine Aria", "uca1400", "system versioning"]
+OF_MARIADB = ["privilege DELETE HISTORY", "COMPRESSED", "engine Aria", "uca1400", "system versioning"]
 
 
 def client(port, user="root", *more):

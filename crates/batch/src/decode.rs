@@ -34,7 +34,7 @@ pub(super) fn empty_data(ty: &DataType) -> Option<Data> {
         Time => Data::Time(Vec::new()),
         DateTime | Timestamp => Data::DateTime(Vec::new()),
         Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
-        | TinyBlob | Blob | MediumBlob | LongBlob => Data::Texts(Texts::default()),
+        | TinyBlob | Blob | MediumBlob | LongBlob | Fixed(_) => Data::Texts(Texts::default()),
         Null | Decimal | Json | Vector | Geometry => return None,
     })
 }

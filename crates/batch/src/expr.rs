@@ -152,7 +152,7 @@ fn compares_as(ty: &DataType, kind: ComparisonKind) -> bool {
         ComparisonKind::Double => {
             ty.is_integer() || matches!(ty.kind, TypeKind::Double | TypeKind::Float)
         }
-        ComparisonKind::String(_) => ty.is_string(),
+        ComparisonKind::String(_) => ty.is_string() || ty.as_fixed().is_some(),
         ComparisonKind::DateTime => {
             matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
         }

@@ -146,6 +146,10 @@ impl<'b> Binder<'b> {
             let ascending = |arg: &Expr| SortKey { expr: arg.clone(), descending: false };
             order_by.extend(args.iter().map(ascending));
         }
+        if crate::fixed::takes_text(call.function.role) {
+            let collation = self.input.bind.collation_connection;
+            args.iter_mut().for_each(|arg| crate::fixed::text_of(arg, collation));
+        }
         Ok((args, order_by))
     }
 
@@ -172,6 +176,7 @@ impl<'b> Binder<'b> {
         if refuses && infos.iter().any(|arg| arg.ty.kind == TypeKind::Geometry) {
             bail!(WRONG_ARGUMENTS, function.name.to_ascii_lowercase());
         }
+        crate::fixed::check_aggregate(function.role, function.name, &infos)?;
         Ok(function.bind(self.input.bind, &infos, separator)?.ty)
     }
 

@@ -13,6 +13,7 @@ use crate::binder::Binder;
 use crate::collation::{self, Differing};
 use crate::compare::{held, hold, is_worth_holding};
 use crate::expr::{not, single, to_text};
+use crate::fixed;
 use crate::literal;
 use crate::reader::StoredProgram;
 use crate::typing::{is_stringy, string_type};
@@ -483,8 +484,20 @@ impl<'b> Binder<'b> {
         self.agree_on_bytes(function, called, &mut args)?;
         let common = self.common_collation(function, called, &args)?;
         self.adopt_collation(called, &mut args);
-        let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
-        let bound = function.bind(self.input.bind, &infos)?;
+        let mut infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
+        let mut bound = function.bind(self.input.bind, &infos)?;
+        if fixed::has_any(&infos)
+            && fixed::as_arguments(
+                function,
+                &mut args,
+                &bound,
+                &called.to_ascii_lowercase(),
+                self.input.bind.collation_connection,
+            )?
+        {
+            infos = args.iter().map(arg_info).collect();
+            bound = function.bind(self.input.bind, &infos)?;
+        }
         for (index, arg) in infos.iter().enumerate() {
             let is_number = matches!(bound.coercion(index), Coercion::Double | Coercion::Decimal);
             if is_number && arg.ty.kind == TypeKind::Geometry {
@@ -706,7 +719,12 @@ impl<'b> Binder<'b> {
                 let length = target.length.unwrap_or(u64::from(LONGEST_TEXT));
                 string_type(length.min(u64::from(u32::MAX)) as u32, CollationId::UTF8MB4_0900_BIN)
             }
-            Some(target) => self.cast_type(target, &doc)?,
+            Some(target) => match self.cast_type(target, &doc)? {
+                ty if ty.as_fixed().is_some() => {
+                    return Err(Error::not_supported("RETURNING of this type"));
+                }
+                ty => ty,
+            },
             None => string_type(JSON_VALUE_LENGTH, CollationId::UTF8MB4_0900_BIN),
         };
         let mut args = vec![doc, path, Expr::literal(types::Value::Null, ty)];

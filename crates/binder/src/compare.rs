@@ -9,6 +9,7 @@ use types::{CollationId, DataType, TypeKind, Value};
 use crate::binder::Binder;
 use crate::collation::{self, Differing};
 use crate::expr::{and, binary, columns_of, logical, not, single, to_text};
+use crate::fixed;
 use crate::literal::width;
 use crate::typing::is_stringy;
 
@@ -88,6 +89,7 @@ impl Binder<'_> {
             refuse_geometries([&left, &right], plan::print::operator(op))?;
         }
         let (left, right) = self.comparable(left, right, equality);
+        fixed::check_compared(&[&left, &right], plan::print::operator(op))?;
         let collation = self.comparison_collation(&[&left, &right], plan::print::operator(op))?;
         let [left, right] = self.operands_in([left, right], collation)?;
         let nullable = op != BinaryOp::NullSafeEqual && (left.ty().nullable || right.ty().nullable);
@@ -187,6 +189,7 @@ impl Binder<'_> {
     ) -> (Expr, Expr) {
         self.infer(&mut left, &right.ty());
         self.infer(&mut right, &left.ty());
+        (left, right) = fixed::compared(left, right);
         if left.ty().is_numeric() != right.ty().is_numeric() {
             left = self.datetime_number(left);
             right = self.datetime_number(right);
@@ -326,6 +329,7 @@ impl Binder<'_> {
         let [operand, low, high] = as_numbers_if_mixed([operand, low, high]);
         let (first, low) = self.comparable(operand.clone(), low, false);
         let (second, high) = self.comparable(operand.clone(), high, false);
+        fixed::check_compared(&[&first, &low, &high], "between")?;
         let (low, high) = (never_null(low), never_null(high));
         if first != second {
             // The ends compare by different types.
@@ -396,6 +400,7 @@ impl Binder<'_> {
         }
         let mut all = vec![&changed];
         all.extend(&converted);
+        fixed::check_compared(&all, "in")?;
         let collation = self.comparison_collation(&all, "IN")?;
         let [changed] = self.operands_in([changed], collation)?;
         for item in &mut converted {

@@ -6,12 +6,14 @@ use errors::{Error, ErrorCode, Result, bail};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use syntax::ast::{self, ExprKind};
 use types::{
-    CollationId, DataType, DatetimeText, FunctionRole, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value,
+    CollationId, DataType, DatetimeText, Fixed, FunctionRole, NOT_FIXED_DECIMALS, SqlMode,
+    TypeKind, Value,
 };
 
 use crate::binder::Binder;
 use crate::collation::{self, Differing};
 use crate::compare::{hold_operands, is_binary_literal, refuse_geometries};
+use crate::fixed;
 use crate::literal;
 use crate::typing::{
     Arithmetic, NumberClass, arithmetic, display_width, number_class, string_type,
@@ -130,7 +132,7 @@ impl Binder<'_> {
             Some(DataType { unsigned: true, ..DataType::new(TypeKind::Int, 10, 0) })
         } else {
             let text = DataType::varchar(ty.length, CollationId::LATIN1_SWEDISH_CI);
-            ty.is_temporal().then_some(text)
+            (ty.is_temporal() || ty.as_fixed().is_some()).then_some(text)
         };
         let value = match wanted {
             Some(wanted) => {
@@ -150,11 +152,13 @@ impl Binder<'_> {
             ast::UnaryOp::Neg => {
                 let operand = self.bind_number(operand)?;
                 refuse_geometries([&operand], "-")?;
+                fixed::refuse(&[&operand], "-")?;
                 Ok(negate(operand))
             }
             ast::UnaryOp::BitNot => {
                 let operand = self.bind_number(operand)?;
                 refuse_geometries([&operand], "~")?;
+                fixed::refuse(&[&operand], "~")?;
                 let ty = bit_type(&[&operand]);
                 Ok(Expr::Unary { op: UnaryOp::BitNot, operand: Box::new(operand), ty })
             }
@@ -238,6 +242,7 @@ impl Binder<'_> {
             | ast::BinaryOp::ShiftLeft
             | ast::BinaryOp::ShiftRight => {
                 refuse_geometries([&left, &right], plan::print::operator(bit_op(op)))?;
+                fixed::refuse(&[&left, &right], plan::print::operator(bit_op(op)))?;
                 let ty = bit_type(&[&left, &right]);
                 return Ok(binary(bit_op(op), left, right, CollationId::BINARY, ty));
             }
@@ -261,6 +266,7 @@ impl Binder<'_> {
             Arithmetic::Modulo => BinaryOp::Modulo,
         };
         refuse_geometries([&left, &right], plan::print::operator(op))?;
+        fixed::refuse(&[&left, &right], plan::print::operator(op))?;
         Ok(binary(op, left, right, CollationId::BINARY, ty))
     }
 
@@ -454,6 +460,7 @@ impl Binder<'_> {
         }
         let mut operand = self.bind_single(&cast.expr)?;
         let ty = self.cast_type(&cast.target, &operand)?;
+        fixed::check_cast(&operand.ty(), &ty)?;
         if ty.is_numeric() && ty.kind != TypeKind::Year && is_binary_literal(&cast.expr) {
             operand = self.bind_number(&cast.expr)?;
         }
@@ -501,9 +508,11 @@ impl Binder<'_> {
             TypeName::Unsigned => DataType::bigint_unsigned(),
             TypeName::Char | TypeName::Varchar => self.cast_text_type(target, &from)?,
             TypeName::Binary | TypeName::Varbinary => {
-                let length = target
-                    .length
-                    .unwrap_or(u64::from(display_width(&from)) * character_bytes(&from));
+                let natural = match from.as_fixed() {
+                    Some(kind) => kind.bytes() as u64,
+                    None => u64::from(display_width(&from)) * character_bytes(&from),
+                };
+                let length = target.length.unwrap_or(natural);
                 string_type(length.min(u64::from(u32::MAX)) as u32, CollationId::BINARY)
             }
             TypeName::Decimal => {
@@ -539,9 +548,15 @@ impl Binder<'_> {
                 ty.collation = CollationId::BINARY;
                 ty
             }
+            TypeName::Uuid => DataType::fixed(Fixed::Uuid),
+            TypeName::Inet4 => DataType::fixed(Fixed::Inet4),
+            TypeName::Inet6 => DataType::fixed(Fixed::Inet6),
             _ => return Err(Error::not_supported(format!("CAST AS {:?}", target.name))),
         };
-        let always = from.is_string() && !ty.is_string() || ty.is_temporal() || from.nullable;
+        let always = from.is_string() && !ty.is_string()
+            || ty.is_temporal()
+            || ty.as_fixed().is_some()
+            || from.nullable;
         Ok(ty.with_nullable(always || matches!(operand, Expr::Parameter { .. })))
     }
 

@@ -11,6 +11,7 @@ mod call;
 mod collation;
 mod compare;
 mod expr;
+mod fixed;
 mod from;
 mod fulltext;
 mod generated_match;

@@ -177,7 +177,8 @@ impl Binder<'_> {
             && slot.is_none()
             && neighbour.kind != TypeKind::Null
         {
-            let inferred = neighbour.clone().with_nullable(true);
+            let collation = self.input.bind.collation_connection;
+            let inferred = crate::fixed::written_type(neighbour, collation).with_nullable(true);
             *slot = Some(inferred.clone());
             *ty = inferred;
         }

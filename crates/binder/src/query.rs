@@ -137,6 +137,7 @@ impl Binder<'_> {
         let collation =
             collation::aggregate(exprs_in_turn, &self.coercibilities, operation, differing)?;
         let types: Vec<DataType> = exprs.iter().map(|expr| expr.ty()).collect();
+        crate::fixed::check_unified(&types, operation)?;
         Ok(unify(&types, collation))
     }
 

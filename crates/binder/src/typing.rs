@@ -37,7 +37,7 @@ pub(crate) fn number_class(ty: &DataType) -> NumberClass {
         Time | DateTime | Timestamp => NumberClass::Decimal,
         Null | Float | Double | Char | VarChar | Binary | VarBinary | TinyText | Text
         | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Enum | Set | Json
-        | Vector | Geometry => NumberClass::Real,
+        | Vector | Geometry | Fixed(_) => NumberClass::Real,
     }
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn display_width(ty: &DataType) -> u32 {
         Json => u32::MAX / 4,
         TinyInt | SmallInt | MediumInt | Int | BigInt | Float | Double | Char | VarChar
         | Binary | VarBinary | TinyText | Text | MediumText | LongText | TinyBlob | Blob
-        | MediumBlob | LongBlob | Enum | Set | Vector | Geometry => ty.length,
+        | MediumBlob | LongBlob | Enum | Set | Vector | Geometry | Fixed(_) => ty.length,
     }
 }
 
@@ -258,13 +258,22 @@ pub(crate) fn unify(types: &[DataType], collation: CollationId) -> DataType {
     if ty.is_text() && collation == CollationId::BINARY {
         ty = string_type(ty.length, collation);
     }
-    ty.with_nullable(nullable)
+    // A text may be no value of such a type.
+    let may_fail = ty.as_fixed().is_some() && types.iter().any(is_stringy);
+    ty.with_nullable(nullable || may_fail)
 }
 
 fn unify_pair(a: &DataType, b: &DataType, collation: CollationId) -> DataType {
     use TypeKind::*;
     if a.kind == b.kind && a.members == b.members && a.unsigned == b.unsigned {
         return same_kind(a, b);
+    }
+    // Texts and bytes become values of the type.
+    if a.as_fixed().is_some() && b.is_string() {
+        return a.clone();
+    }
+    if b.as_fixed().is_some() && a.is_string() {
+        return b.clone();
     }
     if let Some(ty) = unify_numbers(a, b) {
         return ty;

@@ -318,7 +318,11 @@ impl Binder<'_> {
         self.begin_window(aggregate.name)?;
         let args: Result<Vec<Expr>> = call.args.iter().map(|arg| self.bind_single(arg)).collect();
         self.block().in_window = false;
-        let args = args?;
+        let mut args = args?;
+        if crate::fixed::takes_text(aggregate.role) {
+            let collation = self.input.bind.collation_connection;
+            args.iter_mut().for_each(|arg| crate::fixed::text_of(arg, collation));
+        }
         let window = self.bind_over(over)?;
         let ty = self.aggregate_type(aggregate, &args, call.separator)?;
         let function = WindowFunction::Aggregate(aggregate.reference());

@@ -1,7 +1,7 @@
 //! How the values of a column are written in rows of events.
 
 use charset::Charset;
-use types::{CollationId, DataType, TypeKind};
+use types::{CollationId, DataType, Fixed, TypeKind};
 
 /// The form of a column's values.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,8 @@ pub(crate) enum Shape {
         width: u8,
     },
     Json,
+    /// UUID, INET4 and INET6, as BINARY: their usual bytes.
+    Fixed(Fixed),
 }
 
 /// What [`Shape::Old`] holds.
@@ -100,6 +102,7 @@ impl Shape {
             TypeKind::Enum => Shape::Member { width: enum_width(ty.member_count()) },
             TypeKind::Set => Shape::Member { width: set_width(ty.member_count()) },
             TypeKind::Json => Shape::Json,
+            TypeKind::Fixed(kind) => Shape::Fixed(kind),
         }
     }
 }

@@ -176,6 +176,10 @@ fn put_details(ty: &DataType, out: &mut Vec<u8>) -> u8 {
             out.extend_from_slice(&[wire::STRING ^ ((length & 0x300) >> 4) as u8, length as u8]);
             wire::STRING
         }
+        TypeKind::Fixed(kind) => {
+            out.extend_from_slice(&[wire::STRING, kind.bytes() as u8]);
+            wire::STRING
+        }
         TypeKind::Enum => {
             out.extend_from_slice(&[wire::ENUM, enum_width(ty.member_count())]);
             wire::STRING
@@ -194,7 +198,7 @@ fn has_sign(ty: &DataType) -> bool {
 
 /// Whether the column has a collation in the fields of character sets.
 fn has_charset(ty: &DataType) -> bool {
-    ty.is_string() || ty.kind == TypeKind::Vector
+    ty.is_string() || ty.kind == TypeKind::Vector || ty.as_fixed().is_some()
 }
 
 fn put_field(number: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use types::geometry::GeometryKind;
-use types::{DataType, GtidSet, TypeKind, Value};
+use types::{DataType, Fixed, GtidSet, TypeKind, Value};
 
 use crate::event::{self, Events, HEADER_BYTES, MAGIC};
 use crate::rows::{RowImage, flags};
@@ -432,6 +432,35 @@ fn value_of(ty: &DataType, bits: u64, text: &str) -> Value {
         ])
         .to_value(),
         _ => Value::text(text),
+    }
+}
+
+/// UUID, INET4 and INET6 are binary strings in the log: their usual bytes, to which a reader adds the zero bytes that are left out.
+#[test]
+fn uuids_and_addresses_are_binary() {
+    let texts = ["123e4567-e89b-12d3-a456-426655440000", "1.2.0.0", "fe80::"];
+    let types: Vec<DataType> = Fixed::ALL.map(DataType::fixed).to_vec();
+    let columns: Vec<_> = types.iter().map(|ty| Column { name: "c", ty, visible: true }).collect();
+    let mut map = Vec::new();
+    write_table_map(&mut map, 7, "s", "t", &columns, &[0.into()], RowMetadata::Full);
+    let Event::TableMap(map) = decode(EventKind::TABLE_MAP, &map).unwrap() else { panic!() };
+    let parsed = Fixed::ALL.iter().zip(texts);
+    let row: Vec<Value> =
+        parsed.map(|(kind, text)| Value::Bytes(kind.parse(text.as_bytes()).unwrap())).collect();
+    let (layout, image) = (Layout::new(&types), Image::default());
+    let mut writer = RowsWriter::new(&layout, RowsKind::Update, &image, 7, 0, (1, 1), 500);
+    let mut out = Vec::new();
+    writer.push(&row, &row, &mut out);
+    writer.finish(true, &mut out);
+    let (header, event) = Events::new(&out).next().unwrap();
+    let Event::Rows(rows) = decode(header.kind, &event[HEADER_BYTES..]).unwrap() else { panic!() };
+    let found = rows.rows(&map).next().unwrap().unwrap().after;
+    for ((kind, value), (column, found)) in
+        Fixed::ALL.iter().zip(&row).zip(map.columns.iter().zip(&found))
+    {
+        let (Value::Bytes(value), Some(Value::Bytes(found))) = (value, found) else { panic!() };
+        assert_eq!((column.ty.kind, column.ty.length as usize), (TypeKind::Binary, kind.bytes()));
+        assert_eq!(kind.of_native(found).as_ref(), Some(value));
     }
 }
 

@@ -47,6 +47,13 @@ pub(crate) fn put(value: &Value, shape: Shape, out: &mut Vec<u8>) {
             put_uint(text.len() as u64, usize::from(prefix), out);
             out.extend_from_slice(text);
         }
+        Shape::Fixed(kind) => {
+            let bytes =
+                if let Value::Bytes(bytes) = value { kind.native(bytes) } else { kind.zero() };
+            let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            out.push(end as u8);
+            out.extend_from_slice(&bytes[..end]);
+        }
         Shape::Json => {
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
@@ -226,6 +233,12 @@ pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape) -> Result<Value> {
                 }
                 None => SqlBytes::new(bytes),
             })
+        }
+        Shape::Fixed(kind) => {
+            let length = usize::from(reader.u8()?);
+            let mut bytes = reader.bytes(length)?.to_vec();
+            bytes.resize(bytes.len().max(kind.bytes()), 0);
+            Value::Bytes(kind.of_native(&bytes).ok_or(Malformed("bytes of a column"))?)
         }
         Shape::Json => {
             let length = reader.u32()? as usize;

@@ -8,12 +8,12 @@ use errors::Result;
 use types::fulltext::WordParser;
 use types::geometry::{GeometryKind, SpatialType};
 use types::{
-    CollationId, DataType, Date, DateTime, Decimal, Members, SqlBytes, Time, TypeKind, Value,
+    CollationId, DataType, Date, DateTime, Decimal, Fixed, Members, SqlBytes, Time, TypeKind, Value,
 };
 
 use crate::fields::{
-    FORMAT, FORMAT_CELLS, FORMAT_ELEMENTS, FORMAT_ENTRIES, FORMAT_GEOMETRIES, FORMAT_GRAMS, Field,
-    FieldWriter, damaged, nested_fields, object_fields,
+    FORMAT, FORMAT_CELLS, FORMAT_ELEMENTS, FORMAT_ENTRIES, FORMAT_FIXED, FORMAT_GEOMETRIES,
+    FORMAT_GRAMS, Field, FieldWriter, damaged, nested_fields, object_fields,
 };
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
@@ -55,6 +55,9 @@ const KINDS: &[(TypeKind, u64)] = &[
     (TypeKind::Json, 29),
     (TypeKind::Vector, 30),
     (TypeKind::Geometry, 31),
+    (TypeKind::Fixed(Fixed::Uuid), 32),
+    (TypeKind::Fixed(Fixed::Inet4), 33),
+    (TypeKind::Fixed(Fixed::Inet6), 34),
 ];
 
 pub(crate) fn type_writer(ty: &DataType) -> FieldWriter {
@@ -207,7 +210,9 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
     let has_grams = |index: &FulltextIndex| index.parser != WordParser::Separated;
-    let format = if table.fulltext.iter().any(has_grams) {
+    let format = if table.columns.iter().any(|column| column.ty.as_fixed().is_some()) {
+        FORMAT_FIXED
+    } else if table.fulltext.iter().any(has_grams) {
         FORMAT_GRAMS
     } else if table.indexes.iter().any(|index| table.spatial_column(index).is_some()) {
         FORMAT_CELLS

@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine_api::{CancelToken, ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use types::fulltext::WordParser;
 use types::geometry::{GeometryKind, SpatialType};
-use types::{CollationId, DataType, Members, TypeKind, Value};
+use types::{CollationId, DataType, Fixed, Members, TypeKind, Value};
 
 use crate::*;
 
@@ -390,6 +390,12 @@ fn dictionary_entries_have_their_golden_bytes() {
     golden::check("table-geometry.hex", &codec::write_table(&with_points), GEOMETRY);
     let read = codec::read_table(&golden::bytes(GEOMETRY)).expect("readable");
     assert_eq!(format!("{read:?}"), format!("{with_points:?}"));
+    const FIXED: &str = include_str!("../tests/golden/table-uuid.hex");
+    let mut with_uuids = table(1024, "s", "t");
+    with_uuids.columns[1].ty = DataType::fixed(Fixed::Uuid);
+    golden::check("table-uuid.hex", &codec::write_table(&with_uuids), FIXED);
+    let read = codec::read_table(&golden::bytes(FIXED)).expect("readable");
+    assert_eq!(format!("{read:?}"), format!("{with_uuids:?}"));
     // An index over a geometry is a spatial one, which changes the number of the format only.
     const CELLS: &str = include_str!("../tests/golden/table-cells.hex");
     let mut with_cells = with_points.clone();

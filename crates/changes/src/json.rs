@@ -42,7 +42,7 @@ pub fn form_of(ty: &DataType) -> Form {
         Char | VarChar | TinyText | Text | MediumText | LongText => {
             if ty.collation == CollationId::BINARY { Form::Bytes } else { Form::Text }
         }
-        Null | Decimal | Date | Time | DateTime | Timestamp | Enum | Set => Form::Text,
+        Null | Decimal | Date | Time | DateTime | Timestamp | Enum | Set | Fixed(_) => Form::Text,
     }
 }
 
@@ -163,7 +163,7 @@ fn write_column(column: &ColumnMeta, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"name\":");
     write_string(column.name.as_bytes(), out);
     out.extend_from_slice(b",\"type\":\"");
-    out.extend_from_slice(type_name(ty.kind).as_bytes());
+    out.extend_from_slice(ty.kind.name().as_bytes());
     out.extend_from_slice(b"\",\"schema\":");
     write_string(column.schema.as_bytes(), out);
     out.extend_from_slice(b",\"table\":");
@@ -182,45 +182,6 @@ fn write_column(column: &ColumnMeta, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"encoding\":\"base64\"");
     }
     out.push(b'}');
-}
-
-/// The name of a kind of type.
-pub fn type_name(kind: TypeKind) -> &'static str {
-    use TypeKind::*;
-    match kind {
-        Null => "null",
-        TinyInt => "tinyint",
-        SmallInt => "smallint",
-        MediumInt => "mediumint",
-        Int => "int",
-        BigInt => "bigint",
-        Decimal => "decimal",
-        Float => "float",
-        Double => "double",
-        Bit => "bit",
-        Year => "year",
-        Date => "date",
-        Time => "time",
-        DateTime => "datetime",
-        Timestamp => "timestamp",
-        Char => "char",
-        VarChar => "varchar",
-        Binary => "binary",
-        VarBinary => "varbinary",
-        TinyText => "tinytext",
-        Text => "text",
-        MediumText => "mediumtext",
-        LongText => "longtext",
-        TinyBlob => "tinyblob",
-        Blob => "blob",
-        MediumBlob => "mediumblob",
-        LongBlob => "longblob",
-        Enum => "enum",
-        Set => "set",
-        Json => "json",
-        Vector => "vector",
-        Geometry => "geometry",
-    }
 }
 
 /// A statement's parameter from JSON: an array or object becomes the text of a document, `{"base64": ".."}` bytes.

@@ -6,7 +6,7 @@ use plugin_api::{
     Answer, ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionFactory, SessionHandle,
     SessionState,
 };
-use types::{GtidSet, Value};
+use types::{DataType, Fixed, GtidSet, TypeKind, Value};
 
 use crate::event::{Keys, Outlet, Post, put_name, put_number, put_text};
 use crate::reader::{Shape, one_line};
@@ -183,6 +183,7 @@ fn write_table(
         names: &columns,
         key: key.collect(),
         columns: Vec::new(),
+        kinds: Vec::new(),
         has_schema: shape.has_schema,
         count: 0,
         scratch: Vec::new(),
@@ -195,6 +196,17 @@ fn write_table(
     }
 }
 
+/// A column's type as the log has it: UUID, INET4 and INET6 are binary strings there.
+fn logged(ty: &DataType) -> DataType {
+    match ty.as_fixed() {
+        Some(kind) => {
+            let binary = DataType::new(TypeKind::Binary, kind.bytes() as u32, 0);
+            binary.with_nullable(ty.nullable)
+        }
+        None => ty.clone(),
+    }
+}
+
 /// Writes the rows of one table.
 struct Rows<'a, 'o> {
     post: &'o mut Post<'a>,
@@ -203,6 +215,8 @@ struct Rows<'a, 'o> {
     names: &'o [String],
     key: Vec<usize>,
     columns: Vec<Column>,
+    /// Of columns of UUID, INET4 and INET6.
+    kinds: Vec<Option<Fixed>>,
     has_schema: bool,
     count: u64,
     scratch: Vec<u8>,
@@ -212,8 +226,9 @@ struct Rows<'a, 'o> {
 impl ResultSink for Rows<'_, '_> {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
         let pairs = self.names.iter().zip(columns);
-        let pairs = pairs.map(|(name, meta)| Column { name: name.clone(), ty: meta.ty.clone() });
+        let pairs = pairs.map(|(name, meta)| Column { name: name.clone(), ty: logged(&meta.ty) });
         self.columns = pairs.collect();
+        self.kinds = columns.iter().map(|meta| meta.ty.as_fixed()).collect();
         if !self.has_schema {
             return Ok(());
         }
@@ -224,7 +239,13 @@ impl ResultSink for Rows<'_, '_> {
     }
 
     fn row(&mut self, row: &dyn RowSource) -> Result<()> {
-        let values: Vec<Value> = (0..row.len()).map(|at| row.value(at)).collect::<Result<_>>()?;
+        let mut values: Vec<Value> =
+            (0..row.len()).map(|at| row.value(at)).collect::<Result<_>>()?;
+        for (value, kind) in values.iter_mut().zip(&self.kinds) {
+            if let (Value::Bytes(bytes), Some(kind)) = (&*value, kind) {
+                *value = Value::Bytes(kind.native(bytes));
+            }
+        }
         self.count += 1;
         let (columns, key, scratch) = (&self.columns, &self.key, &mut self.scratch);
         self.post.table_event("read", Some((self.schema, self.table)), |out| {

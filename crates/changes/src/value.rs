@@ -6,7 +6,7 @@ use errors::Result;
 use types::{DataType, ResultCell, TypeKind, Value};
 
 use crate::event::put_name;
-use crate::json::{form_of, type_name, write_cell, write_string};
+use crate::json::{form_of, write_cell, write_string};
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,7 +130,7 @@ fn put_column(column: &Column, out: &mut Vec<u8>) {
     write_string(column.name.as_bytes(), out);
     let rest = format!(
         ",\"type\":\"{}\",\"nullable\":{nullable},\"unsigned\":{unsigned},\"length\":{length},\"decimals\":{decimals}",
-        type_name(*kind)
+        kind.name()
     );
     out.extend_from_slice(rest.as_bytes());
     if form_of(&column.ty) == crate::json::Form::Bytes {

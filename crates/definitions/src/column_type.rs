@@ -8,7 +8,7 @@ use charset::Collation;
 use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{self, TypeName};
 use types::geometry::GeometryKind;
-use types::{CollationId, DataType, Members, NOT_FIXED_DECIMALS, SqlMode, TypeKind};
+use types::{CollationId, DataType, Fixed, Members, NOT_FIXED_DECIMALS, SqlMode, TypeKind};
 
 use crate::charsets::stored_collation;
 
@@ -87,8 +87,9 @@ pub fn column_type(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<Dat
         | TypeName::MultiLineString
         | TypeName::MultiPolygon
         | TypeName::GeometryCollection => geometry(written.name),
-        TypeName::Uuid => return Err(Error::not_supported("UUID columns")),
-        TypeName::Inet4 | TypeName::Inet6 => return Err(Error::not_supported("INET columns")),
+        TypeName::Uuid => DataType::fixed(Fixed::Uuid),
+        TypeName::Inet4 => DataType::fixed(Fixed::Inet4),
+        TypeName::Inet6 => DataType::fixed(Fixed::Inet6),
     };
     if written.unsigned || written.zerofill {
         ty.unsigned = true;
@@ -523,6 +524,7 @@ fn base_text(ty: &DataType) -> String {
         TypeKind::Json => "json".into(),
         TypeKind::Vector => format!("vector({})", ty.length),
         TypeKind::Geometry => ty.spatial.kind.name().to_ascii_lowercase(),
+        TypeKind::Fixed(kind) => kind.name().into(),
     }
 }
 

@@ -729,6 +729,7 @@ fn row_bytes(ty: &DataType) -> u64 {
         TypeKind::Bit => length.div_ceil(8),
         TypeKind::Char | TypeKind::Binary => length,
         TypeKind::VarChar | TypeKind::VarBinary => length + if length > 255 { 2 } else { 1 },
+        TypeKind::Fixed(kind) => kind.bytes() as u64,
         TypeKind::Enum => 2,
         TypeKind::Set => 8,
         TypeKind::TinyText | TypeKind::TinyBlob => POINTER + 1,

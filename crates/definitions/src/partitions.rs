@@ -362,7 +362,7 @@ fn column_value(
     let ty = &column.ty;
     let fits = if ty.is_integer() {
         from.is_integer()
-    } else if ty.is_string() {
+    } else if ty.is_string() || ty.as_fixed().is_some() {
         from.is_string()
     } else {
         from.is_string() || from.is_temporal()
@@ -386,6 +386,7 @@ fn column_value(
             format!("_binary 0x{hex}")
         }
         stored if ty.is_integer() => shown(stored, ty),
+        stored if ty.as_fixed().is_some() => literal(&shown(stored, ty)),
         _ => literal(&shown(&value, from)),
     };
     Ok(PartitionValue { value: Some(stored), text: text.into() })
@@ -632,6 +633,7 @@ fn partition_columns(
         }
         let is_listed = ty.is_integer()
             || ty.is_string()
+            || ty.as_fixed().is_some()
             || matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Time);
         if kind != PartitionKind::Key && !is_listed {
             bail!(FIELD_TYPE_NOT_ALLOWED_AS_PARTITION_FIELD, column.name);

@@ -128,6 +128,11 @@ fn zero_text(ty: &DataType) -> Option<String> {
         Time => Some(with_fraction("00:00:00", ty.decimals)),
         DateTime | Timestamp => Some(with_fraction("0000-00-00 00:00:00", ty.decimals)),
         Char | VarChar | Binary | VarBinary => Some(String::new()),
+        Fixed(kind) => {
+            let mut text = Vec::new();
+            kind.write_text(&kind.zero(), &mut text);
+            String::from_utf8(text).ok()
+        }
         TinyInt | SmallInt | MediumInt | Int | BigInt | Bit | Year | Null | Enum | Set
         | TinyText | Text | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob
         | Json | Geometry | Vector => None,

@@ -7,7 +7,7 @@ use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use page::PageNo;
 use stdx::bytes::{Reader, put_blob, put_u16, put_u32, put_u64};
 use types::record::RecordLayout;
-use types::{CollationId, DataType, Members, TypeKind, Value};
+use types::{CollationId, DataType, Fixed, Members, TypeKind, Value};
 
 use crate::table::StoredTree;
 
@@ -51,11 +51,26 @@ const KINDS: [TypeKind; 31] = [
     TypeKind::Json,
     TypeKind::Vector,
 ];
-/// The tag of `Geometry` comes after the list.
-const GEOMETRY: u8 = 31;
+/// The tags after the list, whose end was once that of the types.
+const LATER_KINDS: [(TypeKind, u8); 4] = [
+    (TypeKind::Geometry, 31),
+    (TypeKind::Fixed(Fixed::Uuid), 32),
+    (TypeKind::Fixed(Fixed::Inet4), 33),
+    (TypeKind::Fixed(Fixed::Inet6), 34),
+];
+
+fn tag_of(kind: TypeKind) -> u8 {
+    let later = || LATER_KINDS.iter().find(|(later, _)| *later == kind).map_or(0, |(_, tag)| *tag);
+    KINDS.iter().position(|known| *known == kind).map_or_else(later, |at| at as u8)
+}
+
+fn kind_of(tag: u8) -> Option<TypeKind> {
+    let later = || LATER_KINDS.iter().find(|(_, later)| *later == tag).map(|(kind, _)| *kind);
+    KINDS.get(usize::from(tag)).copied().or_else(later)
+}
 
 fn put_type(out: &mut Vec<u8>, ty: &DataType) {
-    let tag = KINDS.iter().position(|kind| *kind == ty.kind).map_or(GEOMETRY, |at| at as u8);
+    let tag = tag_of(ty.kind);
     let flags = u8::from(ty.unsigned) | u8::from(ty.zerofill) << 1 | u8::from(ty.nullable) << 2;
     out.extend_from_slice(&[tag, flags, ty.decimals]);
     put_u32(out, ty.length);
@@ -68,11 +83,7 @@ fn put_type(out: &mut Vec<u8>, ty: &DataType) {
 
 fn read_type(reader: &mut Reader<'_>) -> Option<DataType> {
     let (tag, flags, decimals) = (reader.u8()?, reader.u8()?, reader.u8()?);
-    let kind = match tag {
-        GEOMETRY => TypeKind::Geometry,
-        tag => *KINDS.get(usize::from(tag))?,
-    };
-    let mut ty = DataType::new(kind, reader.u32()?, decimals);
+    let mut ty = DataType::new(kind_of(tag)?, reader.u32()?, decimals);
     ty.collation = CollationId(reader.u16()?);
     ty.unsigned = flags & 1 != 0;
     ty.zerofill = flags & 2 != 0;

@@ -339,6 +339,7 @@ catalog! {
     COLUMN_CHANGE_SIZE = 3886, "HY000", "Could not change column '{}' of table '{}'. The resulting size of index '{}' would exceed the max key length of {} bytes.";
     TABLE_MUST_HAVE_A_VISIBLE_COLUMN = 4028, "HY000", "A table must have at least one visible column.";
     DATA_INCOMPATIBLE_WITH_VECTOR = 6136, "HY000", "Value of type '{}, size: {}' cannot be converted to 'vector' type.";
+    ILLEGAL_PARAMETER_DATA_TYPES = 4078, "HY000", "Illegal parameter data types {} and {} for operation '{}'";
     TO_VECTOR_CONVERSION = 6138, "HY000", "Data cannot be converted to a valid vector: '{}'";
     CLIENT_LOCAL_FILES_DISABLED = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
     CLIENT_INTERACTION_TIMEOUT = 4031, "HY000", "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";

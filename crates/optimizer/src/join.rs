@@ -489,5 +489,6 @@ fn same_class(a: &types::DataType, b: &types::DataType) -> bool {
         || (a.is_string() && b.is_string())
         || (dated(a) && dated(b))
         || (a.kind == TypeKind::Time && b.kind == TypeKind::Time)
+        || (a.as_fixed().is_some() && a.kind == b.kind)
         || (a.kind == TypeKind::Enum && b.kind == TypeKind::Enum && a.members == b.members)
 }

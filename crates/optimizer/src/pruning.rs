@@ -322,10 +322,11 @@ fn fitted(value: &Expr, ty: &DataType) -> Option<Expr> {
         (TypeKind::DateTime, TypeKind::DateTime) | (TypeKind::Time, TypeKind::Time) => {
             (from.decimals <= ty.decimals).then(|| value.clone())
         }
-        (column, kind) if column == kind => {
-            matches!(kind, TypeKind::Date | TypeKind::Timestamp | TypeKind::Enum)
-                .then(|| value.clone())
-        }
+        (column, kind) if column == kind => matches!(
+            kind,
+            TypeKind::Date | TypeKind::Timestamp | TypeKind::Enum | TypeKind::Fixed(_)
+        )
+        .then(|| value.clone()),
         _ => None,
     }
 }

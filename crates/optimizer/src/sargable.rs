@@ -426,6 +426,7 @@ fn fit(ty: &DataType, value: &Expr, collation: CollationId) -> Option<Fit> {
         | TypeKind::Blob
         | TypeKind::MediumBlob
         | TypeKind::LongBlob => (from.is_string() && collation == ty.collation).then_some(rough),
+        TypeKind::Fixed(_) => (from.kind == ty.kind).then_some(exact),
         TypeKind::Null | TypeKind::Set | TypeKind::Json | TypeKind::Vector | TypeKind::Geometry => {
             None
         }

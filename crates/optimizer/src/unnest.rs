@@ -220,6 +220,7 @@ impl Planner<'_> {
                     *collation == ty.collation
                 } else {
                     ty.is_integer() && value.ty().is_integer()
+                        || ty.as_fixed().is_some() && value.ty().kind == ty.kind
                 };
                 if comparable && !self.reads(value).intersects(&relation.defines) {
                     fixed.push(position);

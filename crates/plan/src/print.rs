@@ -107,6 +107,11 @@ pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
     let expr = |node: &Expr| expr_named(node, names);
     let list = |nodes: &[Expr]| list_named(nodes, names);
     match node {
+        Expr::Literal { value: Value::Bytes(bytes), ty } if ty.as_fixed().is_some() => {
+            let mut text = Vec::new();
+            types::to_text(&Value::Bytes(bytes.clone()), ty, &mut text);
+            format!("'{}'", String::from_utf8_lossy(&text))
+        }
         Expr::Literal { value: constant, .. } => value(constant),
         Expr::Parameter { index, .. } => format!("?{index}"),
         Expr::Column { register: column, .. } => {

@@ -21,7 +21,7 @@ pub(crate) fn put_json(ty: &DataType, cell: ResultCell<'_>, out: &mut Vec<u8>) -
             cell.write_text(ty, out)?;
         }
         Char | VarChar | TinyText | Text | MediumText | LongText | Enum | Set | Date | Time
-        | DateTime | Timestamp => {
+        | DateTime | Timestamp | Fixed(_) => {
             let mut text = Vec::new();
             cell.write_text(ty, &mut text)?;
             json::quote(&text, out);

@@ -377,6 +377,10 @@ pub fn native_bytes(collation: CollationId, text: &[u8]) -> Cow<'_, [u8]> {
 
 /// The collation of an argument once it is text: numbers and temporal values take the connection's.
 pub fn text_collation(ctx: &BindContext, arg: &ArgInfo) -> CollationId {
+    // The bytes of these sort as they are.
+    if arg.ty.as_fixed().is_some() {
+        return CollationId::BINARY;
+    }
     result_collation(ctx, std::slice::from_ref(arg))
 }
 

@@ -82,7 +82,7 @@ pub fn to_bits(value: &Value, ty: &DataType, session: &mut FunctionContext<'_>) 
 /// The text of a value.
 pub fn text_bytes<'v>(value: &'v Value, ty: &DataType) -> Cow<'v, [u8]> {
     match value {
-        Value::Bytes(bytes) => Cow::Borrowed(bytes),
+        Value::Bytes(bytes) if ty.as_fixed().is_none() => Cow::Borrowed(bytes),
         value => {
             let mut text = Vec::new();
             to_text(value, ty, &mut text);
@@ -93,7 +93,8 @@ pub fn text_bytes<'v>(value: &'v Value, ty: &DataType) -> Cow<'v, [u8]> {
 
 fn text_value(value: Value, ty: &DataType) -> Value {
     match value {
-        Value::Null | Value::Bytes(_) => value,
+        Value::Null => value,
+        Value::Bytes(_) if ty.as_fixed().is_none() => value,
         value => Value::Bytes(SqlBytes::from(text_bytes(&value, ty).into_owned())),
     }
 }
@@ -406,6 +407,9 @@ pub fn to_key(
         return Ok(KeyFit::Exact(timestamp));
     }
     if is_exact_key(&value, to) {
+        return Ok(KeyFit::Exact(value));
+    }
+    if to.as_fixed().is_some() && from.kind == to.kind {
         return Ok(KeyFit::Exact(value));
     }
     let mut silent = Diagnostics::new(0);

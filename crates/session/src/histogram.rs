@@ -249,7 +249,14 @@ fn make_histogram(
 
 /// Whether a histogram can be built from values of this type.
 fn has_order(ty: &DataType) -> bool {
-    !matches!(ty.kind, TypeKind::Json | TypeKind::Geometry | TypeKind::Vector | TypeKind::Null)
+    !matches!(
+        ty.kind,
+        TypeKind::Json
+            | TypeKind::Geometry
+            | TypeKind::Vector
+            | TypeKind::Null
+            | TypeKind::Fixed(_)
+    )
 }
 
 /// Neighbouring values.

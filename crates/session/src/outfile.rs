@@ -122,7 +122,8 @@ impl FileRows {
         if let Some(charset) = self.charset.filter(|_| !ty.is_binary()) {
             text = charset.encode(&text).bytes;
         }
-        let quote = format.enclosed.filter(|_| !format.optionally_enclosed || ty.is_string());
+        let is_string = ty.is_string() || ty.as_fixed().is_some();
+        let quote = format.enclosed.filter(|_| !format.optionally_enclosed || is_string);
         line.extend(quote);
         for byte in text {
             match format.escaped {

@@ -823,7 +823,7 @@ fn hash_of_types(types: &[DataType]) -> u64 {
             | u64::from(ty.collation.0) << 16
             | u64::from(ty.decimals) << 8
             | u64::from(ty.unsigned) << 7
-            | ty.kind as u64;
+            | u64::from(ty.kind.number());
         stdx::mix(hash ^ shape).wrapping_add(hash.rotate_left(17))
     })
 }

@@ -179,7 +179,7 @@ pub fn display_length(ty: &DataType) -> u32 {
         Text | Blob => 65_535,
         MediumText | MediumBlob => 16_777_215,
         LongText | LongBlob => u32::MAX,
-        Char | VarChar | Binary | VarBinary | Vector | Geometry => ty.length,
+        Char | VarChar | Binary | VarBinary | Vector | Geometry | Fixed(_) => ty.length,
     }
 }
 
@@ -397,6 +397,9 @@ pub fn merge_types(a: &DataType, b: &DataType) -> DataType {
         (Null, _) => b.clone(),
         (_, Null) => a.clone(),
         (Year, Year) | (Json, Json) | (Vector, Vector) => a.clone(),
+        // Texts and bytes become values of the type.
+        (Fixed(_), _) if a.kind == b.kind || b.is_string() => a.clone(),
+        (_, Fixed(_)) if a.is_string() => b.clone(),
         (Geometry, Geometry) => DataType { nullable: a.nullable, ..DataType::geometry() },
         (Bit, Bit) => {
             if a.length >= b.length {

@@ -55,7 +55,7 @@ fn family(ty: &DataType) -> Family {
         Time => Family::Time,
         Json => Family::Json,
         Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
-        | TinyBlob | Blob | MediumBlob | LongBlob | Enum | Set | Vector | Geometry => {
+        | TinyBlob | Blob | MediumBlob | LongBlob | Enum | Set | Vector | Geometry | Fixed(_) => {
             Family::String
         }
     }
@@ -205,7 +205,7 @@ fn convert(
 ) -> Result<Value> {
     Ok(match (kind, value) {
         (_, Value::Null) => Value::Null,
-        (ComparisonKind::String(_), Value::Bytes(_)) => value.clone(),
+        (ComparisonKind::String(_), Value::Bytes(_)) if ty.as_fixed().is_none() => value.clone(),
         (ComparisonKind::String(_), _) => {
             let mut text = Vec::new();
             if let Value::Double(number) = value {
@@ -314,7 +314,9 @@ impl Comparator {
 
     /// For values of these types, compared as `kind`.
     pub fn with_kind(kind: ComparisonKind, left: &DataType, right: &DataType) -> Comparator {
-        let direct = is_direct(kind, left) && is_direct(kind, right);
+        // A text beside a UUID or an address is compared with its text.
+        let alike = left.as_fixed() == right.as_fixed();
+        let direct = alike && is_direct(kind, left) && is_direct(kind, right);
         Comparator { kind, left: left.clone(), right: right.clone(), direct }
     }
 
@@ -380,7 +382,7 @@ impl Comparator {
 /// Whether values of a type already are of the kind.
 fn is_direct(kind: ComparisonKind, ty: &DataType) -> bool {
     match kind {
-        ComparisonKind::String(_) => ty.is_string(),
+        ComparisonKind::String(_) => ty.is_string() || ty.as_fixed().is_some(),
         ComparisonKind::Integer => {
             ty.is_integer() || matches!(ty.kind, TypeKind::Bit | TypeKind::Year)
         }

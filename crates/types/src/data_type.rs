@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use charset::CollationId;
 
+use crate::fixed::Fixed;
 use crate::geometry::{GeometryKind, SpatialType};
 
 /// `DataType::decimals` of a floating-point type without a fixed number of decimals.
@@ -52,6 +53,90 @@ pub enum TypeKind {
     Vector,
     /// SRID and WKB in `Value::Bytes`.
     Geometry,
+    /// UUID, INET4 and INET6: their bytes in the order of their values in `Value::Bytes`.
+    Fixed(Fixed),
+}
+
+impl TypeKind {
+    /// A number for each, to be told apart by; it is stored nowhere.
+    pub const fn number(self) -> u8 {
+        use TypeKind::*;
+        match self {
+            Null => 0,
+            TinyInt => 1,
+            SmallInt => 2,
+            MediumInt => 3,
+            Int => 4,
+            BigInt => 5,
+            Decimal => 6,
+            Float => 7,
+            Double => 8,
+            Bit => 9,
+            Year => 10,
+            Date => 11,
+            Time => 12,
+            DateTime => 13,
+            Timestamp => 14,
+            Char => 15,
+            VarChar => 16,
+            Binary => 17,
+            VarBinary => 18,
+            TinyText => 19,
+            Text => 20,
+            MediumText => 21,
+            LongText => 22,
+            TinyBlob => 23,
+            Blob => 24,
+            MediumBlob => 25,
+            LongBlob => 26,
+            Enum => 27,
+            Set => 28,
+            Json => 29,
+            Vector => 30,
+            Geometry => 31,
+            Fixed(kind) => 32 + kind as u8,
+        }
+    }
+
+    /// The name of the family in lower case.
+    pub const fn name(self) -> &'static str {
+        use TypeKind::*;
+        match self {
+            Null => "null",
+            TinyInt => "tinyint",
+            SmallInt => "smallint",
+            MediumInt => "mediumint",
+            Int => "int",
+            BigInt => "bigint",
+            Decimal => "decimal",
+            Float => "float",
+            Double => "double",
+            Bit => "bit",
+            Year => "year",
+            Date => "date",
+            Time => "time",
+            DateTime => "datetime",
+            Timestamp => "timestamp",
+            Char => "char",
+            VarChar => "varchar",
+            Binary => "binary",
+            VarBinary => "varbinary",
+            TinyText => "tinytext",
+            Text => "text",
+            MediumText => "mediumtext",
+            LongText => "longtext",
+            TinyBlob => "tinyblob",
+            Blob => "blob",
+            MediumBlob => "mediumblob",
+            LongBlob => "longblob",
+            Enum => "enum",
+            Set => "set",
+            Json => "json",
+            Vector => "vector",
+            Geometry => "geometry",
+            Fixed(kind) => kind.name(),
+        }
+    }
 }
 
 /// The strings of an ENUM or SET type in declaration order, in utf8mb4 (or raw bytes for a binary collation). One behind the other, because there may be
@@ -317,10 +402,20 @@ impl DataType {
         DataType::new(TypeKind::Geometry, u32::MAX, 0)
     }
 
+    /// `UUID`, `INET4` or `INET6`.
+    pub const fn fixed(kind: Fixed) -> DataType {
+        DataType::new(TypeKind::Fixed(kind), kind.characters(), 0)
+    }
+
     /// Same type, unsigned.
     pub const fn with_unsigned(mut self) -> DataType {
         self.unsigned = true;
         self
+    }
+
+    /// Which of UUID, INET4 and INET6 it is.
+    pub fn as_fixed(&self) -> Option<Fixed> {
+        if let TypeKind::Fixed(kind) = self.kind { Some(kind) } else { None }
     }
 
     /// ENUM and SET.

@@ -5,8 +5,8 @@ use crate::json::{self, JsonRef};
 use crate::key::{KeyReader, encode_part};
 use crate::temporal::{TemporalMode, parse_date, parse_datetime, parse_time};
 use crate::{
-    CollationId, DataType, Decimal, Gtid, GtidSet, JsonPath, JsonValue, RecordLayout, TypeKind,
-    Uuid, Value,
+    CollationId, DataType, Decimal, Fixed, Gtid, GtidSet, JsonPath, JsonValue, RecordLayout,
+    TypeKind, Uuid, Value,
 };
 
 /// A type of each kind.
@@ -36,6 +36,9 @@ fn types() -> Vec<DataType> {
         DataType::json(),
         of(TypeKind::Vector, 3),
         DataType::geometry(),
+        DataType::fixed(Fixed::Uuid),
+        DataType::fixed(Fixed::Inet4),
+        DataType::fixed(Fixed::Inet6),
     ];
     for (at, ty) in types.iter_mut().enumerate() {
         ty.nullable = at % 2 == 0;

@@ -118,12 +118,16 @@ fn encode_value(value: &Value, ty: &DataType, prefix_length: Option<u32>, out: &
         (DateTime | Timestamp, Value::DateTime(datetime)) => {
             push_unsigned(datetime.packed(), 8, out);
         }
+        (Fixed(kind), Value::Bytes(bytes)) if bytes.len() == kind.bytes() => {
+            out.extend_from_slice(bytes);
+        }
         (_, Value::Bytes(bytes)) => push_string(bytes, ty, prefix_length, out),
         (_, Value::Json(document)) => crate::json::write_key(document, out),
         (
             Null | Decimal | Float | Double | Bit | Year | Date | Time | DateTime | Timestamp
             | Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
-            | TinyBlob | Blob | MediumBlob | LongBlob | Enum | Set | Json | Vector | Geometry,
+            | TinyBlob | Blob | MediumBlob | LongBlob | Enum | Set | Json | Vector | Geometry
+            | Fixed(_),
             other,
         ) => push_other(other, out),
     }
@@ -143,7 +147,7 @@ pub fn encode_text_prefix(text: &[u8], ty: &DataType, out: &mut Vec<u8>) {
 /// False for floats: their keys do not distinguish -0 from 0.
 pub fn is_reversible(ty: &DataType) -> bool {
     let float = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
-    ty.is_numeric() && !float || ty.is_temporal() || ty.is_enum_or_set()
+    ty.is_numeric() && !float || ty.is_temporal() || ty.is_enum_or_set() || ty.as_fixed().is_some()
 }
 
 /// Length of a part whose length does not depend on the value; `None` for other parts and for parts that cannot be read back.
@@ -161,6 +165,7 @@ pub fn fixed_width(ty: &DataType) -> Option<usize> {
         Time => 6,
         Enum => enum_bytes(ty),
         Decimal => crate::Decimal::key_length(ty.length),
+        Fixed(kind) => kind.bytes(),
         Null | Float | Double | Char | VarChar | Binary | VarBinary | TinyText | Text
         | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Json | Vector
         | Geometry => return None,
@@ -264,6 +269,10 @@ impl<'a> KeyReader<'a> {
                 let bytes = self.take(length, flip)?;
                 return crate::Decimal::read_key(&bytes[..length], ty.length, ty.decimals)
                     .map(Value::Decimal);
+            }
+            Fixed(kind) => {
+                let bytes = self.take(kind.bytes(), flip)?;
+                return Some(Value::Bytes(crate::SqlBytes::new(&bytes[..kind.bytes()])));
             }
             Null | Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText
             | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Json | Vector | Geometry => {

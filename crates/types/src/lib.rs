@@ -11,6 +11,7 @@ pub mod convert;
 mod data_type;
 pub mod decimal;
 pub mod elements;
+pub mod fixed;
 pub mod fulltext;
 pub mod function;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use convert::{
 };
 pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;
+pub use fixed::Fixed;
 pub use function::{
     AggregateRef, AggregateRole, BoxesOfTruth, DatetimeText, DocumentUse, FunctionRef,
     FunctionRole, FunctionTraits, Growth, OperatorCall, PartitionQuestion, PartitionUse,

@@ -110,6 +110,7 @@ pub fn fixed_length(ty: &DataType) -> Option<u8> {
             4 => 4,
             _ => 8,
         },
+        Fixed(kind) => kind.bytes() as u8,
         Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
         | TinyBlob | Blob | MediumBlob | LongBlob | Json | Vector | Geometry => return None,
     })
@@ -603,6 +604,7 @@ fn decode(bytes: &[u8], ty: &DataType) -> Result<Value, RecordError> {
         Time => read_time(bytes).map(Value::Time),
         DateTime | Timestamp => read_datetime(bytes).map(Value::DateTime),
         Json => Some(Value::Json(SqlBytes::new(bytes))),
+        Fixed(kind) => (bytes.len() == kind.bytes()).then(|| Value::Bytes(SqlBytes::new(bytes))),
         Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
         | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
             Some(Value::Bytes(SqlBytes::new(bytes)))
@@ -663,6 +665,7 @@ fn encode_fixed(value: &Value, ty: &DataType, field: &mut [u8]) -> Option<()> {
         (DateTime | Timestamp, Value::DateTime(datetime)) => {
             integer(if length == 5 { datetime.packed() >> 20 } else { datetime.packed() });
         }
+        (Fixed(_), Value::Bytes(bytes)) if bytes.len() == length => field.copy_from_slice(bytes),
         _ => return None,
     }
     Some(())
@@ -676,7 +679,7 @@ pub fn is_stored_as_text(kind: TypeKind) -> bool {
         Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
         | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => true,
         Null | TinyInt | SmallInt | MediumInt | Int | BigInt | Decimal | Float | Double | Bit
-        | Year | Date | Time | DateTime | Timestamp | Enum | Set | Json => false,
+        | Year | Date | Time | DateTime | Timestamp | Enum | Set | Json | Fixed(_) => false,
     }
 }
 
@@ -703,6 +706,7 @@ pub fn write_stored_text(
             out.extend_from_slice(bytes)
         }
         Json => crate::json::write_text(bytes, out),
+        Fixed(kind) => kind.write_text(bytes, out),
         Null | TinyInt | SmallInt | MediumInt | Int | BigInt | Decimal | Float | Double | Bit
         | Year | Date | Time | DateTime | Timestamp | Enum | Set => {
             text::to_text(&decode(bytes, ty)?, ty, out);

@@ -296,7 +296,10 @@ pub fn to_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
             }
             zerofill(ty, start, out);
         }
-        Value::Bytes(bytes) => out.extend_from_slice(bytes),
+        Value::Bytes(bytes) => match ty.as_fixed() {
+            Some(kind) => kind.write_text(bytes, out),
+            None => out.extend_from_slice(bytes),
+        },
         Value::Date(date) => date.write_text(out),
         Value::Time(time) => time.write_text(fsp_of(ty), out),
         Value::DateTime(datetime) => datetime.write_text(fsp_of(ty), out),

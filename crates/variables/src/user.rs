@@ -6,7 +6,7 @@ use types::{CollationId, DataType, TypeKind, Value};
 /// numbers, dates, times and JSON become texts.
 pub fn kept_by_user(value: Value, ty: DataType) -> (Value, DataType) {
     let is_json = ty.kind == TypeKind::Json;
-    if !is_json && !ty.is_temporal() {
+    if !is_json && !ty.is_temporal() && ty.as_fixed().is_none() {
         return widest_number(value, ty);
     }
     let text = match &value {

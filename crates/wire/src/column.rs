@@ -107,7 +107,7 @@ impl TypeOnWire {
         char_bytes_max: u32,
     ) -> TypeOnWire {
         let has_text = ty.is_text() || matches!(ty.kind, TypeKind::Enum | TypeKind::Set);
-        let is_text = has_text && ty.collation.0 != BINARY_COLLATION;
+        let is_text = has_text && ty.collation.0 != BINARY_COLLATION || ty.as_fixed().is_some();
         let is_made = origin != ColumnOrigin::Table;
         let made_json = is_made && ty.kind == TypeKind::Json;
         let length = match (made_json, is_made && is_text && ty.is_blob()) {
@@ -171,7 +171,9 @@ fn column_type(kind: TypeKind) -> ColumnType {
         TypeKind::DateTime => ColumnType::DateTime,
         TypeKind::Timestamp => ColumnType::Timestamp,
         TypeKind::VarChar | TypeKind::VarBinary => ColumnType::VarString,
-        TypeKind::Char | TypeKind::Binary | TypeKind::Enum | TypeKind::Set => ColumnType::String,
+        TypeKind::Char | TypeKind::Binary | TypeKind::Enum | TypeKind::Set | TypeKind::Fixed(_) => {
+            ColumnType::String
+        }
         TypeKind::TinyText
         | TypeKind::Text
         | TypeKind::MediumText
@@ -223,7 +225,8 @@ fn byte_length(ty: &DataType, char_bytes_max: u32) -> u32 {
         | TypeKind::TinyBlob
         | TypeKind::Blob
         | TypeKind::MediumBlob
-        | TypeKind::LongBlob => ty.length.saturating_mul(char_bytes_max),
+        | TypeKind::LongBlob
+        | TypeKind::Fixed(_) => ty.length.saturating_mul(char_bytes_max),
     }
 }
 

@@ -77,8 +77,9 @@ pub fn put_text_cell(
 fn put_text_value(out: &mut Vec<u8>, ty: &DataType, value: &Value) {
     match value {
         Value::Null => put_text_null(out),
-        Value::Bytes(bytes) => put_lenenc_bytes(out, bytes),
-        Value::Int(_)
+        Value::Bytes(bytes) if ty.as_fixed().is_none() => put_lenenc_bytes(out, bytes),
+        Value::Bytes(_)
+        | Value::Int(_)
         | Value::UInt(_)
         | Value::Double(_)
         | Value::Decimal(_)
@@ -188,7 +189,8 @@ impl BinaryRowWriter {
             | TypeKind::Set
             | TypeKind::Json
             | TypeKind::Vector
-            | TypeKind::Geometry => true,
+            | TypeKind::Geometry
+            | TypeKind::Fixed(_) => true,
         }
     }
 
@@ -261,7 +263,8 @@ impl BinaryRowWriter {
             | TypeKind::Set
             | TypeKind::Json
             | TypeKind::Vector
-            | TypeKind::Geometry => match value {
+            | TypeKind::Geometry
+            | TypeKind::Fixed(_) => match value {
                 Value::Bytes(bytes) => put_lenenc_bytes(out, bytes),
                 _ => put_lenenc_bytes(out, b""),
             },

@@ -4,7 +4,7 @@ use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use stdx::bytes::{Reader, put_blob, put_u16, put_u32, put_u64};
 use sys::sync::Arc;
 use types::record::RecordLayout;
-use types::{CollationId, DataType, Members, TypeKind, Value};
+use types::{CollationId, DataType, Fixed, Members, TypeKind, Value};
 
 const FORMAT: u8 = 1;
 
@@ -16,7 +16,7 @@ const ZEROFILL: u8 = 2;
 const NULLABLE: u8 = 4;
 
 /// The position in this list is the stored tag.
-const KINDS: [TypeKind; 32] = [
+const KINDS: [TypeKind; 35] = [
     TypeKind::Null,
     TypeKind::TinyInt,
     TypeKind::SmallInt,
@@ -49,6 +49,9 @@ const KINDS: [TypeKind; 32] = [
     TypeKind::Json,
     TypeKind::Vector,
     TypeKind::Geometry,
+    TypeKind::Fixed(Fixed::Uuid),
+    TypeKind::Fixed(Fixed::Inet4),
+    TypeKind::Fixed(Fixed::Inet6),
 ];
 
 fn put_type(out: &mut Vec<u8>, ty: &DataType) {

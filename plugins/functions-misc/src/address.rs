@@ -214,9 +214,12 @@ fn bind_test(args: &[ArgInfo], test: fn(&[u8]) -> bool) -> BoundFunction {
 }
 
 fn bind_bytes_test(args: &[ArgInfo], test: fn(&[u8]) -> bool) -> BoundFunction {
-    let binary = args[0].ty.is_binary();
+    let (binary, coercion) = match args[0].ty.as_fixed() {
+        Some(kind) => (true, Coercion::To(DataType::varbinary(kind.bytes() as u32))),
+        None => (args[0].ty.is_binary(), Coercion::AsIs),
+    };
     let ty = kit::integer_type(1, any_nullable(args));
-    BoundFunction::new(ty, vec![Coercion::AsIs], move |_, args| {
+    BoundFunction::new(ty, vec![coercion], move |_, args| {
         Ok(Value::bool(binary && test(kit::bytes(&args[0]))))
     })
 }

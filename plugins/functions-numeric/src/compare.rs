@@ -131,6 +131,13 @@ fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> (DataType, Coercion) {
         args.iter().map(|arg| &arg.ty).filter(|ty| ty.kind != TypeKind::Null).collect();
     let collation = kit::result_collation(ctx, args);
     let length = known.iter().map(|ty| kit::text_length_in(ty, collation)).max().unwrap_or(0);
+    if let Some(fixed) = known.iter().find(|ty| ty.as_fixed().is_some())
+        && known.iter().all(|ty| ty.is_string() || ty.kind == fixed.kind)
+    {
+        // A text may be no value of the type.
+        let ty = DataType::clone(fixed).with_nullable(true);
+        return (ty.clone(), Coercion::To(ty));
+    }
     let text = |ty: &&&DataType| {
         ty.is_string() || matches!(ty.kind, TypeKind::Enum | TypeKind::Set | TypeKind::Json)
     };

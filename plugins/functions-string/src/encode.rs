@@ -87,8 +87,15 @@ fn bind_hex(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         }));
     }
     let collation = kit::text_collation(ctx, &args[0]);
-    let result = text_type(byte_length(&args[0]).saturating_mul(2), ctx.collation_connection);
-    Ok(BoundFunction::new(result, vec![Coercion::Text], move |ctx, args| {
+    let (length, coercion) = match ty.as_fixed() {
+        Some(kind) => {
+            let bytes = kind.bytes() as u32;
+            (u64::from(bytes), Coercion::To(types::DataType::varbinary(bytes)))
+        }
+        None => (byte_length(&args[0]), Coercion::Text),
+    };
+    let result = text_type(length.saturating_mul(2), ctx.collation_connection);
+    Ok(BoundFunction::new(result, vec![coercion], move |ctx, args| {
         let bytes = kit::native_bytes(collation, kit::bytes(&args[0]));
         if !ctx.fits_packet("hex", bytes.len() as u64 * 2) {
             return Ok(Value::Null);

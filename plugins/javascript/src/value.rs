@@ -50,6 +50,7 @@ pub(crate) fn to_js<'js>(
         Value::Bytes(bytes) if ty.is_binary() || is_opaque(ty.kind) => {
             Ok(TypedArray::<u8>::new_copy(ctx.clone(), bytes.as_slice())?.into_value())
         }
+        Value::Bytes(_) if ty.as_fixed().is_some() => plain_text(ctx, value, ty),
         Value::Bytes(bytes) => text(ctx, &String::from_utf8_lossy(bytes)),
         Value::Date(date) => to_date(ctx, builtins, date.at_midnight(), value, ty),
         Value::DateTime(at) => to_date(ctx, builtins, *at, value, ty),

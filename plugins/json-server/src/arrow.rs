@@ -92,7 +92,7 @@ impl Cells {
             Time => Cells::Time(DurationMicrosecondBuilder::new()),
             Null | Bit | Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText
             | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Enum | Set | Json | Vector
-            | Geometry => match form_of(ty) {
+            | Geometry | Fixed(_) => match form_of(ty) {
                 Form::Bytes => Cells::Bytes(BinaryBuilder::new()),
                 Form::Integer | Form::Float | Form::Document | Form::Text | Form::Everything => {
                     Cells::Text(StringBuilder::new())

@@ -73,7 +73,8 @@ fn class(ty: &DataType) -> Class {
         | TypeKind::Set
         | TypeKind::Json
         | TypeKind::Vector
-        | TypeKind::Geometry => Class::Bytes,
+        | TypeKind::Geometry
+        | TypeKind::Fixed(_) => Class::Bytes,
     }
 }
 

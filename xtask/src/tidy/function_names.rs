@@ -25,6 +25,7 @@ const TYPES: &[&str] = &[
     "POLYGON",
     "TIME",
     "TIMESTAMP",
+    "UUID",
     "YEAR",
 ];
 /// Units of intervals.

@@ -448,6 +448,7 @@ pub(super) fn implicit_default(ty: &types::DataType) -> Option<Value> {
         TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),
         TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(0),
         Bit | Set => Value::UInt(0),
+        Fixed(kind) => Value::Bytes(kind.zero()),
         Enum => Value::UInt(1),
         Float | Double => Value::Double(0.0),
         Decimal => Value::Decimal(types::Decimal::from(0_i64).rescale(ty.decimals)),

@@ -4,7 +4,7 @@ use catalog::{Column, ColumnDefault, Table};
 use errors::{Error, Result};
 use syntax::Statement;
 use syntax::ast::{self, Span};
-use types::{DataType, TypeKind, Value};
+use types::{DataType, Fixed, TypeKind, Value};
 
 use crate::draft::is_hidden;
 
@@ -123,6 +123,9 @@ fn implicit_value(ty: &DataType) -> ast::Literal {
     };
     match ty.kind {
         TypeKind::Enum => ast::Literal::Integer(1),
+        TypeKind::Fixed(Fixed::Uuid) => text("00000000-0000-0000-0000-000000000000"),
+        TypeKind::Fixed(Fixed::Inet4) => text("0.0.0.0"),
+        TypeKind::Fixed(Fixed::Inet6) => text("::"),
         TypeKind::Date => text("0000-00-00"),
         TypeKind::DateTime | TypeKind::Timestamp => text("0000-00-00 00:00:00"),
         TypeKind::Json => text("null"),

@@ -47,7 +47,7 @@ fn some_value(ty: &DataType) -> Option<Value> {
         Binary => Value::Bytes(vec![0; ty.length as usize].into()),
         Null | TinyInt | SmallInt | MediumInt | Int | BigInt | Bit | Set | Enum | Float
         | Double | Decimal | Char | VarChar | VarBinary | TinyText | Text | MediumText
-        | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
+        | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry | Fixed(_) => {
             implicit_default(ty)?
         }
     })

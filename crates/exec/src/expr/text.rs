@@ -49,6 +49,7 @@ fn cast_name(ty: &DataType) -> String {
         TypeKind::DateTime => "datetime".into(),
         TypeKind::Year => "year".into(),
         TypeKind::Json => "json".into(),
+        TypeKind::Fixed(kind) => kind.name().into(),
         _ if ty.is_integer() && ty.unsigned => "unsigned".into(),
         _ if ty.is_integer() => "signed".into(),
         _ if ty.is_binary() => format!("char({}) charset binary", ty.length),

@@ -97,6 +97,7 @@ pub(crate) fn implicit_default(ty: &DataType) -> Value {
         Time => Value::Time(self::Time::ZERO),
         DateTime | Timestamp => Value::DateTime(self::DateTime::ZERO),
         Json => types::JsonValue::Null.to_value(),
+        Fixed(kind) => Value::Bytes(kind.zero()),
         Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
         | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
             Value::Bytes(SqlBytes::EMPTY)

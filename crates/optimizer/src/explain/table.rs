@@ -576,6 +576,7 @@ pub(super) fn key_length(ty: &DataType, prefix: Option<u32>) -> u32 {
         Bit => ty.length.div_ceil(8),
         Enum => 1 + u32::from(ty.members.as_ref().is_some_and(|m| m.len() > 255)),
         Set => ty.members.as_ref().map_or(8, |m| m.len().div_ceil(8) as u32),
+        Fixed(kind) => kind.bytes() as u32,
         Null | Json | Vector | Geometry => 0,
     };
     bytes + u32::from(ty.nullable)

@@ -313,7 +313,12 @@ impl<'a> Parser<'a> {
             let kind = ExprKind::Unary { op, expr };
             return Ok((Expr { kind, span: self.span_from(start) }, false));
         }
+        // MariaDB shows the default of a UUID column without parentheses.
+        let is_uuid = self.kw() == Kw::UUID;
         let value = self.primary()?;
+        if is_uuid && matches!(&value.kind, ExprKind::Function(call) if call.args.is_empty()) {
+            return Ok((value, true));
+        }
         let allowed = match &value.kind {
             ExprKind::Literal(_) | ExprKind::NextValue(_) | ExprKind::PreviousValue(_) => true,
             ExprKind::Function(call) => call.is_now(),

@@ -35,6 +35,11 @@ pub fn store(
     if value.is_null() {
         return Ok(Value::Null);
     }
+    if let Some(kind) = from.as_fixed()
+        && let Some(plain) = target.plain(value, kind)?
+    {
+        return store(&plain.0, &plain.1, to, ctx, mode);
+    }
     match to.kind {
         Null => Ok(Value::Null),
         TinyInt | SmallInt | MediumInt | Int | BigInt => target.integer(value, from),
@@ -52,6 +57,7 @@ pub fn store(
         Json => target.json(value, from),
         Vector => target.vector(value, from),
         Geometry => target.geometry(value, from),
+        Fixed(kind) => target.fixed(value, from, kind),
     }
 }
 

@@ -26,6 +26,12 @@ pub fn cast(
         let named = DataType::varchar(from.length, from.collation);
         return cast(&Value::Bytes(string_of(value, from)), &named, to, ctx);
     }
+    if let Some(kind) = from.as_fixed()
+        && to.kind != Json
+        && let Some(value) = super::fixed::plain(value, kind, to)
+    {
+        return cast(&value.0, &value.1, to, ctx);
+    }
     let mode = ctx.sql_mode.temporal();
     let some = |value: Option<Value>| Ok(value.unwrap_or(Value::Null));
     match to.kind {
@@ -53,6 +59,7 @@ pub fn cast(
         }
         Json => cast_json(value, from),
         Vector | Geometry => Ok(value.clone()),
+        Fixed(kind) => Ok(super::fixed::cast(value, from, kind, ctx)),
     }
 }
 
@@ -148,7 +155,9 @@ fn cast_year(value: &Value, from: &DataType, ctx: &mut CastContext<'_>) -> Optio
 
 /// The bytes of a value as a string.
 pub(super) fn string_of(value: &Value, from: &DataType) -> SqlBytes {
-    if let Value::Bytes(bytes) = value {
+    if let Value::Bytes(bytes) = value
+        && from.as_fixed().is_none()
+    {
         return bytes.clone();
     }
     let mut text = Vec::new();
@@ -174,7 +183,9 @@ pub(super) fn native_string_of(value: &Value, from: &DataType) -> SqlBytes {
 
 /// Whether a value's bytes are those of no character set yet: a text takes them as bytes of its own.
 pub(super) fn is_raw(value: &Value, from: &DataType) -> bool {
-    matches!(value, Value::Bytes(_)) && from.collation == CollationId::BINARY
+    matches!(value, Value::Bytes(_))
+        && from.collation == CollationId::BINARY
+        && from.as_fixed().is_none()
         || from.kind == TypeKind::Bit
 }
 
@@ -267,6 +278,9 @@ pub fn json_of_value(value: &Value, ty: &DataType) -> JsonValue {
         Value::Bytes(bytes) if ty.kind == TypeKind::Geometry => json::of_geometry(bytes),
         Value::Bytes(bytes) if ty.is_binary() => {
             JsonValue::Opaque(opaque_kind(ty.kind), bytes.to_vec())
+        }
+        Value::Bytes(_) if ty.as_fixed().is_some() => {
+            JsonValue::String(string_of(value, ty).to_vec())
         }
         Value::Int(number) if ty.is_truth() => JsonValue::Bool(*number != 0),
         _ => JsonValue::from_sql(value, false),

@@ -6,6 +6,7 @@ mod assign;
 mod assign_strings;
 mod assign_temporal;
 mod cast;
+mod fixed;
 mod numbers;
 mod temporal;
 #[cfg(test)]

@@ -305,6 +305,7 @@ pub fn to_bool(value: &Value, ty: &DataType, ctx: &mut CastContext<'_>) -> bool 
         Value::UInt(number) => *number != 0,
         Value::Double(number) => *number != 0.0,
         Value::Decimal(number) => !number.is_zero(),
+        Value::Bytes(bytes) if ty.as_fixed().is_some() => bytes.iter().any(|byte| *byte != 0),
         Value::Bytes(_) => to_f64(value, ty, ctx) != 0.0,
         Value::Date(date) => !date.is_zero(),
         Value::Time(time) => time.micros() != 0,

@@ -64,17 +64,11 @@ pub(super) fn table(text: &str) -> (String, Vec<String>) {
     while at < parts.len() {
         let part = parts[at];
         let word = part.to_ascii_lowercase();
-        let after_name = at >= 2 && parts[at - 2].starts_with('`') && parts[at - 1] == " ";
         let next_word = |from: usize| {
             parts[from..].iter().find(|part| !part.trim().is_empty()).copied().unwrap_or_default()
         };
         let mut taken = 1;
         let written = match word.as_str() {
-            "uuid" | "inet6" | "inet4" if after_name => {
-                notes.push(format!("column {}: {word} is a text", parts[at - 2]));
-                let length = if word == "uuid" { 36 } else { 45 };
-                format!("varchar({length}) CHARACTER SET ascii COLLATE ascii_general_ci")
-            }
             "ignored" => "INVISIBLE".to_owned(),
             "default" if begins_call(&parts[at..]) => {
                 let length = call_length(&parts[at + 2..]);
@@ -259,11 +253,11 @@ mod tests {
         );
         assert_eq!(
             text,
-            "CREATE TABLE `uuid` (\n  `u` varchar(36) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL DEFAULT (uuid()),\n  `ignored` varchar(9)  DEFAULT \
+            "CREATE TABLE `uuid` (\n  `u` uuid NOT NULL DEFAULT (uuid()),\n  `ignored` varchar(9)  DEFAULT \
              'IGNORED',\n  `t` timestamp NULL DEFAULT current_timestamp(),\n  `n` int(11) DEFAULT (1 + 2),\n  KEY `k` (`n`) INVISIBLE\n) ENGINE=InnoDB \
              COLLATE=utf8mb4_0900_ai_ci  COMMENT='a uuid WITH SYSTEM VERSIONING' "
         );
-        assert_eq!(notes.len(), 6, "{notes:?}");
+        assert_eq!(notes.len(), 5, "{notes:?}");
         let plain = "CREATE TABLE `t` (`a` int DEFAULT 1, `b``c` enum('x''y','\\'') DEFAULT NULL) ENGINE=MyISAM";
         assert_eq!(table(plain), (plain.to_owned(), Vec::new()));
     }

@@ -34,26 +34,27 @@ impl Column {
     /// From the type and the character set in the information schema; the latter is empty for other types than texts.
     pub(super) fn new(name: &str, ty: &str, charset: &str, is_generated: bool) -> Column {
         let quoted = quoted_name(name);
-        let (expression, form) = match ty {
-            // A float's text has six digits. -0 stays what it is.
-            "float" => (format!("{quoted} * 1e0"), Form::Double),
-            "double" => (quoted, Form::Double),
-            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "year" => {
-                (quoted, Form::Number)
-            }
-            // By number: the value that stands for a wrong one has no name.
-            "enum" | "set" => (format!("CAST({quoted} AS UNSIGNED)"), Form::Number),
-            "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => {
-                (quoted, Form::Bytes)
-            }
-            "date" | "time" | "datetime" | "timestamp" | "json" => (quoted, Form::Text),
-            _ => match charset {
-                "utf8mb4" | "utf8mb3" | "utf8" | "ascii" => (quoted, Form::Text),
-                // BIT, the spatial types.
-                "" => (quoted, Form::Hex(None)),
-                other => (quoted, Form::Hex(Some(other.to_owned()))),
-            },
-        };
+        let (expression, form) =
+            match ty {
+                // A float's text has six digits. -0 stays what it is.
+                "float" => (format!("{quoted} * 1e0"), Form::Double),
+                "double" => (quoted, Form::Double),
+                "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "year" => {
+                    (quoted, Form::Number)
+                }
+                // By number: the value that stands for a wrong one has no name.
+                "enum" | "set" => (format!("CAST({quoted} AS UNSIGNED)"), Form::Number),
+                "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob"
+                | "vector" => (quoted, Form::Bytes),
+                "date" | "time" | "datetime" | "timestamp" | "json" | "uuid" | "inet4"
+                | "inet6" => (quoted, Form::Text),
+                _ => match charset {
+                    "utf8mb4" | "utf8mb3" | "utf8" | "ascii" => (quoted, Form::Text),
+                    // BIT, the spatial types.
+                    "" => (quoted, Form::Hex(None)),
+                    other => (quoted, Form::Hex(Some(other.to_owned()))),
+                },
+            };
         Column { name: name.to_owned(), expression, form, is_generated }
     }
 }

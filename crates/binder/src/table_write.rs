@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table, TriggerEvent};
+use catalog::{
+    ColumnDefault, ColumnHistory, ForeignKey, ReferenceAction, Relation, Table, TriggerEvent, never,
+};
 use errors::{Result, bail};
 use plan::{
     Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, Triggers, WrittenColumn,
@@ -11,6 +13,7 @@ use plan::{
 use types::{DataType, FunctionRole, TypeKind, Value};
 
 use crate::binder::Binder;
+use crate::history::{ends_with_time, history_write};
 use crate::reader::StoredProgram;
 
 /// Cascades go no deeper than this.
@@ -24,6 +27,8 @@ pub(crate) enum WriteKind {
     Delete,
     /// REPLACE, ON DUPLICATE KEY UPDATE.
     InsertOrChange,
+    /// DELETE HISTORY: no trigger fires, no row of another table depends on the row, and nothing of it is kept.
+    Erase,
 }
 
 impl Binder<'_> {
@@ -58,7 +63,7 @@ impl Binder<'_> {
 
     /// The triggers that a write of this kind can fire.
     fn triggers_of(&mut self, table: &Arc<Table>, kind: WriteKind) -> Option<Box<Triggers>> {
-        if table.temporary {
+        if table.temporary || kind == WriteKind::Erase {
             return None;
         }
         let is_fired = |event: TriggerEvent| match kind {
@@ -66,6 +71,7 @@ impl Binder<'_> {
             WriteKind::Update => event == TriggerEvent::Update,
             WriteKind::Delete => event == TriggerEvent::Delete,
             WriteKind::InsertOrChange => true,
+            WriteKind::Erase => false,
         };
         let mut found: Option<Box<Triggers>> = None;
         for trigger in self.input.catalog.triggers(table) {
@@ -120,6 +126,10 @@ impl Binder<'_> {
         let is_logged = self.logs_rows() && !table.temporary;
         if is_logged || matches!(kind, WriteKind::Insert | WriteKind::InsertOrChange) {
             write.virtuals = self.virtual_columns(table, base)?;
+        }
+        if kind == WriteKind::Erase {
+            write.history = None;
+            return Ok(write);
         }
         if kind != WriteKind::Delete {
             for key in &table.foreign_keys {
@@ -181,6 +191,7 @@ impl Binder<'_> {
             last_unique: table.indexes.iter().rfind(|index| index.unique).map(|index| index.id.0),
             parents: Vec::new(),
             children: Vec::new(),
+            history: history_write(table),
         })
     }
 
@@ -226,6 +237,13 @@ impl Binder<'_> {
         index: usize,
     ) -> Result<Option<Expr>> {
         let column = &table.columns[index];
+        match column.history {
+            ColumnHistory::RowStart { .. } => return self.now(column.ty.decimals).map(Some),
+            ColumnHistory::RowEnd { .. } => {
+                return Ok(Some(Expr::literal(never(), column.ty.clone())));
+            }
+            ColumnHistory::Kept | ColumnHistory::NotKept => {}
+        }
         Ok(match &column.default {
             ColumnDefault::None => None,
             ColumnDefault::Constant(value) => {
@@ -274,6 +292,7 @@ impl Binder<'_> {
             columns,
             other_columns,
             other_index: index,
+            only_current: ends_with_time(&parent, index, key.columns.len()),
             on_update: action(key.on_update),
             on_delete: action(key.on_delete),
         }))
@@ -303,10 +322,12 @@ impl Binder<'_> {
                 last_unique: None,
                 parents: Vec::new(),
                 children: Vec::new(),
+                history: None,
             }),
             columns,
             other_columns: Vec::new(),
             other_index: 0,
+            only_current: false,
             on_update: action(key.on_update),
             on_delete: action(key.on_delete),
         }
@@ -346,6 +367,7 @@ impl Binder<'_> {
                 columns,
                 other_columns,
                 other_index: index,
+                only_current: ends_with_time(&child, index, key.columns.len()),
                 on_update: action(key.on_update),
                 on_delete: action(key.on_delete),
             });

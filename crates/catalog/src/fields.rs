@@ -24,6 +24,9 @@ pub(crate) const FORMAT_CELLS: u16 = 5;
 /// The same frame, of a table with FULLTEXT indexes of grams; it may have any of those, too.
 pub(crate) const FORMAT_GRAMS: u16 = 6;
 
+/// The same frame, of a table that keeps history; it may have any of those, too.
+pub(crate) const FORMAT_HISTORY: u16 = 7;
+
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
 
@@ -109,7 +112,7 @@ pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     match reader.u16() {
         Some(
             FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS | FORMAT_CELLS
-            | FORMAT_GRAMS,
+            | FORMAT_GRAMS | FORMAT_HISTORY,
         ) => nested_fields(reader.rest()),
         Some(_) | None => Err(damaged()),
     }

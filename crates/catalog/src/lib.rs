@@ -12,6 +12,7 @@ mod fields;
 #[cfg(test)]
 mod fuzz;
 mod histogram;
+mod history;
 mod metadata_lock;
 mod metadata_turn;
 mod metadata_waits;
@@ -41,6 +42,7 @@ pub use constraints::ConstraintKind;
 pub use edit::Edit;
 pub use event::{Event, EventSchedule, EventStatus, EventStep};
 pub use histogram::{Histogram, HistogramBucket};
+pub use history::{ColumnHistory, ROW_END, ROW_START, RowTimes, never, row_time_type};
 pub use metadata_lock::{
     LockMode, MetadataGuard, MetadataLockView, MetadataLocks, MetadataSlot, Purpose, Usage,
 };

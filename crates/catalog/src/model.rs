@@ -149,6 +149,8 @@ pub struct Column {
     pub collation_written: bool,
     /// The distribution of its values, if ANALYZE TABLE has built a histogram.
     pub histogram: Option<Arc<crate::Histogram>>,
+    /// What a table that keeps history does with it.
+    pub history: crate::ColumnHistory,
 }
 
 impl Column {

@@ -249,6 +249,7 @@ fn changed_columns(target: &LogicalTarget) -> Vec<usize> {
             changed.push(position);
         }
     }
+    changed.extend(write.history.as_ref().map(|history| history.start));
     changed
 }
 

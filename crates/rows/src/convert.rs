@@ -421,3 +421,25 @@ pub fn to_key(
         order => KeyFit::Rounded(fitted, order.filter(|_| to.is_integer())),
     })
 }
+
+/// The default where nothing better is allowed: 0, the empty string, the zero date, the first member.
+pub fn implicit_default(ty: &DataType) -> Value {
+    use TypeKind::*;
+    match ty.kind {
+        Null => Value::Null,
+        TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),
+        TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(0),
+        Decimal => Value::Decimal(types::Decimal::ZERO.rescale(ty.decimals)),
+        Float | Double => Value::Double(0.0),
+        Bit | Year | Set => Value::UInt(0),
+        Enum => Value::UInt(1),
+        Date => Value::Date(types::Date::ZERO),
+        Time => Value::Time(types::Time::ZERO),
+        DateTime | Timestamp => Value::DateTime(types::DateTime::ZERO),
+        Json => types::JsonValue::Null.to_value(),
+        Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
+        | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
+            Value::Bytes(types::SqlBytes::EMPTY)
+        }
+    }
+}

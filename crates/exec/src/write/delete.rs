@@ -2,14 +2,15 @@
 
 use engine_api::{EngineIndex, RowLock};
 use errors::Result;
+use plan::writing::has_join;
 use plan::{DeletePlan, RegisterSet};
 use types::Value;
 
+use super::history::{Successor, remove_row};
 use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
-use super::update::has_join;
-use super::watched::{delete_row, wish};
+use super::watched::wish;
 use super::{atomically, foreign, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::ops::NodeCompiler;
@@ -178,16 +179,14 @@ impl DeleteState<'_, '_> {
     }
 
     fn remove(&mut self, table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
-        if !table.children.is_empty() {
-            self.values.clear();
-            let columns = table.columns.iter();
-            self.values.extend(columns.map(|column| run.regs[column.register].clone()));
+        if !table.children.is_empty() || table.history.is_some() {
+            table.values_for_keys(&mut self.values, run);
             let related = &self.program.related;
             let path = foreign::Path::new(table, locator);
             foreign::handle_children(table, related, &path, &self.values, None, run)?;
         }
         run.count_deleted(table.id);
         // False: a cascade of this statement has handled it already.
-        delete_row(table, locator, run)
+        remove_row(table, locator, &self.values, Successor::None, run)
     }
 }

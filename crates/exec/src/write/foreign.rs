@@ -10,9 +10,10 @@ use types::key::encode_part;
 use types::{StoreMode, Value};
 
 use super::Written;
+use super::history::{Successor, keep, remove_row, stamp_apart};
 use super::row::Strictness;
 use super::table::{ForeignKey, WriteTable};
-use super::watched::{delete_row, update_row};
+use super::watched::update_row;
 use crate::run::Run;
 
 /// Rows on a path of cascades, the statement's own counted; longer ones are refused, as in the reference.
@@ -67,10 +68,13 @@ fn other_key(
             KeyFit::Rounded(..) => return Ok(None),
         }
     }
+    if let Some(history) = other.history.as_ref().filter(|_| key.only_current) {
+        encode_part(&history.never, &other.columns[history.end].ty, None, false, &mut bytes);
+    }
     Ok(Some(bytes))
 }
 
-/// Returns the rows of `table` whose index key starts with `prefix`: locators and values, at most `limit`.
+/// Returns the current rows of `table` whose index key starts with `prefix`: locators and values, at most `limit`.
 fn find_rows(
     table: &WriteTable,
     index: IndexId,
@@ -87,6 +91,8 @@ fn find_rows(
         lock,
         wait: WaitPolicy::Wait,
     };
+    // History is read, too.
+    let limit = if table.history.is_some() { usize::MAX } else { limit };
     let mut batch = RowBatch::new();
     let transaction = run.transaction(table.engine)?;
     let fetched = transaction.open_cursor(&spec).and_then(|cursor| {
@@ -112,7 +118,10 @@ fn find_rows(
     run.engine(fetched)?;
     let mut rows = Vec::with_capacity(batch.len());
     for row in batch.iter() {
-        rows.push((row.locator.to_vec(), table.layout.decode_all(row.record)?));
+        let values = table.layout.decode_all(row.record)?;
+        if table.history.as_ref().is_none_or(|history| values[history.end] == history.never) {
+            rows.push((row.locator.to_vec(), values));
+        }
     }
     Ok(rows)
 }
@@ -232,7 +241,7 @@ impl Cascade<'_> {
             handle_children(child, related, &self.path, &old, None, run)?;
             run.count_deleted(child.id);
             // False: another path of the same cascade has handled it already.
-            return delete_row(child, locator, run).map(|_| ());
+            return remove_row(child, locator, &old, Successor::None, run).map(|_| ());
         }
         let mut new = old.clone();
         for (column, other_column) in self.key.columns.iter().zip(&self.key.other_columns) {
@@ -241,6 +250,7 @@ impl Cascade<'_> {
                 _ => Value::Null,
             };
         }
+        stamp_apart(child, &old, &mut new, run);
         if child.has_generated {
             generate_apart(child, &mut new, run)?;
         }
@@ -249,7 +259,7 @@ impl Cascade<'_> {
         child.layout.encode(&new, &mut record)?;
         run.count_updated(child.id);
         match update_row(child, locator, &record, run)? {
-            Written::Done => Ok(()),
+            Written::Done => keep(child, &old, &new, run),
             Written::Duplicate { index, .. } => Err(duplicate_apart(child, &new, index, run)),
         }
     }

@@ -3,6 +3,7 @@
 mod delete;
 mod elements;
 mod foreign;
+mod history;
 mod insert;
 mod point;
 mod row;

@@ -295,7 +295,7 @@ impl<'a> Parser<'a> {
         Ok(SystemTime::FromTo(low, self.system_point()?))
     }
 
-    fn system_point(&mut self) -> PResult<SystemPoint> {
+    pub(super) fn system_point(&mut self) -> PResult<SystemPoint> {
         if self.eat(Kw::TRANSACTION) {
             return Ok(SystemPoint::Transaction(Box::new(self.nested(|p| p.bit_expr(0))?)));
         }

@@ -1,0 +1,118 @@
+//! Rows of tables that keep history: a row that is inserted is current from now on, and one that is changed or deleted was current until now.
+//!
+//! The time is that of the statement, but a row never ends before it began: a statement that waited for another one's row takes that
+//! row's time. A row that was current for no time at all is not kept, except that a DELETE keeps the last one.
+
+use errors::Result;
+use plan::HistoryWrite;
+use types::{DateTime, Value};
+
+use super::Written;
+use super::table::WriteTable;
+use super::watched::{delete_row, insert_row, update_row};
+use crate::run::Run;
+
+/// What takes a row's place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Successor {
+    None,
+    Another,
+}
+
+fn now(run: &Run<'_>) -> Value {
+    DateTime::from_unix_micros(run.function.now_micros).map_or(Value::Null, Value::DateTime)
+}
+
+fn is_before(one: &Value, other: &Value) -> bool {
+    matches!((one, other), (Value::DateTime(one), Value::DateTime(other)) if one < other)
+}
+
+/// The new row in the registers is current, unless the statement says from when to when it was. `targets`: the columns with values.
+pub(crate) fn begin(table: &WriteTable, targets: &[usize], run: &mut Run<'_>) {
+    let Some(history) = &table.history else { return };
+    let times = [(history.start, now(run)), (history.end, history.never.clone())];
+    for (at, time) in times.into_iter().filter(|(at, _)| !targets.contains(at)) {
+        run.regs[table.columns[at].register] = time;
+    }
+}
+
+/// When a changed row begins to be current: as before if nothing changed that is kept.
+fn began(history: &HistoryWrite, old: &[Value], is_changed: bool, run: &Run<'_>) -> Value {
+    let (start, now) = (&old[history.start], now(run));
+    if is_changed && is_before(start, &now) { now } else { start.clone() }
+}
+
+/// Gives the changed row in the registers its time.
+pub(crate) fn stamp(table: &WriteTable, old: &[Value], run: &mut Run<'_>) {
+    let Some(history) = &table.history else { return };
+    let differs = |at: &usize| run.regs[table.columns[*at].register] != old[*at];
+    let is_changed = history.kept.iter().any(differs);
+    run.regs[table.columns[history.start].register] = began(history, old, is_changed, run);
+}
+
+/// As `stamp`, for a row that is not in the registers.
+pub(crate) fn stamp_apart(table: &WriteTable, old: &[Value], new: &mut [Value], run: &Run<'_>) {
+    let Some(history) = &table.history else { return };
+    let is_changed = history.kept.iter().any(|at| new[*at] != old[*at]);
+    new[history.start] = began(history, old, is_changed, run);
+}
+
+/// Keeps what a row was before it was changed.
+pub(crate) fn keep(
+    table: &WriteTable,
+    old: &[Value],
+    new: &[Value],
+    run: &mut Run<'_>,
+) -> Result<()> {
+    let Some(history) = &table.history else { return Ok(()) };
+    if !is_before(&old[history.start], &new[history.start]) {
+        return Ok(());
+    }
+    let end = new[history.start].clone();
+    close(table, history, (old, end), run, &mut |record, run| {
+        insert_row(table, record, |transaction| transaction.insert(table.id, record), run)
+    })
+}
+
+/// Writes a row that ends, a moment later where another row with its unique key ended at the same time.
+fn close(
+    table: &WriteTable,
+    history: &HistoryWrite,
+    (old, mut end): (&[Value], Value),
+    run: &mut Run<'_>,
+    write: &mut dyn FnMut(&[u8], &mut Run<'_>) -> Result<Written>,
+) -> Result<()> {
+    let (mut row, mut record) = (old.to_vec(), Vec::new());
+    loop {
+        run.tick()?;
+        row[history.end] = end.clone();
+        record.clear();
+        table.layout.encode(&row, &mut record)?;
+        if let Written::Done = write(&record, run)? {
+            return Ok(());
+        }
+        if let Value::DateTime(time) = end {
+            end = time.add_micros(1).map_or(Value::Null, Value::DateTime);
+        }
+    }
+}
+
+/// Removes the row at `locator` from the current ones; false when it does not exist. `old` are its values, if the table keeps history.
+pub(crate) fn remove_row(
+    table: &WriteTable,
+    locator: &[u8],
+    old: &[Value],
+    successor: Successor,
+    run: &mut Run<'_>,
+) -> Result<bool> {
+    let Some(history) = &table.history else { return delete_row(table, locator, run) };
+    let (start, end) = (&old[history.start], now(run));
+    let is_kept = is_before(start, &end) || successor == Successor::None && *start == end;
+    if old[history.end] != history.never || !is_kept {
+        return delete_row(table, locator, run);
+    }
+    close(table, history, (old, end), run, &mut |record, run| {
+        update_row(table, locator, record, run)
+    })?;
+    Ok(true)
+}

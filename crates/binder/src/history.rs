@@ -69,8 +69,9 @@ impl Binder<'_> {
         time: Option<&ast::SystemTime>,
         get: Logical,
     ) -> Result<Logical> {
-        let Some(times) = table.row_times() else {
-            if time.is_some() {
+        let times = table.row_times();
+        let Some(times) = times.filter(|_| time.is_some() || !self.sees_stored_rows()) else {
+            if times.is_none() && time.is_some() {
                 bail!(VERS_NOT_VERSIONED, table.name);
             }
             return Ok(get);
@@ -172,7 +173,31 @@ impl Binder<'_> {
 
     /// Whether a statement may give the column a value.
     pub(crate) fn takes_values(&self, column: &Column) -> bool {
-        !column.is_computed() || column.history.is_time() && self.input.bind.history.gives_row_times
+        let settings = self.input.bind.history;
+        let gives = settings.gives_row_times || settings.stored_rows;
+        !column.is_computed() || column.history.is_time() && gives
+    }
+
+    /// `system_versioning_stored_rows`.
+    fn sees_stored_rows(&self) -> bool {
+        self.input.bind.history.stored_rows
+    }
+
+    /// Whether an UPDATE may give a time of a row another value.
+    pub(crate) fn assigns_time(&self, column: &Column) -> bool {
+        column.history.is_time() && self.sees_stored_rows()
+    }
+
+    /// What writing the table's rows has to keep.
+    pub(crate) fn history_write(&self, table: &Table) -> Option<Box<HistoryWrite>> {
+        let times = table.row_times().filter(|_| !self.sees_stored_rows())?;
+        let stored = |at: usize| table.columns[at].stored;
+        let is_kept =
+            |column: &&Column| column.history == ColumnHistory::Kept && column.generated.is_none();
+        let kept =
+            table.columns.iter().filter(is_kept).filter_map(|column| column.stored).collect();
+        let (start, end) = (stored(times.start)?, stored(times.end)?);
+        Some(Box::new(HistoryWrite { start, end, kept, never: never() }))
     }
 
     /// Whether a statement that writes may name the column.
@@ -187,17 +212,6 @@ pub(crate) fn is_current(table: &Table, base: Register) -> Expr {
     let register = Register(base.0 + end as u32);
     let column = Expr::column(register, row_time_type());
     Expr::connected(BinaryOp::Equal, column, Expr::literal(never(), row_time_type()))
-}
-
-/// What writing the table's rows has to keep.
-pub(crate) fn history_write(table: &Table) -> Option<Box<HistoryWrite>> {
-    let times = table.row_times()?;
-    let stored = |at: usize| table.columns[at].stored;
-    let is_kept =
-        |column: &&Column| column.history == ColumnHistory::Kept && column.generated.is_none();
-    let kept = table.columns.iter().filter(is_kept).filter_map(|column| column.stored).collect();
-    let (start, end) = (stored(times.start)?, stored(times.end)?);
-    Some(Box::new(HistoryWrite { start, end, kept, never: never() }))
 }
 
 /// Whether the keys of an index are so many parts and then the end of the row.

@@ -13,7 +13,7 @@ use plan::{
 use types::{DataType, FunctionRole, TypeKind, Value};
 
 use crate::binder::Binder;
-use crate::history::{ends_with_time, history_write};
+use crate::history::ends_with_time;
 use crate::reader::StoredProgram;
 
 /// Cascades go no deeper than this.
@@ -191,7 +191,7 @@ impl Binder<'_> {
             last_unique: table.indexes.iter().rfind(|index| index.unique).map(|index| index.id.0),
             parents: Vec::new(),
             children: Vec::new(),
-            history: history_write(table),
+            history: self.history_write(table),
         })
     }
 

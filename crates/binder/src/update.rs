@@ -120,11 +120,12 @@ impl Binder<'_> {
             let column = &table.columns[index];
             let value = self.bind_value(&assignment.value, &column.ty)?;
             self.require_update(&table, index);
-            if column.history.is_undeclared_time() {
+            let is_written = !column.is_computed() || self.assigns_time(column);
+            if column.history.is_undeclared_time() && !is_written {
                 bail!(BAD_FIELD_ERROR, crate::scope::written(&assignment.column), "field list");
             }
-            let stored = match (column.stored, column.is_computed(), &value) {
-                (Some(stored), false, _) => stored,
+            let stored = match (column.stored, is_written, &value) {
+                (Some(stored), true, _) => stored,
                 (_, _, None) => continue,
                 _ => bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name),
             };

@@ -52,6 +52,8 @@ pub enum RelationKind {
     Table,
     /// A stored table that is a sequence.
     Sequence,
+    /// A stored table that keeps history.
+    SystemVersioned,
     /// A view.
     View,
 }
@@ -59,8 +61,7 @@ pub enum RelationKind {
 impl RelationKind {
     fn of(stored: &StoredRelation) -> RelationKind {
         match stored {
-            StoredRelation::Table(table) if table.is_sequence => RelationKind::Sequence,
-            StoredRelation::Table(_) => RelationKind::Table,
+            StoredRelation::Table(table) => table.kind,
             StoredRelation::View(_) => RelationKind::View,
         }
     }

@@ -11,7 +11,7 @@ use errors::Result;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{Table, codec};
+use crate::{RelationKind, Table, codec};
 
 /// The default number of tables that stay decoded.
 const TABLES_MAX: usize = 2000;
@@ -21,8 +21,8 @@ const BYTES_MAX: usize = 16 << 20;
 /// See the module's documentation.
 pub(crate) struct StoredTable {
     pub(crate) id: TableId,
-    /// Whether it is a sequence, which lists of names tell.
-    pub(crate) is_sequence: bool,
+    /// The kind of table, which lists of names tell.
+    pub(crate) kind: RelationKind,
     encoded: Box<[u8]>,
     /// The table, while it is referenced.
     read: ArcSwapWeak<Table>,
@@ -39,7 +39,7 @@ impl StoredTable {
     pub(crate) fn new(table: &Arc<Table>) -> StoredTable {
         StoredTable {
             id: table.id,
-            is_sequence: table.is_sequence(),
+            kind: kind_of(table),
             encoded: codec::write_table(table).into(),
             read: ArcSwapWeak::new(Arc::downgrade(table)),
         }
@@ -52,8 +52,8 @@ impl StoredTable {
     pub(crate) fn load(encoded: &[u8]) -> Result<(StoredTable, Table)> {
         let table = codec::read_table(encoded)?;
         let read = ArcSwapWeak::new(Weak::new());
-        let (id, is_sequence) = (table.id, table.is_sequence());
-        Ok((StoredTable { id, is_sequence, encoded: encoded.into(), read }, table))
+        let (id, kind) = (table.id, kind_of(&table));
+        Ok((StoredTable { id, kind, encoded: encoded.into(), read }, table))
     }
 
     fn present(&self) -> Option<Arc<Table>> {
@@ -82,6 +82,16 @@ impl StoredTable {
     /// Approximate bytes of memory while it is not decoded.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<StoredTable>() + self.encoded.len()
+    }
+}
+
+fn kind_of(table: &Table) -> RelationKind {
+    if table.is_sequence() {
+        RelationKind::Sequence
+    } else if table.row_times().is_some() {
+        RelationKind::SystemVersioned
+    } else {
+        RelationKind::Table
     }
 }
 

@@ -137,6 +137,8 @@ pub struct HistorySettings {
     pub as_of_micros: Option<i64>,
     /// `system_versioning_insert_history`: INSERT may say from when to when a row was current.
     pub gives_row_times: bool,
+    /// `system_versioning_stored_rows`: statements see and write the rows as they are stored, like those of any table.
+    pub stored_rows: bool,
 }
 
 /// The type that the caller converts an argument to before the kernel sees it.

@@ -173,6 +173,7 @@ impl Settings {
             history: HistorySettings {
                 as_of_micros: as_of(&read.text("system_versioning_asof"), &*time_zone),
                 gives_row_times: read.flag("system_versioning_insert_history"),
+                stored_rows: read.flag("system_versioning_stored_rows"),
             },
             time_zone,
             div_precision_increment: read.number("div_precision_increment") as u8,

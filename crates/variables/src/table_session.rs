@@ -186,6 +186,7 @@ pub(crate) const SESSION: &[Definition] = &[
     Definition::both("system_versioning_alter_history", Kind::Enum(&["ERROR", "KEEP"]), "ERROR", "Whether ALTER TABLE may change what the history of a system-versioned table tells (KEEP)"),
     Definition::both("system_versioning_asof", Kind::Text, "DEFAULT", "Time of whose rows queries of system-versioned tables read; DEFAULT: the current rows"),
     Definition::both("system_versioning_insert_history", Kind::Bool, "OFF", "INSERT may give system-versioned rows the times from and to when they were current"),
+    Definition::session("system_versioning_stored_rows", Kind::Bool, "OFF", "Statements see and write rows of system-versioned tables as they are stored, history included; replicas set it for rows of the log"),
     Definition::session("error_count", uint(0, U32), "0", "Errors of the last statement").computed().read_only(),
     Definition::session("external_user", Kind::NullableText, "NULL", "Name given by an authentication method").read_only(),
     Definition::session("identity", uint(0, U64), "0", "Old name of last_insert_id").computed(),

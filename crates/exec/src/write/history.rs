@@ -1,7 +1,7 @@
 //! Rows of tables that keep history: a row that is inserted is current from now on, and one that is changed or deleted was current until now.
 //!
 //! The time is that of the statement, but a row never ends before it began: a statement that waited for another one's row takes that
-//! row's time. A row that was current for no time at all is not kept, except that a DELETE keeps the last one.
+//! row's time. A row that was current for no time at all is not kept, except that a DELETE keeps it if its keys are free.
 
 use errors::Result;
 use plan::HistoryWrite;
@@ -111,8 +111,14 @@ pub(crate) fn remove_row(
     if old[history.end] != history.never || !is_kept {
         return delete_row(table, locator, run);
     }
-    close(table, history, (old, end), run, &mut |record, run| {
-        update_row(table, locator, record, run)
+    let has_lasted = is_before(start, &end);
+    close(table, history, (old, end), run, &mut |record, run| match update_row(
+        table, locator, record, run,
+    )? {
+        Written::Duplicate { .. } if !has_lasted => {
+            delete_row(table, locator, run).map(|_| Written::Done)
+        }
+        written => Ok(written),
     })?;
     Ok(true)
 }

@@ -177,7 +177,7 @@ pub(super) fn as_copy<T>(
     // Copied rows keep their times.
     let history = std::mem::replace(
         &mut session.settings.history,
-        HistorySettings { as_of_micros: None, gives_row_times: true },
+        HistorySettings { gives_row_times: true, ..HistorySettings::default() },
     );
     // No other session can change the old table now: its rows need no locks, which reads of an INSERT take above this level.
     let own_level = &mut session.transactions.characteristics.isolation;

@@ -140,6 +140,7 @@ impl<'a> Parser<'a> {
         let low_priority = self.eat(Kw::LOW_PRIORITY);
         let ignore = self.eat(Kw::IGNORE);
         let tables = self.table_references()?;
+        self.refuse_periods()?;
         self.expect(Kw::SET)?;
         let set = self.assignments()?;
         let filter = self.opt_where()?;
@@ -243,6 +244,7 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let mut table = NamedTable { name, ..NamedTable::default() };
+        self.refuse_periods()?;
         table.partitions = self.opt_partition_list()?;
         table.alias = self.opt_table_alias()?;
         if table.partitions.is_empty() {

@@ -299,7 +299,7 @@ impl<'a> Parser<'a> {
         if self.eat(Kw::TRANSACTION) {
             return Ok(SystemPoint::Transaction(Box::new(self.nested(|p| p.bit_expr(0))?)));
         }
-        if self.at(Kw::TIMESTAMP) && !matches!(self.peek().kind, Tok::Str | Tok::LParen) {
+        if self.at(Kw::TIMESTAMP) && self.peek().kind != Tok::LParen {
             self.bump();
         }
         Ok(SystemPoint::Timestamp(Box::new(self.nested(|p| p.bit_expr(0))?)))

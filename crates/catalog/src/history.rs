@@ -1,6 +1,8 @@
 //! System versioning: tables that keep the rows that UPDATE and DELETE replace. Each row says from when to when it was current; what is current now
 //! ends at the last moment that a TIMESTAMP can tell. Unique keys end with that moment, so that only current rows clash.
 
+use std::borrow::Cow;
+
 use engine_api::IndexId;
 use types::{DataType, DateTime, TypeKind, Value};
 
@@ -95,6 +97,14 @@ impl Table {
         let start = at(|history| matches!(history, ColumnHistory::RowStart { .. }))?;
         let end = at(|history| matches!(history, ColumnHistory::RowEnd { .. }))?;
         Some(RowTimes { start, end })
+    }
+
+    /// The parts in which no two rows are the same, if the index is unique.
+    pub fn distinct_parts<'t>(&self, index: &'t Index) -> Cow<'t, [IndexPart]> {
+        match self.end_part(index) {
+            None => Cow::Borrowed(&index.parts),
+            end => Cow::Owned(index.parts.iter().cloned().chain(end).collect()),
+        }
     }
 
     /// The part that a unique index has after its own ones: the end of the row.

@@ -323,7 +323,7 @@ impl<'a> Parser<'a> {
     }
 
     /// FOR PORTION OF and WITHOUT OVERLAPS, of application-time periods.
-    fn refuse_periods(&self) -> PResult<()> {
+    fn refuse_periods(&mut self) -> PResult<()> {
         let what = if self.at2(Kw::FOR, Kw::PORTION) {
             "FOR PORTION OF"
         } else if self.at2(Kw::WITHOUT, Kw::OVERLAPS) {

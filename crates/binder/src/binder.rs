@@ -15,9 +15,8 @@ use plugin_api::{BindContext, Registry};
 use types::DataType;
 
 use crate::collation::Coercibilities;
-use crate::history::RowsOf;
 use crate::reader::{CatalogReader, Notice, RequiredPrivilege, StoredProgram, VariableTypes};
-use crate::scope::{Block, CteDefinition, NewRow, ScopeTable};
+use crate::scope::{Block, CteDefinition, NewRow, RowsOf, ScopeTable};
 use crate::spelling::{Change, Spelling};
 
 /// The environment of binding.

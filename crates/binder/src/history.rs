@@ -11,17 +11,8 @@ use types::{DateTime, Value};
 use crate::binder::Binder;
 use crate::from::Found;
 use crate::reader::PrivilegeKind;
-use crate::scope::column_read;
+use crate::scope::{RowsOf, column_read};
 use crate::table_write::WriteKind;
-
-/// The time of the rows that a reference means.
-#[derive(Clone, Debug)]
-pub(crate) enum RowsOf {
-    All,
-    AsOf(Expr),
-    Between(Expr, Expr),
-    FromTo(Expr, Expr),
-}
 
 impl Binder<'_> {
     /// FOR SYSTEM_TIME of a reference.
@@ -212,12 +203,4 @@ pub(crate) fn is_current(table: &Table, base: Register) -> Expr {
     let register = Register(base.0 + end as u32);
     let column = Expr::column(register, row_time_type());
     Expr::connected(BinaryOp::Equal, column, Expr::literal(never(), row_time_type()))
-}
-
-/// Whether the keys of an index are so many parts and then the end of the row.
-pub(crate) fn ends_with_time(table: &Table, index: u32, parts: usize) -> bool {
-    let found = table.indexes.iter().find(|known| known.id.0 == index);
-    found.is_some_and(|index| {
-        table.row_times().is_some() && index.unique && index.parts.len() == parts
-    })
 }

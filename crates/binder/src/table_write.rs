@@ -13,7 +13,6 @@ use plan::{
 use types::{DataType, FunctionRole, TypeKind, Value};
 
 use crate::binder::Binder;
-use crate::history::ends_with_time;
 use crate::reader::StoredProgram;
 
 /// Cascades go no deeper than this.
@@ -292,7 +291,7 @@ impl Binder<'_> {
             columns,
             other_columns,
             other_index: index,
-            only_current: ends_with_time(&parent, index, key.columns.len()),
+            only_current: parent.ends_with_time(index, key.columns.len()),
             on_update: action(key.on_update),
             on_delete: action(key.on_delete),
         }))
@@ -367,7 +366,7 @@ impl Binder<'_> {
                 columns,
                 other_columns,
                 other_index: index,
-                only_current: ends_with_time(&child, index, key.columns.len()),
+                only_current: child.ends_with_time(index, key.columns.len()),
                 on_update: action(key.on_update),
                 on_delete: action(key.on_delete),
             });

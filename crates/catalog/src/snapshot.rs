@@ -61,7 +61,9 @@ pub enum RelationKind {
 impl RelationKind {
     fn of(stored: &StoredRelation) -> RelationKind {
         match stored {
-            StoredRelation::Table(table) => table.kind,
+            StoredRelation::Table(table) if table.is_sequence => RelationKind::Sequence,
+            StoredRelation::Table(table) if table.keeps_history => RelationKind::SystemVersioned,
+            StoredRelation::Table(_) => RelationKind::Table,
             StoredRelation::View(_) => RelationKind::View,
         }
     }

@@ -11,7 +11,7 @@ use errors::Result;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{RelationKind, Table, codec};
+use crate::{Table, codec};
 
 /// The default number of tables that stay decoded.
 const TABLES_MAX: usize = 2000;
@@ -21,8 +21,9 @@ const BYTES_MAX: usize = 16 << 20;
 /// See the module's documentation.
 pub(crate) struct StoredTable {
     pub(crate) id: TableId,
-    /// The kind of table, which lists of names tell.
-    pub(crate) kind: RelationKind,
+    /// What lists of names tell: whether it is a sequence, and whether it keeps history.
+    pub(crate) is_sequence: bool,
+    pub(crate) keeps_history: bool,
     encoded: Box<[u8]>,
     /// The table, while it is referenced.
     read: ArcSwapWeak<Table>,
@@ -39,7 +40,8 @@ impl StoredTable {
     pub(crate) fn new(table: &Arc<Table>) -> StoredTable {
         StoredTable {
             id: table.id,
-            kind: kind_of(table),
+            is_sequence: table.is_sequence(),
+            keeps_history: table.row_times().is_some(),
             encoded: codec::write_table(table).into(),
             read: ArcSwapWeak::new(Arc::downgrade(table)),
         }
@@ -52,8 +54,10 @@ impl StoredTable {
     pub(crate) fn load(encoded: &[u8]) -> Result<(StoredTable, Table)> {
         let table = codec::read_table(encoded)?;
         let read = ArcSwapWeak::new(Weak::new());
-        let (id, kind) = (table.id, kind_of(&table));
-        Ok((StoredTable { id, kind, encoded: encoded.into(), read }, table))
+        let (id, is_sequence) = (table.id, table.is_sequence());
+        let keeps_history = table.row_times().is_some();
+        let encoded = encoded.into();
+        Ok((StoredTable { id, is_sequence, keeps_history, encoded, read }, table))
     }
 
     fn present(&self) -> Option<Arc<Table>> {
@@ -82,16 +86,6 @@ impl StoredTable {
     /// Approximate bytes of memory while it is not decoded.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<StoredTable>() + self.encoded.len()
-    }
-}
-
-fn kind_of(table: &Table) -> RelationKind {
-    if table.is_sequence() {
-        RelationKind::Sequence
-    } else if table.row_times().is_some() {
-        RelationKind::SystemVersioned
-    } else {
-        RelationKind::Table
     }
 }
 

@@ -223,21 +223,17 @@ pub(crate) fn check_alter(ctx: &dyn Context, table: &Table, actions: &[AlterActi
 /// Whether an action changes what history tells.
 fn rewrites_history(action: &AlterAction) -> bool {
     use AlterAction as A;
-    match action {
-        A::AddConstraint(constraint) => match &**constraint {
-            TableConstraint::Index(index) => {
-                matches!(index.kind, IndexKind::Primary | IndexKind::Unique)
-            }
-            TableConstraint::ForeignKey(_) | TableConstraint::Check(_) => false,
-        },
-        _ => matches!(
-            action,
-            A::AddColumn { .. }
-                | A::DropColumn { .. }
-                | A::ChangeColumn { .. }
-                | A::ModifyColumn { .. }
-        ),
+    if let A::AddConstraint(constraint) = action {
+        let TableConstraint::Index(index) = &**constraint else { return false };
+        return matches!(index.kind, IndexKind::Primary | IndexKind::Unique);
     }
+    matches!(
+        action,
+        A::AddColumn { .. }
+            | A::DropColumn { .. }
+            | A::ChangeColumn { .. }
+            | A::ModifyColumn { .. }
+    )
 }
 
 /// What an action says of the columns of the times.
@@ -247,34 +243,36 @@ fn check_times(table: &Table, action: &AlterAction, is_ended: bool) -> Result<()
         let column = table.column(&name.text).map(|at| &table.columns[at]);
         column.map(|column| column.history).filter(|history| history.is_time())
     };
-    match action {
-        A::DropColumn { name, .. } => match time(name) {
-            Some(history) if history.is_undeclared_time() => {
-                bail!(CANT_DROP_FIELD_OR_KEY, name.text)
-            }
-            Some(_) if !is_ended => Err(Error::not_supported(
+    if let A::DropColumn { name, .. } = action
+        && let Some(history) = time(name)
+    {
+        if history.is_undeclared_time() {
+            bail!(CANT_DROP_FIELD_OR_KEY, name.text);
+        }
+        if !is_ended {
+            return Err(Error::not_supported(
                 "dropping the columns of PERIOD FOR SYSTEM_TIME without DROP SYSTEM VERSIONING",
-            )),
-            _ => Ok(()),
-        },
-        A::ChangeColumn { old: name, .. }
-        | A::RenameColumn { old: name, .. }
-        | A::AlterColumnDefault { name, .. }
-            if time(name).is_some() =>
-        {
-            bail!(VERS_ALTER_SYSTEM_FIELD, name.text)
+            ));
         }
-        A::ModifyColumn { column, .. } if time(&column.name).is_some() => {
-            bail!(VERS_ALTER_SYSTEM_FIELD, column.name.text)
-        }
-        A::AlterColumnVisible { name, .. } => match time(name) {
-            Some(history) if history.is_undeclared_time() => {
-                bail!(VERS_ALTER_SYSTEM_FIELD, name.text)
-            }
-            _ => Ok(()),
-        },
-        _ => Ok(()),
     }
+    if let A::ChangeColumn { old: name, .. }
+    | A::RenameColumn { old: name, .. }
+    | A::AlterColumnDefault { name, .. } = action
+        && time(name).is_some()
+    {
+        bail!(VERS_ALTER_SYSTEM_FIELD, name.text);
+    }
+    if let A::ModifyColumn { column, .. } = action
+        && time(&column.name).is_some()
+    {
+        bail!(VERS_ALTER_SYSTEM_FIELD, column.name.text);
+    }
+    if let A::AlterColumnVisible { name, .. } = action
+        && time(name).is_some_and(ColumnHistory::is_undeclared_time)
+    {
+        bail!(VERS_ALTER_SYSTEM_FIELD, name.text);
+    }
+    Ok(())
 }
 
 /// ADD PERIOD in ALTER TABLE, see `declare_period`; DROP PERIOD.

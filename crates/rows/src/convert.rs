@@ -443,3 +443,18 @@ pub fn implicit_default(ty: &DataType) -> Value {
         }
     }
 }
+
+/// Warnings that are errors when a statement in strict mode changes data.
+pub const STRICT_WARNINGS: &[ErrorCode] = &[
+    ErrorCode::TRUNCATED_WRONG_VALUE,
+    ErrorCode::WRONG_VALUE_FOR_TYPE,
+    ErrorCode::WARN_DATA_OUT_OF_RANGE,
+    ErrorCode::CUT_VALUE_GROUP_CONCAT,
+    ErrorCode::DATETIME_FUNCTION_OVERFLOW,
+    ErrorCode::DATA_TRUNCATED,
+    ErrorCode::DIVISION_BY_ZERO,
+    ErrorCode::INVALID_ARGUMENT_FOR_LOGARITHM,
+    ErrorCode::WARN_NULL_TO_NOTNULL,
+    ErrorCode::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    ErrorCode::DATA_TOO_LONG,
+];

@@ -4,9 +4,10 @@ use engine_api::{EngineIndex, RowLock};
 use errors::Result;
 use plan::writing::has_join;
 use plan::{DeletePlan, RegisterSet};
+use rows::times::Successor;
 use types::Value;
 
-use super::history::{Successor, remove_row};
+use super::history::remove_row;
 use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};

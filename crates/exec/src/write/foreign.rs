@@ -6,11 +6,12 @@ use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, Tabl
 use errors::{Error, ErrorCode, Result};
 use plan::ForeignKeyAction;
 use rows::convert::{self, KeyFit};
+use rows::times::Successor;
 use types::key::encode_part;
 use types::{StoreMode, Value};
 
 use super::Written;
-use super::history::{Successor, keep, remove_row, stamp_apart};
+use super::history::{keep, remove_row, stamp_apart};
 use super::row::Strictness;
 use super::table::{ForeignKey, WriteTable};
 use super::watched::update_row;

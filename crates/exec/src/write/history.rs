@@ -5,6 +5,7 @@
 
 use errors::{Error, ErrorCode, Result};
 use plan::HistoryWrite;
+use rows::times::{self, Successor, is_before};
 use types::{DateTime, Value};
 
 use super::Written;
@@ -12,19 +13,8 @@ use super::table::WriteTable;
 use super::watched::{delete_row, insert_row, update_row};
 use crate::run::Run;
 
-/// What takes a row's place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Successor {
-    None,
-    Another,
-}
-
 fn now(run: &Run<'_>) -> Value {
     DateTime::from_unix_micros(run.function.now_micros).map_or(Value::Null, Value::DateTime)
-}
-
-fn is_before(one: &Value, other: &Value) -> bool {
-    matches!((one, other), (Value::DateTime(one), Value::DateTime(other)) if one < other)
 }
 
 /// The new row in the registers is current, unless the statement says from when to when it was. `targets`: the columns with values.
@@ -36,25 +26,20 @@ pub(crate) fn begin(table: &WriteTable, targets: &[usize], run: &mut Run<'_>) {
     }
 }
 
-/// When a changed row begins to be current: as before if nothing changed that is kept.
-fn began(history: &HistoryWrite, old: &[Value], is_changed: bool, run: &Run<'_>) -> Value {
-    let (start, now) = (&old[history.start], now(run));
-    if is_changed && is_before(start, &now) { now } else { start.clone() }
-}
-
 /// Gives the changed row in the registers its time.
 pub(crate) fn stamp(table: &WriteTable, old: &[Value], run: &mut Run<'_>) {
     let Some(history) = &table.history else { return };
     let differs = |at: &usize| run.regs[table.columns[*at].register] != old[*at];
     let is_changed = history.kept.iter().any(differs);
-    run.regs[table.columns[history.start].register] = began(history, old, is_changed, run);
+    run.regs[table.columns[history.start].register] =
+        times::began(&old[history.start], now(run), is_changed);
 }
 
 /// As `stamp`, for a row that is not in the registers.
 pub(crate) fn stamp_apart(table: &WriteTable, old: &[Value], new: &mut [Value], run: &Run<'_>) {
     let Some(history) = &table.history else { return };
     let is_changed = history.kept.iter().any(|at| new[*at] != old[*at]);
-    new[history.start] = began(history, old, is_changed, run);
+    new[history.start] = times::began(&old[history.start], now(run), is_changed);
 }
 
 /// Keeps what a row was before it was changed.

@@ -9,9 +9,9 @@ use plan::writing::{reads_table, values_read_row};
 use plan::{InsertMode, InsertPlan, InsertSource, Physical};
 use rows::convert::implicit_default;
 use rows::numbers::{positive, store_id};
+use rows::times::Successor;
 use types::{SqlMode, Value};
 
-use super::history::Successor;
 use super::row::{Strictness, default_value, evaluate, not_null, store};
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
 use super::update::{AssignmentCode, assign, assignments, fire_after, replace_row};

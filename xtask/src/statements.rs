@@ -12,12 +12,12 @@ use crate::lines::rust_files;
 
 /// The grammar's tree: file, enum, and the heading under which its variants are listed.
 const TREE: &[(&str, &str, &str)] = &[
-    ("ast/mod.rs", "Statement", ""),
-    ("ast/admin.rs", "ShowKind", "SHOW"),
-    ("ast/admin.rs", "Replication", "Replication"),
-    ("ast/admin.rs", "FlushItem", "FLUSH"),
-    ("ast/admin.rs", "AlterInstance", "ALTER INSTANCE"),
-    ("ast/program.rs", "Program", "In stored programs"),
+    ("lib.rs", "Statement", ""),
+    ("admin.rs", "ShowKind", "SHOW"),
+    ("admin.rs", "Replication", "Replication"),
+    ("admin.rs", "FlushItem", "FLUSH"),
+    ("admin.rs", "AlterInstance", "ALTER INSTANCE"),
+    ("program.rs", "Program", "In stored programs"),
 ];
 /// Where a refusal is a plugin's or the engine's word to the server, and no statement's.
 const INSIDE: &[&str] = &["engine", "engine-api", "plugin-api", "errors", "engine-skeleton"];
@@ -34,7 +34,7 @@ pub fn page(root: &Path) -> Result<String, String> {
          `transactional_ddl` ([definitions](../definitions.md)). A statement that is not built is error 1235, which names it.\n",
     );
     for (file, name, heading) in TREE {
-        let text = read(root, &format!("crates/syntax/src/{file}"))?;
+        let text = read(root, &format!("crates/ast/src/{file}"))?;
         if !heading.is_empty() {
             let _ = write!(page, "\n## {heading}\n\n");
         }

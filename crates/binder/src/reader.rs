@@ -75,6 +75,8 @@ impl CatalogReader for ViewReader<'_> {
                 }
             }
         }
+        // As they were made: changes of a child do not change the order of cascades.
+        keys.sort_by_key(|(child, _)| child.id);
         keys
     }
 }

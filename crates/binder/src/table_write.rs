@@ -24,6 +24,8 @@ pub(crate) enum WriteKind {
     Insert,
     Update,
     Delete,
+    /// What a foreign key does to the rows of a child.
+    Cascade,
     /// REPLACE, ON DUPLICATE KEY UPDATE.
     InsertOrChange,
     /// DELETE HISTORY: no trigger fires, no row of another table depends on the row, and nothing of it is kept.
@@ -39,11 +41,22 @@ impl Binder<'_> {
         kind: WriteKind,
     ) -> Result<TableWrite> {
         let mut write = self.table_write_at(table, base, kind, 0, &mut Vec::new())?;
+        self.add_triggers(&mut write, table, base, kind)?;
+        Ok(write)
+    }
+
+    fn add_triggers(
+        &mut self,
+        write: &mut TableWrite,
+        table: &Arc<Table>,
+        base: Register,
+        kind: WriteKind,
+    ) -> Result<()> {
         write.triggers = self.triggers_of(table, kind);
         if write.triggers.is_some() && write.virtuals.is_empty() {
             write.virtuals = self.virtual_columns(table, base)?;
         }
-        Ok(write)
+        Ok(())
     }
 
     /// # Errors
@@ -69,6 +82,7 @@ impl Binder<'_> {
             WriteKind::Insert => event == TriggerEvent::Insert,
             WriteKind::Update => event == TriggerEvent::Update,
             WriteKind::Delete => event == TriggerEvent::Delete,
+            WriteKind::Cascade => event != TriggerEvent::Insert,
             WriteKind::InsertOrChange => true,
             WriteKind::Erase => false,
         };
@@ -357,7 +371,12 @@ impl Binder<'_> {
                 write
             } else {
                 described.push(child.id.0);
-                self.table_write_at(&child, base, WriteKind::Update, depth + 1, described)?
+                let kind = WriteKind::Cascade;
+                let mut write = self.table_write_at(&child, base, kind, depth + 1, described)?;
+                if self.input.bind.cascades_fire_triggers {
+                    self.add_triggers(&mut write, &child, base, kind)?;
+                }
+                write
             };
             checks.push(ForeignKeyCheck {
                 name: key.name.clone(),

@@ -231,6 +231,7 @@ impl Binder<'_> {
             WriteKind::Update => RowLocking::ExclusivePeek,
             WriteKind::Insert
             | WriteKind::Delete
+            | WriteKind::Cascade
             | WriteKind::InsertOrChange
             | WriteKind::Erase => RowLocking::Exclusive,
         };

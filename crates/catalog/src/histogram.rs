@@ -23,6 +23,8 @@ pub struct Histogram {
     pub auto_update: bool,
     /// Microseconds since 1970 UTC.
     pub updated_micros: i64,
+    /// Share of the rows that were read for it: 1 unless a document said otherwise.
+    pub sampling_rate: f64,
 }
 
 /// Values from `lower` to `upper`, both included.
@@ -53,6 +55,9 @@ impl Histogram {
         out.number(3, u64::from(self.buckets_max));
         out.flag(4, self.auto_update);
         out.number(5, self.updated_micros as u64);
+        if self.sampling_rate != 1.0 {
+            put_share(&mut out, 7, self.sampling_rate);
+        }
         for bucket in &self.buckets {
             let mut nested = FieldWriter::nested();
             nested.bytes(1, &write_value(&bucket.lower));
@@ -74,6 +79,7 @@ impl Histogram {
             buckets_max: 0,
             auto_update: false,
             updated_micros: 0,
+            sampling_rate: 1.0,
         };
         for field in nested_fields(bytes)? {
             match field.tag {
@@ -83,6 +89,7 @@ impl Histogram {
                 4 => histogram.auto_update = field.flag()?,
                 5 => histogram.updated_micros = field.number()? as i64,
                 6 => histogram.buckets.push(read_bucket(field.bytes)?),
+                7 => histogram.sampling_rate = f64::from_bits(field.number()?),
                 _ => {}
             }
         }

@@ -461,6 +461,7 @@ fn histograms_are_kept_with_their_columns() {
         buckets_max: 8,
         auto_update: true,
         updated_micros: 9,
+        sampling_rate: 0.5,
     };
     let mut snapshot = CatalogSnapshot::default();
     let collation = CollationId::UTF8MB4_0900_AI_CI;

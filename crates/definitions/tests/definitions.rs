@@ -155,6 +155,7 @@ impl Context for Session {
             group_concat_max_len: 1024,
             max_allowed_packet: 1 << 26,
             history: plugin_api::HistorySettings::default(),
+            cascades_fire_triggers: false,
         };
         let input = BindInput {
             catalog: &ViewReader { view: &CatalogView::default(), database: None },

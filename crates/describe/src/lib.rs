@@ -34,6 +34,7 @@ pub use grants::{
     SecretForm, account_statements, all_role_grants, create_user_statement, grant_statements,
     with_roles,
 };
+pub use histogram::{HistogramFault, read_histogram};
 pub use information::Information;
 pub use settings::{Level, PlannedSetting, check_explainable, setting_columns, setting_rows};
 pub use show_create::create_table_statement;

@@ -145,5 +145,6 @@ fn view_context(view: &View) -> BindContext {
         group_concat_max_len: 1024,
         max_allowed_packet: 1 << 26,
         history: plugin_api::HistorySettings::default(),
+        cascades_fire_triggers: false,
     }
 }

@@ -528,8 +528,9 @@ catalog! {
     INCOMPATIBLE_TYPE_AGG = 6135, "HY000", "Columns aggregated with incompatible types: '{}', '{}'.";
     NON_SCALAR_USED_AS_KEY = 6134, "HY000", "Non-scalar (e.g., vector) column '{}' cannot be used as key.";
     EXCEEDS_VECTOR_MAX_DIMENSIONS = 6137, "HY000", "Data size ({} Bytes, {} dimensions) exceeds VECTOR max ({} Bytes, {} dimensions) for column: '{}'";
-    WARN_DEPRECATED_NON_STANDARD_KEYS_VARIABLE = 4166, "HY000", "'{}' is deprecated and will be removed in a future release. Foreign key referring to non-unique or partial keys is unsafe and may break replication.";
+    WARN_DEPRECATED_WITH_NOTE = 4166, "HY000", "'{}' is deprecated and will be removed in a future release. {}";
     WARN_DEPRECATED_NON_STANDARD_KEY = 6124, "HY000", "Foreign key '{}' refers to non-unique key or partial key. This is deprecated and will be removed in a future release.";
     PARAMETER_OUTSIDE_DML = 6413, "HY000", "Dynamic parameters can only be used in DML statements.";
+    FK_CASCADE_TRIGGER_UPDATING_FK_COLUMNS_NOT_SUPPORTED = 6576, "HY000", "Updating a foreign key column in a child-table trigger during a foreign key cascade operation is not allowed.";
     TEMPORAL_FUNCTION_OVERFLOW = 6527, "22008", "{} value is out of range in '{}'";
 }

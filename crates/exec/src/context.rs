@@ -10,8 +10,8 @@ use plugin_api::{FunctionContext, InformationContext, Registry, RowSource, State
 use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
 
-use crate::connection_memory::ConnectionMemory;
-use crate::memory::MemoryBudget;
+use budget::ConnectionMemory;
+use budget::MemoryBudget;
 use types::Value;
 
 use crate::buffers::{RunBuffers, SortedRows};

@@ -5,8 +5,8 @@ use errors::Result;
 use types::Value;
 
 use crate::context::ExecSettings;
-use crate::memory::Memory;
 use crate::spill::{Extent, RowReader, RowWriter};
+use budget::Memory;
 
 /// Rows of equal width in memory, values side by side.
 pub(crate) struct Rows {

@@ -7,14 +7,12 @@
 //! the crate `batch`; the compilers of plans into programs (`ops::compile`, `query`, `write`, `program`).
 
 mod buffers;
-mod connection_memory;
 mod context;
 mod copier;
 mod expr;
 mod fulltext;
 mod kept_rows;
 mod measure;
-mod memory;
 mod operator;
 mod ops;
 mod output;
@@ -27,7 +25,7 @@ mod table_work;
 mod watch;
 mod write;
 
-pub use connection_memory::{ConnectionLimits, ConnectionMemory, CountedLimits};
+pub use budget::{ConnectionLimits, ConnectionMemory, CountedLimits, MemoryBudget};
 pub use context::{
     Environment, ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, StatementCall,
     TransactionSource, TriggerRows,
@@ -35,7 +33,6 @@ pub use context::{
 pub use copier::{Around, Copier, Work};
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes, Measuring};
-pub use memory::MemoryBudget;
 pub use program::{Program, compile, compile_measured};
 pub use table_work::{TableCounts, TableWork};
 pub use watch::{RowMark, RowWatch, RowWish, RowWrite};

@@ -16,9 +16,9 @@ use crate::expr::{Code, InSet, SubqueryState};
 use crate::fulltext::Found;
 use crate::kept_rows::KeptRows;
 use crate::measure::{ExecCounts, Measures};
-use crate::memory::Memory;
 use crate::operator::Source;
 use crate::table_work::TableWork;
+use budget::Memory;
 
 /// A subquery, compiled.
 pub(crate) struct SubqueryNode {

@@ -109,6 +109,7 @@ impl Sql {
             tables: &bound.tables,
             statistics: guess,
             collation: support::COLLATION,
+            trace: None,
         };
         let (plan, _) = optimizer::optimize(bound.plan, &input)?;
         if self.show_plans {

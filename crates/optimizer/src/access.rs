@@ -78,7 +78,14 @@ impl Planner<'_> {
             .collect();
         let (allowed, forced) = self.allowed(id, table);
         let mut best: Option<TablePlan> = None;
+        let mut traced = Vec::new();
+        let mut note = |plan: &TablePlan| {
+            if self.input.trace.is_some() {
+                traced.push(plan.clone());
+            }
+        };
         let mut consider = |plan: TablePlan| {
+            note(&plan);
             if best.as_ref().is_none_or(|before| plan.cost < before.cost) {
                 best = Some(plan);
             }
@@ -105,6 +112,7 @@ impl Planner<'_> {
         }
         if best.as_ref().is_none_or(|plan| plan.cost > DESCENT_COST + ROW_COST) {
             for plan in self.merged(id, predicates, &usable, live, &keeps, total, goal, &allowed) {
+                note(&plan);
                 if best.as_ref().is_none_or(|before| plan.cost < before.cost) {
                     best = Some(plan);
                 }
@@ -113,11 +121,15 @@ impl Planner<'_> {
             let weight = if forced { FORCED } else { 1.0 };
             let full = self.scanned(id, 0, clustered, &keeps, total, goal, weight);
             // Even with few rows: matches come best first.
+            if !is_matched {
+                note(&full);
+            }
             if !is_matched && best.as_ref().is_none_or(|before| full.cost < before.cost) {
                 best = Some(full);
             }
         }
         let best = best.expect("a full scan is always possible");
+        self.trace_paths(id, &traced, &best);
         // A single row is found whatever the values are.
         if wants_literals && !matches!(best.access, Access::Unique { .. }) {
             self.wants_literals.set(true);

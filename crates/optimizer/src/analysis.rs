@@ -68,7 +68,12 @@ pub fn optimize_for_analysis(
 impl Planner<'_> {
     /// The rows of an EXPLAIN of `plan`.
     pub(crate) fn explain(&self, plan: &Plan, format: ExplainFormat) -> Plan {
-        let context = explain::Context {
+        explain::explain(plan, format, &self.context())
+    }
+
+    /// What the printers need.
+    pub(crate) fn context(&self) -> explain::Context<'_> {
+        explain::Context {
             instances: &self.instances,
             tables: self.input.tables,
             subqueries: &self.subqueries,
@@ -76,7 +81,6 @@ impl Planner<'_> {
             collation: self.input.collation,
             query: None,
             actual: None,
-        };
-        explain::explain(plan, format, &context)
+        }
     }
 }

@@ -48,15 +48,21 @@ impl Planner<'_> {
         }
         let alone = graph.relations.len() == 1;
         let mut candidates = Vec::with_capacity(graph.relations.len());
+        let mut traced = Vec::new();
         for index in 0..graph.relations.len() {
             let inner_goal = if alone { goal.clone() } else { Goal::default() };
             let node = self.plan_source(&mut graph, index, &inner_goal)?;
-            candidates.push(self.candidate(&graph, index, node));
+            let candidate = self.candidate(&graph, index, node);
+            traced.extend(self.trace_alone(&graph, index, &candidate));
+            candidates.push(candidate);
         }
         let joined = if alone {
-            self.single(&graph, candidates, goal)
+            let joined = self.single(&graph, candidates, goal);
+            self.trace_block(&graph, traced, &[]);
+            joined
         } else {
             let steps = self.join_order(&graph, &candidates);
+            self.trace_block(&graph, traced, &steps);
             self.chain(&graph, candidates, steps, goal)
         };
         Ok(self.top(joined, &mut graph))

@@ -192,6 +192,7 @@ impl Search<'_, '_> {
                     }
                     let grown = self.extend(&partial, index, *set);
                     let key = set | 1 << index;
+                    self.note(&grown, *set, partial.rows, best.get(&key));
                     match best.get(&key) {
                         Some(before) if before.cost <= grown.cost => {}
                         Some(_) => _ = best.insert(key, grown),
@@ -250,6 +251,7 @@ impl Search<'_, '_> {
                     continue;
                 }
                 let grown = self.extend(&partial, index, set);
+                self.note(&grown, set, partial.rows, next.as_ref());
                 if next.as_ref().is_none_or(|before| grown.cost < before.cost) {
                     next = Some(grown);
                 }
@@ -284,6 +286,20 @@ impl Search<'_, '_> {
         let mut order = partial.order.clone();
         order.push(index);
         Partial { order, rows, cost }
+    }
+
+    /// Tells the trace of an order that was tried: `grown` extends an order of `set` with `outer_rows`, `before` is the best that was
+    /// known for the same relations.
+    fn note(&mut self, grown: &Partial, set: u64, outer_rows: f64, before: Option<&Partial>) {
+        let Some(trace) = self.planner.input.trace else { return };
+        let Some((last, earlier)) = grown.order.split_last() else { return };
+        let paths = trace.take_tables();
+        let method = self.price(*last, set, outer_rows).method;
+        // What was looked at again.
+        drop(trace.take_tables());
+        let step = Step { relation: *last, method, rows: grown.rows, cost: grown.cost };
+        let is_best = before.is_none_or(|before| grown.cost < before.cost);
+        self.planner.trace_order(self.graph, earlier, &step, paths, is_best);
     }
 
     /// The cheapest way to join `index` to `set`.

@@ -14,11 +14,14 @@ mod finish;
 mod graph;
 mod index_merge;
 mod join;
+mod json;
 mod pin;
 mod predicate;
 mod pruning;
 mod push;
 mod sargable;
+mod trace;
+mod traced;
 mod unnest;
 mod upper;
 mod write;
@@ -33,6 +36,7 @@ use plan::{
 };
 
 pub use analysis::{Explainer, optimize_for_analysis};
+pub use trace::{Trace, TraceParts};
 
 /// Statistics about the sizes of tables. All answers are estimates.
 pub trait StatisticsSource {
@@ -63,6 +67,8 @@ pub struct OptimizeInput<'a> {
     pub statistics: &'a dyn StatisticsSource,
     /// The collation of EXPLAIN's texts.
     pub collation: types::CollationId,
+    /// Where to write what is considered.
+    pub trace: Option<&'a Trace>,
 }
 
 /// State while a statement is planned.

@@ -25,8 +25,12 @@ fn planned(sql: &str) -> Plan {
         Ok(bound) => bound,
         Err(error) => panic!("{sql}: {error}"),
     };
-    let input =
-        OptimizeInput { tables: &bound.tables, statistics: &Sizes, collation: support::COLLATION };
+    let input = OptimizeInput {
+        tables: &bound.tables,
+        statistics: &Sizes,
+        collation: support::COLLATION,
+        trace: None,
+    };
     match optimizer::optimize(bound.plan, &input) {
         Ok((plan, _)) => plan,
         Err(error) => panic!("{sql}: {error}"),

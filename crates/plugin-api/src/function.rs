@@ -9,6 +9,7 @@ use types::{
     SqlMode, Value, ZoneRules,
 };
 
+use crate::optimizer_trace::OptimizerTraceView;
 use crate::statements::Statements;
 
 /// How many arguments a function takes.
@@ -128,6 +129,8 @@ pub struct BindContext {
     pub max_allowed_packet: u64,
     /// What the session sets of tables that keep history.
     pub history: HistorySettings,
+    /// `enable_cascade_triggers`.
+    pub cascades_fire_triggers: bool,
 }
 
 /// What a session sets of tables that keep history.
@@ -581,6 +584,10 @@ pub trait SessionServices {
     fn user_variable(&self, name: &str) -> Option<(Value, DataType)>;
     /// All user variables, by name.
     fn user_variables(&self) -> Vec<(String, Value, DataType)> {
+        Vec::new()
+    }
+    /// What planning considered for earlier statements, where `optimizer_trace` asks for it.
+    fn optimizer_traces(&self) -> Vec<OptimizerTraceView> {
         Vec::new()
     }
     /// `@name := value`.

@@ -23,6 +23,7 @@ mod language;
 mod listener;
 mod log_sink;
 mod observer;
+mod optimizer_trace;
 mod plugin;
 mod profile;
 mod registry;
@@ -95,6 +96,7 @@ pub use observer::{
     ConnectionEvent, EventSet, LoginAttempt, LoginFailure, Observer, SchemaChange,
     SchemaChangeKind, SessionFacts, StatementEnd, StatementEvent, TableRows, first_word,
 };
+pub use optimizer_trace::OptimizerTraceView;
 pub use plugin::{Module, Plugin, PluginLoader};
 pub use profile::{ConnectionProfile, ProfileFrame, ProfilePrinter, ProfileRows};
 pub use registry::{Registrar, Registry};

@@ -105,7 +105,8 @@ fn describe_once(
     let tables = context.tables.clone();
     let server = session.server.clone();
     let statistics = EngineStatistics { server: &server, tables: &tables };
-    let input = optimizer::OptimizeInput { tables: &tables, statistics: &statistics, collation };
+    let (tables, statistics) = (&tables[..], &statistics);
+    let input = optimizer::OptimizeInput { tables, statistics, collation, trace: None };
     let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
     let (program, nodes) = {
         let bind = session.planner().bind_context();
@@ -126,7 +127,11 @@ fn describe_once(
 }
 
 /// The bound query, as readable text.
-fn understood(session: &Session, statement: &Statement, running: &Running<'_>) -> Option<String> {
+pub(crate) fn understood(
+    session: &Session,
+    statement: &Statement,
+    running: &Running<'_>,
+) -> Option<String> {
     let Statement::Query(query) = statement else { return None };
     let text =
         crate::ddl::understood_query(session, query, query.span, running.source, &[]).ok()?;

@@ -25,6 +25,7 @@ impl Session {
     /// Whether statements of this session may use shared plans now.
     pub(crate) fn may_share_plans(&self) -> bool {
         self.temporary.is_empty()
+            && !self.settings.traces_optimizer
             && self.transactions.definitions.is_none()
             && !self.transactions.reads_lock(&self.settings)
     }

@@ -4,7 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Column, Edit, Histogram, HistogramBucket, PrivilegeSet, Relation, Table};
-use errors::{Error, Result, bail, err};
+use errors::{Result, bail, err};
 use exec::RowSink;
 use plugin_api::{OkInfo, ResultSink, RowSource};
 use syntax::ast::{self, Ident, TableMaintenance};
@@ -14,6 +14,7 @@ use crate::column_values::{kept_value, plan_columns, read_columns, selected};
 use crate::maintenance::outcome_columns;
 use crate::session::Session;
 use definitions::{is_hidden, is_single_unique};
+use describe::{HistogramFault, read_histogram};
 use statements::sink::send_rows;
 
 /// Default number of buckets.
@@ -30,6 +31,19 @@ struct Wanted {
     auto_update: bool,
 }
 
+/// What a statement does with the histograms of columns.
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    /// Makes them from the rows.
+    Make(Wanted),
+    /// Takes this document.
+    Take(&'a str),
+    Drop,
+}
+
+const ONE_COLUMN: &str =
+    "Only one column can be specified while modifying histogram statistics with JSON data.";
+
 /// Runs the statement: a row for each column.
 pub(crate) fn change_histograms(
     session: &mut Session,
@@ -37,9 +51,9 @@ pub(crate) fn change_histograms(
     change: &ast::Histogram,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let (columns, wanted) = match change {
-        ast::Histogram::Update { data: Some(_), .. } => {
-            return Err(Error::not_supported("histograms given as JSON"));
+    let (columns, change) = match change {
+        ast::Histogram::Update { columns, data: Some(document), .. } => {
+            (columns, Change::Take(document))
         }
         ast::Histogram::Update { columns, buckets, auto_update, data: None } => {
             let buckets = buckets.unwrap_or(BUCKETS_DEFAULT);
@@ -47,9 +61,9 @@ pub(crate) fn change_histograms(
                 bail!(DATA_OUT_OF_RANGE, "Number of buckets", "ANALYZE TABLE");
             }
             let auto_update = auto_update.unwrap_or(false);
-            (columns, Some(Wanted { buckets_max: buckets as u32, auto_update }))
+            (columns, Change::Make(Wanted { buckets_max: buckets as u32, auto_update }))
         }
-        ast::Histogram::Drop { columns } => (columns, None),
+        ast::Histogram::Drop { columns } => (columns, Change::Drop),
     };
     for (at, column) in columns.iter().enumerate() {
         if columns[..at].iter().any(|known| catalog::same_name(&known.text, &column.text)) {
@@ -59,7 +73,11 @@ pub(crate) fn change_histograms(
     let (full, outcome) = match maintenance.tables.as_slice() {
         [name] => {
             let (schema, table) = session.qualify(name)?;
-            let outcome = change_histograms_of(session, &schema, &table, columns, wanted)?;
+            let outcome = if matches!(change, Change::Take(_)) && columns.len() > 1 {
+                Err(ONE_COLUMN.to_owned())
+            } else {
+                change_histograms_of(session, &schema, &table, columns, change)?
+            };
             (format!("{schema}.{table}"), outcome)
         }
         _ => {
@@ -83,7 +101,7 @@ fn change_histograms_of(
     schema: &Arc<str>,
     name: &Arc<str>,
     columns: &[Ident],
-    wanted: Option<Wanted>,
+    change: Change<'_>,
 ) -> Result<std::result::Result<Vec<(&'static str, String)>, String>> {
     let needed = PrivilegeSet::SELECT | PrivilegeSet::INSERT;
     match catalog::system_schema(schema) {
@@ -121,24 +139,34 @@ fn change_histograms_of(
             continue;
         };
         let shown = &column.name;
-        let (kind, text) = match wanted {
-            _ if !has_order(&column.ty) && wanted.is_some() => {
+        let (kind, text) = match change {
+            Change::Make(_) | Change::Take(_) if !has_order(&column.ty) => {
                 ("Error", format!("The column '{shown}' has an unsupported data type."))
             }
-            Some(_) if is_single_unique(&table, at) => {
+            Change::Make(_) | Change::Take(_) if is_single_unique(&table, at) => {
                 let text =
                     format!("The column '{shown}' is covered by a single-part unique index.");
                 ("Error", text)
             }
-            Some(wanted) => {
+            Change::Make(wanted) => {
                 let made = make_histogram(session, &table, column, wanted)?;
                 changes.push((shown.clone(), Some(Arc::new(made))));
                 ("status", format!("Histogram statistics created for column '{shown}'."))
             }
-            None if column.histogram.is_none() => {
+            Change::Take(document) => {
+                let now_micros = session.server.now_micros();
+                match read_histogram(document, &column.ty, now_micros) {
+                    Ok(read) => {
+                        changes.push((shown.clone(), Some(Arc::new(read))));
+                        ("status", format!("Histogram statistics created for column '{shown}'."))
+                    }
+                    Err(fault) => return Ok(Ok(said_of(fault, &table, shown))),
+                }
+            }
+            Change::Drop if column.histogram.is_none() => {
                 ("Error", format!("No histogram statistics found for column '{shown}'."))
             }
-            None => {
+            Change::Drop => {
                 changes.push((shown.clone(), None));
                 ("status", format!("Histogram statistics removed for column '{shown}'."))
             }
@@ -148,6 +176,27 @@ fn change_histograms_of(
     said.sort();
     put_histograms(session, &table, changes)?;
     Ok(Ok(said.into_iter().map(|(_, kind, text)| (kind, text)).collect()))
+}
+
+/// What is said of a document that is no histogram of a column.
+fn said_of(fault: HistogramFault, table: &Table, column: &str) -> Vec<(&'static str, String)> {
+    let mut said = Vec::new();
+    let detail = match fault {
+        HistogramFault::Content(text) => text,
+        HistogramFault::Text(error) => {
+            let (message, position) = (error.message, error.position);
+            let error = err!(INVALID_JSON_TEXT_IN_PARAM, 1, "UPDATE HISTOGRAM", message, position);
+            said.push(error.message().to_owned());
+            "JSON format error.".to_owned()
+        }
+    };
+    let (schema, table) = (&table.schema, &table.name);
+    // The quotes are the reference's.
+    said.push(format!(
+        "Unable to build histogram statistics for column '{column}' in table '{schema}'.'{table}'"
+    ));
+    said.push(detail);
+    said.into_iter().map(|text| ("Error", text)).collect()
 }
 
 fn put_histograms(
@@ -331,6 +380,7 @@ impl Groups<'_> {
             buckets_max: wanted.buckets_max,
             auto_update: wanted.auto_update,
             updated_micros,
+            sampling_rate: 1.0,
         }
     }
 }

@@ -32,6 +32,7 @@ mod maintenance;
 mod measured;
 mod observed;
 mod offline;
+mod optimizer_trace;
 mod outfile;
 mod own_facts;
 mod places;

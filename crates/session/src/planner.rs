@@ -6,8 +6,8 @@ use std::time::Duration;
 use binder::{BindInput, Binder, VariableTypes, ViewReader};
 use catalog::{CatalogView, Table};
 use errors::{Result, bail, err};
-use optimizer::{OptimizeInput, StatisticsSource};
-use plan::{Access, KeyWalk, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
+use optimizer::{OptimizeInput, StatisticsSource, Trace};
+use plan::{Access, ExplainFormat, KeyWalk, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
 use plugin_api::BindContext;
 use syntax::ast::{Statement, VarScope};
 use types::DataType;
@@ -130,6 +130,7 @@ impl Planner<'_> {
             group_concat_max_len: self.settings.group_concat_max_len,
             max_allowed_packet: self.settings.max_allowed_packet,
             history: self.settings.history,
+            cascades_fire_triggers: self.settings.cascades_fire_triggers,
         }
     }
 
@@ -158,6 +159,26 @@ impl Planner<'_> {
         self.check_plan(&plan, &flags)?;
         let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
         Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
+    }
+
+    /// As `plan_statement`, with a trace of what was considered. Returns the text of the plan too.
+    pub(crate) fn plan_in_trace(
+        &self,
+        statement: &Statement,
+        source: &[u8],
+        parameter_types: Option<&[DataType]>,
+        trace: &Trace,
+    ) -> Result<(Arc<Planned>, String)> {
+        let (logical, context) =
+            self.bind_in_view(&self.view(), statement, source, parameter_types)?;
+        let statistics = EngineStatistics { server: self.server, tables: &context.tables };
+        let mut input = self.optimize_input(&context.tables, &statistics);
+        input.trace = Some(trace);
+        let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
+        self.check_plan(&plan, &flags)?;
+        let text = explainer.analysis(&plan, ExplainFormat::Tree, &input, None, None);
+        let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
+        Ok((Arc::new(planned(statement, &plan, &flags, program, context)), text))
     }
 
     /// Plans the query of a HANDLER READ.
@@ -311,7 +332,8 @@ impl Planner<'_> {
         tables: &'a [Arc<Table>],
         statistics: &'a EngineStatistics<'a>,
     ) -> OptimizeInput<'a> {
-        OptimizeInput { tables, statistics, collation: self.settings.collation_connection.id }
+        let collation = self.settings.collation_connection.id;
+        OptimizeInput { tables, statistics, collation, trace: None }
     }
 }
 

@@ -195,7 +195,7 @@ fn described(session: &Session, measured: &MeasuredPlan, measures: &[Measure]) -
     let tables = &measured.planned.tables;
     let statistics = EngineStatistics { server: &session.server, tables };
     let collation = session.settings.collation_connection.id;
-    let input = OptimizeInput { tables, statistics: &statistics, collation };
+    let input = OptimizeInput { tables, statistics: &statistics, collation, trace: None };
     let actual = |node: &plan::Physical| actual_of(measures, measured.nodes.place(node)?);
     let mut trees = measured.explainer.operators(&measured.plan, &input, &actual);
     let is_written = trees.first().is_some_and(|main| main.is_heading);

@@ -10,11 +10,11 @@ use plugin_api::{FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement};
 use types::{DataType, Value};
 
-use crate::outfile;
 use crate::planned::{Planned, PlannedKind};
 use crate::profile;
 use crate::program_host::ProgramSession;
 use crate::session::Session;
+use crate::{optimizer_trace, outfile};
 use accounts::Resource;
 use describe::Information;
 use observation::Phase;
@@ -80,7 +80,9 @@ impl Session {
         running: &Running<'_>,
     ) -> Result<Arc<Planned>> {
         let address = std::ptr::from_ref(statement) as usize;
-        let may_keep = running.kept == Some(address) && self.profile.is_none();
+        let may_keep = running.kept == Some(address)
+            && self.profile.is_none()
+            && !self.settings.traces_optimizer;
         if may_keep
             && let Some(known) = programs::kept_plan(&mut ProgramSession::new(self), address)?
         {
@@ -91,6 +93,9 @@ impl Session {
         for _ in 0..REPLAN_MAX {
             let (source, types) = (running.source, types.as_deref());
             let planned = match self.profile {
+                None if self.settings.traces_optimizer => {
+                    optimizer_trace::plan_traced(self, statement, running, types)?
+                }
                 None => self.planner().plan_statement(statement, source, types)?,
                 Some(_) => profile::plan_profiled(self, statement, source, types)?,
             };

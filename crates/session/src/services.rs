@@ -8,7 +8,8 @@ use engine_api::Wait;
 use errors::Result;
 use exec::Outcome;
 use hashbrown::HashMap;
-use plugin_api::{SequenceCall, SequenceName, SessionServices};
+use plugin_api::{OptimizerTraceView, SequenceCall, SequenceName, SessionServices};
+use statements::optimizer_traces::{OptimizerTraces, TraceWindow};
 use statements::sequences::UsedSequences;
 use types::{DataType, Value, ZoneRules};
 
@@ -56,6 +57,7 @@ pub(crate) struct Services {
     pub(crate) may_read_files: bool,
     pub(crate) privileges: Arc<EffectivePrivileges>,
     pub(crate) sequences: UsedSequences,
+    pub(crate) traces: OptimizerTraces,
 }
 
 impl Services {
@@ -63,6 +65,17 @@ impl Services {
     pub(crate) fn text(&self, name: &str) -> String {
         let id = self.server.globals.definitions.find(name);
         id.map_or_else(String::new, |id| variables::as_text(self.values.get(id)))
+    }
+
+    /// Which traces of the optimizer the session keeps.
+    pub(crate) fn trace_window(&self) -> TraceWindow {
+        let number = |name: &str| self.text(name).parse::<i64>().unwrap_or_default();
+        let size = |name: &str| usize::try_from(number(name)).unwrap_or_default();
+        TraceWindow {
+            offset: number("optimizer_trace_offset"),
+            limit: size("optimizer_trace_limit"),
+            bytes_max: size("optimizer_trace_max_mem_size"),
+        }
     }
 
     /// Stores the values that later statements may read: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID(). Returns the affected rows.
@@ -111,6 +124,7 @@ impl Services {
             accounts: self.accounts.clone(),
             privileges: self.privileges.clone(),
             sequences: UsedSequences::default(),
+            traces: OptimizerTraces::default(),
             ..*self
         }
     }
@@ -232,6 +246,10 @@ impl SessionServices for Services {
         let mut variables: Vec<_> = copies.collect();
         variables.sort_by(|one, two| one.0.cmp(&two.0));
         variables
+    }
+
+    fn optimizer_traces(&self) -> Vec<OptimizerTraceView> {
+        self.traces.read(self.statement_number, self.trace_window())
     }
 
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {

@@ -152,6 +152,7 @@ impl Session {
             values,
             user_variables: Default::default(),
             sequences: Default::default(),
+            traces: Default::default(),
             database: None,
             user: String::new(),
             current_user: String::new(),

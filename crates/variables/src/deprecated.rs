@@ -62,19 +62,19 @@ pub fn warning_of_set(name: &str) -> Option<(ErrorCode, String)> {
 
 /// The variable that lets foreign keys refer to columns that are not a whole unique key; it will be removed.
 const RESTRICT_KEYS: &str = "restrict_fk_on_non_standard_key";
+const KEYS_ARE_UNSAFE: &str =
+    "Foreign key referring to non-unique or partial keys is unsafe and may break replication.";
+/// The variable by which what foreign keys do fires triggers; it will be removed.
+const CASCADE_TRIGGERS: &str = "enable_cascade_triggers";
+const NONE_FIRE: &str = "Triggers on child table will not fire during foreign key cascade.";
 /// The variable whose OFF will be removed.
 const EXPLICIT_TIMESTAMPS: &str = "explicit_defaults_for_timestamp";
 
 /// Adds the warnings about a value that is accepted. `mode`: the SQL mode until then.
 pub fn note_value(name: &str, value: &Value, mode: SqlMode, conditions: &mut Diagnostics) {
     match name {
-        RESTRICT_KEYS => {
-            let code = match as_u64(value) {
-                0 => ErrorCode::WARN_DEPRECATED_NON_STANDARD_KEYS_VARIABLE,
-                _ => ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT,
-            };
-            conditions.warn(code, &[&RESTRICT_KEYS]);
-        }
+        RESTRICT_KEYS => note_safer_on(name, value, KEYS_ARE_UNSAFE, conditions),
+        CASCADE_TRIGGERS => note_safer_on(name, value, NONE_FIRE, conditions),
         EXPLICIT_TIMESTAMPS if as_u64(value) == 0 => {
             let text = format!("'{name}' is deprecated and will be removed in a future release.");
             let code = ErrorCode::WARN_DEPRECATED_SYNTAX;
@@ -86,6 +86,14 @@ pub fn note_value(name: &str, value: &Value, mode: SqlMode, conditions: &mut Dia
             }
         }
         _ => {}
+    }
+}
+
+/// A variable that will be removed, and whose OFF has `risk`.
+fn note_safer_on(name: &str, value: &Value, risk: &str, conditions: &mut Diagnostics) {
+    match as_u64(value) {
+        0 => conditions.warn(ErrorCode::WARN_DEPRECATED_WITH_NOTE, &[&name, &risk]),
+        _ => conditions.warn(ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT, &[&name]),
     }
 }
 

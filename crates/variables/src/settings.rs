@@ -95,6 +95,8 @@ pub struct Settings {
     pub operator_memory_bytes: usize,
     /// Files below `tmpdir`.
     pub temporary_files: Arc<TemporaryFiles>,
+    /// `enable_cascade_triggers`: what foreign keys do to rows fires triggers.
+    pub cascades_fire_triggers: bool,
     /// `sql_safe_updates`.
     pub sql_safe_updates: bool,
     /// `explicit_defaults_for_timestamp` is OFF: NULL for a NOT NULL TIMESTAMP means the present time.
@@ -135,6 +137,8 @@ pub struct Settings {
     pub statement_cost: bool,
     /// `profiling`: the steps of statements are measured.
     pub profiling: bool,
+    /// `optimizer_trace`: what planning considers is kept.
+    pub traces_optimizer: bool,
     /// `long_query_time` in microseconds.
     pub long_query_micros: i64,
     /// `session_track_schema`.
@@ -207,11 +211,13 @@ impl Settings {
                 Path::new(&read.text("tmpdir")),
                 io_times.clone(),
             )),
+            cascades_fire_triggers: read.flag("enable_cascade_triggers"),
             sql_safe_updates: read.flag("sql_safe_updates"),
             null_timestamp_is_now: !read.flag("explicit_defaults_for_timestamp"),
             foreign_key_checks: read.flag("foreign_key_checks"),
             statement_cost: read.flag("statement_cost"),
             profiling: read.flag("profiling"),
+            traces_optimizer: read.text("optimizer_trace").contains("enabled=on"),
             restricts_foreign_keys: read.flag("restrict_fk_on_non_standard_key"),
             transactional_ddl: read.flag("transactional_ddl"),
             ddl_skips_ahead: read.text("ddl_wait_policy") == "skip_ahead",

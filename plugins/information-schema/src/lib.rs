@@ -27,7 +27,7 @@ use std::sync::Arc;
 use errors::Result;
 use plugin_api::{
     InfoColumn, InfoFilter, InformationContext, InformationTable, Plugin, PluginInfo, Registrar,
-    TableDefinition, table_definitions,
+    SessionTable, TableDefinition, table_definitions,
 };
 
 use row::Emit;
@@ -49,6 +49,11 @@ impl Plugin for InformationSchema {
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         for definition in table_definitions(DEFINITIONS) {
+            if definition.name == "OPTIMIZER_TRACE" {
+                let rows = server::optimizer_traces;
+                registrar.information_table(Arc::new(SessionTable::new(definition, rows)));
+                continue;
+            }
             let produce = producer(definition.schema, definition.name);
             registrar.information_table(Arc::new(FactTable { definition, produce }));
         }

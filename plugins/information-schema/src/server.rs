@@ -2,8 +2,8 @@
 
 use errors::Result;
 use plugin_api::{
-    FunctionView, InfoFilter, InformationContext, Loading, PluginItemView, PluginView, ProcessView,
-    StatusScope,
+    FunctionView, InfoFilter, InformationContext, Loading, OptimizerTraceView, PluginItemView,
+    PluginView, ProcessView, SessionServices, StatusScope,
 };
 use types::Value;
 
@@ -370,6 +370,19 @@ pub fn session_status(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     status(ctx, StatusScope::Session, emit)
+}
+
+/// `information_schema.OPTIMIZER_TRACE`.
+pub fn optimizer_traces(session: &dyn SessionServices) -> Vec<Vec<Value>> {
+    let row = |trace: OptimizerTraceView| {
+        vec![
+            Value::text(&trace.query),
+            Value::text(&trace.trace),
+            Value::Int(trace.missing_bytes.cast_signed()),
+            Value::Int(i64::from(trace.is_hidden)),
+        ]
+    };
+    session.optimizer_traces().into_iter().map(row).collect()
 }
 
 /// `mysql.help_topic`: the functions with their help.

@@ -221,6 +221,7 @@ impl Fixture {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             max_allowed_packet: 64 << 20,
+            cascades_fire_triggers: false,
         }
     }
 

@@ -99,8 +99,7 @@ const WORDS: &[(&[&str], &[&str], &str)] = &[
 ];
 
 /// Files that spell the grammar's own words, among them calls with special syntax; they give them no meaning.
-const SPELLING: &[&str] =
-    &["crates/unparse/src/", "crates/ast/src/", "crates/syntax/src/digest/"];
+const SPELLING: &[&str] = &["crates/unparse/src/", "crates/ast/src/", "crates/syntax/src/digest/"];
 
 /// Functions in the kernel's code.
 pub fn findings(layers: &Layers, sources: &[Source]) -> Vec<String> {

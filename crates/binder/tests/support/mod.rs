@@ -326,6 +326,7 @@ pub fn bind_context() -> BindContext {
         group_concat_max_len: 1024,
         max_allowed_packet: 1 << 26,
         history: plugin_api::HistorySettings::default(),
+        cascades_fire_triggers: false,
     }
 }
 

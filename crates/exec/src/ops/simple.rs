@@ -8,10 +8,10 @@ use types::{DataType, Value};
 
 use super::partitions::{LEVELS_MAX, Partitions};
 use crate::expr::{Code, Truth};
-use crate::memory::Memory;
 use crate::operator::Operator;
 use crate::run::Run;
 use crate::spill::RowReader;
+use budget::Memory;
 
 #[derive(Default)]
 pub(crate) struct OneRow {

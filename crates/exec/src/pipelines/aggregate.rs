@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use crate::memory::SharedMemory;
 use batch::{
     Batch, BatchExpr, Column, Env, Fit, Grouped, Line, Operand, Rollup, StateKind, StateResult,
     States, Unfit,
 };
+use budget::SharedMemory;
 use errors::Result;
 use plan::{AggregateCall, AggregateMode, Expr, GroupSets, Physical, Register};
 use plugin_api::Coercion;

@@ -7,12 +7,13 @@ use plan::{DeletePlan, RegisterSet};
 use rows::times::Successor;
 use types::Value;
 
+use super::foreign::{self, Fate};
 use super::history::remove_row;
 use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
 use super::watched::wish;
-use super::{atomically, foreign, ignored};
+use super::{atomically, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::ops::NodeCompiler;
 use crate::output::{self, ComputedRow, Output};
@@ -184,7 +185,7 @@ impl DeleteState<'_, '_> {
             table.values_for_keys(&mut self.values, run);
             let related = &self.program.related;
             let path = foreign::Path::new(table, locator);
-            foreign::handle_children(table, related, &path, &self.values, None, run)?;
+            foreign::handle_children(table, related, &path, &self.values, Fate::Deleted, run)?;
         }
         run.count_deleted(table.id);
         // False: a cascade of this statement has handled it already.

@@ -3,7 +3,7 @@
 //! Rows are passed as values, not in registers: cascades reach tables that the statement does not name.
 
 use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, TableId, WaitPolicy};
-use errors::{Error, ErrorCode, Result};
+use errors::{Error, ErrorCode, Result, bail};
 use plan::ForeignKeyAction;
 use rows::convert::{self, KeyFit};
 use rows::times::Successor;
@@ -170,20 +170,37 @@ pub(crate) fn check_parents(
     Ok(())
 }
 
-/// Applies the deletion (`new` is `None`) or update of the row at the end of `path` to its children.
+/// What becomes of a row that others may refer to.
+#[derive(Clone, Copy)]
+pub(crate) enum Fate<'v> {
+    Deleted,
+    /// It is deleted, and this row takes its place: those that refer to values of both stay.
+    Replaced(&'v [Value]),
+    Updated(&'v [Value]),
+}
+
+/// Applies what becomes of the row at the end of `path` to its children.
 pub(crate) fn handle_children(
     table: &WriteTable,
     related: &[WriteTable],
     path: &Path<'_>,
     old: &[Value],
-    new: Option<&[Value]>,
+    fate: Fate<'_>,
     run: &mut Run<'_>,
 ) -> Result<()> {
     if !run.env.settings.foreign_key_checks || table.children.is_empty() {
         return Ok(());
     }
+    let new = match fate {
+        Fate::Deleted | Fate::Replaced(_) => None,
+        Fate::Updated(new) => Some(new),
+    };
     for key in &table.children {
-        if new.is_some_and(|new| !differ(Some(old), new, &key.columns)) {
+        let stays = match fate {
+            Fate::Deleted => false,
+            Fate::Replaced(new) | Fate::Updated(new) => !differ(Some(old), new, &key.columns),
+        };
+        if stays {
             continue;
         }
         let child = &related[key.other];
@@ -237,13 +254,10 @@ impl Cascade<'_> {
         action: ForeignKeyAction,
         run: &mut Run<'_>,
     ) -> Result<()> {
-        let (child, related, locator) = (self.child, self.related, self.path.locator);
         if action == ForeignKeyAction::Cascade && parent.is_none() {
-            handle_children(child, related, &self.path, &old, None, run)?;
-            run.count_deleted(child.id);
-            // False: another path of the same cascade has handled it already.
-            return remove_row(child, locator, &old, Successor::None, run).map(|_| ());
+            return self.delete(old, run);
         }
+        let (child, related, locator) = (self.child, self.related, self.path.locator);
         let mut new = old.clone();
         for (column, other_column) in self.key.columns.iter().zip(&self.key.other_columns) {
             new[*other_column] = match (action, parent) {
@@ -251,18 +265,80 @@ impl Cascade<'_> {
                 _ => Value::Null,
             };
         }
-        stamp_apart(child, &old, &mut new, run);
         if child.has_generated {
             generate_apart(child, &mut new, run)?;
         }
-        handle_children(child, related, &self.path, &old, Some(&new), run)?;
+        let old_row = self.fire_before_update(&old, &mut new, run)?;
+        stamp_apart(child, &old, &mut new, run);
+        handle_children(child, related, &self.path, &old, Fate::Updated(&new), run)?;
         let mut record = Vec::new();
         child.layout.encode(&new, &mut record)?;
         run.count_updated(child.id);
         match update_row(child, locator, &record, run)? {
-            Written::Done => keep(child, &old, &new, run),
-            Written::Duplicate { index, .. } => Err(duplicate_apart(child, &new, index, run)),
+            Written::Done => keep(child, &old, &new, run)?,
+            Written::Duplicate { index, .. } => {
+                return Err(duplicate_apart(child, &new, index, run));
+            }
         }
+        match &child.triggers {
+            Some(triggers) if !triggers.after_update.is_empty() => {
+                let mut new_row = child.row_apart(new, 1, run)?;
+                run.fire(&triggers.after_update, &old_row, &mut new_row)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn delete(&self, old: Vec<Value>, run: &mut Run<'_>) -> Result<()> {
+        let child = self.child;
+        let row = match &child.triggers {
+            Some(triggers) => {
+                let row = child.row_apart(old.clone(), 1, run)?;
+                run.fire(&triggers.before_delete, &row, &mut [])?;
+                row
+            }
+            None => Vec::new(),
+        };
+        handle_children(child, self.related, &self.path, &old, Fate::Deleted, run)?;
+        run.count_deleted(child.id);
+        // False: another path of the same cascade has handled it already.
+        let deleted = remove_row(child, self.path.locator, &old, Successor::None, run)?;
+        match &child.triggers {
+            Some(triggers) if deleted => run.fire(&triggers.after_delete, &row, &mut []),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// BEFORE UPDATE, which may change `new` except for the columns of foreign keys. Returns the old row as triggers see it.
+    fn fire_before_update(
+        &self,
+        old: &[Value],
+        new: &mut [Value],
+        run: &mut Run<'_>,
+    ) -> Result<Vec<Value>> {
+        let child = self.child;
+        let Some(triggers) = &child.triggers else { return Ok(Vec::new()) };
+        let old_row = child.row_apart(old.to_vec(), 1, run)?;
+        if triggers.before_update.is_empty() {
+            return Ok(old_row);
+        }
+        let changed: Vec<Value> = with_row(child, new, run, |run| {
+            let mut row = Vec::new();
+            child.row_before(1, &mut row, run)?;
+            run.fire(&triggers.before_update, &old_row, &mut row)?;
+            child.take_row(&mut row, run);
+            let strictness = Strictness { mode: StoreMode::Strict, null_is_error: true };
+            child.check_nulls(strictness, run)?;
+            child.generate(1, strictness, run)?;
+            child.check(run)?;
+            Ok::<_, Error>(child.columns.iter().map(|at| run.regs[at.register].clone()).collect())
+        })?;
+        let keys = child.parents.iter().flat_map(|key| &key.columns);
+        if keys.chain(&self.key.other_columns).any(|column| changed[*column] != new[*column]) {
+            bail!(FK_CASCADE_TRIGGER_UPDATING_FK_COLUMNS_NOT_SUPPORTED);
+        }
+        new.clone_from_slice(&changed);
+        Ok(old_row)
     }
 }
 

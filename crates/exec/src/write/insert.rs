@@ -712,7 +712,9 @@ impl<'p, 's> InsertState<'p, 's> {
         if !table.children.is_empty() {
             let old = table.layout.decode_all(&self.found.record)?;
             let path = foreign::Path::new(table, locator);
-            foreign::handle_children(table, &self.program.related, &path, &old, None, run)?;
+            let new = table.layout.decode_all(&self.buffers.record)?;
+            let fate = foreign::Fate::Replaced(&new);
+            foreign::handle_children(table, &self.program.related, &path, &old, fate, run)?;
         }
         run.count_deleted(table.id);
         let mut old = Vec::new();

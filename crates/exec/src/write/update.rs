@@ -147,7 +147,8 @@ pub(crate) fn replace_row(
 ) -> Result<()> {
     foreign::check_parents(table, related, Some(&buffers.old), &buffers.new, run)?;
     let path = foreign::Path::new(table, locator);
-    foreign::handle_children(table, related, &path, &buffers.old, Some(&buffers.new), run)?;
+    let fate = foreign::Fate::Updated(&buffers.new);
+    foreign::handle_children(table, related, &path, &buffers.old, fate, run)?;
     run.count_updated(table.id);
     match update_row(table, locator, &buffers.record, run)? {
         Written::Done => history::keep(table, &buffers.old, &buffers.new, run),

@@ -249,6 +249,7 @@ impl Database {
             group_concat_max_len: 1024,
             max_allowed_packet: 1 << 26,
             history: plugin_api::HistorySettings::default(),
+            cascades_fire_triggers: false,
         };
         let program = compile(plan, &self.registry, &bind)?;
         let zone = types::FixedOffset::utc();

@@ -3,8 +3,8 @@
 
 use plan::{Access, Expr, JoinKind, Physical, Plan, SetOperation, TableAccess};
 
-use super::json::Json;
 use super::{Context, ctes, root, subqueries, table};
+use crate::json::Json;
 
 type Members = Vec<(&'static str, Json)>;
 

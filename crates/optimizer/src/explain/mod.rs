@@ -2,7 +2,6 @@
 
 mod blocks;
 mod cost;
-mod json;
 mod partitions;
 mod table;
 mod tree;
@@ -176,7 +175,7 @@ impl Context<'_> {
     }
 
     /// An expression with the names of its columns.
-    fn expr(&self, expr: &Expr) -> String {
+    pub(crate) fn expr(&self, expr: &Expr) -> String {
         plan::print::expr_named(expr, &|register| self.name(register))
     }
 

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use plan::{Access, GroupSets, JoinKind, Physical, Plan, RangeSpec, SetOperation, TableAccess};
 
 use super::cost::Estimate;
-use super::json::Json;
 use super::table::is_spatial;
 use super::{Actual, Context, Operator, ctes, root, subqueries};
+use crate::json::Json;
 
 /// An operator as both formats show it.
 struct Node {

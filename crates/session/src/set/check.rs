@@ -4,7 +4,7 @@ use ::accounts::PrivilegeChecks;
 use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{Expr, ExprKind, Ident, VarScope};
 use types::Value;
-use variables::{Definition, Globals, Scope, VariableId, as_text, as_u64, convert, shown};
+use variables::{Definition, Globals, Kind, Scope, VariableId, as_text, as_u64, convert, shown};
 
 use super::{Assignment, log_options};
 use crate::server::Server;
@@ -63,6 +63,10 @@ impl<'a> Checker<'a> {
             None => {
                 let value = default_of(&self.session.server.globals, id, definition, scope);
                 self.check_account_rule(definition.name, &value)?;
+                // As in the reference.
+                if definition.kind != Kind::SqlMode {
+                    self.note(definition, &value);
+                }
                 value
             }
         };
@@ -116,11 +120,16 @@ impl<'a> Checker<'a> {
         if let Some(reason) = reason {
             self.session.working.push_error(Level::Warning, &reason);
         }
+        self.note(definition, &value);
+        log_options::note(self.session, definition.name, &value, is_global);
+        Ok(value)
+    }
+
+    /// Raises the warnings about a value that is accepted.
+    fn note(&mut self, definition: &Definition, value: &Value) {
         let session = &mut *self.session;
         let mode = session.settings.sql_mode;
-        variables::note_value(definition.name, &value, mode, &mut session.working);
-        log_options::note(session, definition.name, &value, is_global);
-        Ok(value)
+        variables::note_value(definition.name, value, mode, &mut session.working);
     }
 
     /// Checks of variables about all accounts.

@@ -3,7 +3,7 @@
 use errors::{Error, ErrorCode, Result};
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::connection_memory::{ConnectionMemory, CountedMemory};
+use crate::connection::{ConnectionMemory, CountedMemory};
 
 /// Steps in which others see what is held, and in which it is taken from the budget: the words are seldom written.
 const STEP: usize = 1 << 20;
@@ -107,7 +107,7 @@ impl MemoryBudget {
 }
 
 /// Counts bytes held by operators against the statement's limit and the budget.
-pub(crate) struct Memory<'b> {
+pub struct Memory<'b> {
     budget: &'b MemoryBudget,
     connection: &'b ConnectionMemory,
     used: usize,
@@ -120,7 +120,7 @@ pub(crate) struct Memory<'b> {
 
 impl<'b> Memory<'b> {
     /// Nothing is held yet.
-    pub(crate) fn new(
+    pub fn new(
         limit: usize,
         budget: &'b MemoryBudget,
         connection: &'b ConnectionMemory,
@@ -131,7 +131,8 @@ impl<'b> Memory<'b> {
         Memory { budget, connection, used: 0, limit, is_connections_limit, shown: 0 }
     }
 
-    pub(crate) fn charge(&mut self, bytes: usize) -> Result<()> {
+    #[inline]
+    pub fn charge(&mut self, bytes: usize) -> Result<()> {
         self.used += bytes;
         if self.used > self.limit {
             return Err(self.excess());
@@ -151,11 +152,13 @@ impl<'b> Memory<'b> {
     }
 
     /// Bytes that may still be held.
-    pub(crate) fn left(&self) -> usize {
+    #[inline]
+    pub fn left(&self) -> usize {
         self.limit.saturating_sub(self.used).min(self.budget.left())
     }
 
-    pub(crate) fn release(&mut self, bytes: usize) {
+    #[inline]
+    pub fn release(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
         if self.shown >= self.used + STEP {
             self.show(self.used);
@@ -164,7 +167,7 @@ impl<'b> Memory<'b> {
 
     /// What one operator may hold, of the `configured` bytes, before it moves to files.
     #[inline]
-    pub(crate) fn operator_bytes(&self, configured: usize) -> usize {
+    pub fn operator_bytes(&self, configured: usize) -> usize {
         let configured = match self.is_connections_limit {
             true => configured.min((self.limit / OPERATORS_OF_CONNECTION).max(OPERATOR_BYTES_MIN)),
             false => configured,
@@ -226,7 +229,7 @@ impl Drop for Memory<'_> {
 }
 
 /// Bytes that the threads of one pipeline hold.
-pub(crate) struct SharedMemory<'b> {
+pub struct SharedMemory<'b> {
     budget: &'b MemoryBudget,
     connection: &'b ConnectionMemory,
     used: AtomicUsize,
@@ -235,14 +238,16 @@ pub(crate) struct SharedMemory<'b> {
 
 impl<'b> SharedMemory<'b> {
     /// As much as `memory` has left.
-    pub(crate) fn within(memory: &Memory<'b>) -> SharedMemory<'b> {
+    #[inline]
+    pub fn within(memory: &Memory<'b>) -> SharedMemory<'b> {
         memory.budget.enter();
         let (budget, connection) = (memory.budget, memory.connection);
         SharedMemory { budget, connection, used: AtomicUsize::new(0), limit: memory.left() }
     }
 
     /// Takes `more` bytes; false when there are not so many.
-    pub(crate) fn take(&self, more: usize) -> bool {
+    #[inline]
+    pub fn take(&self, more: usize) -> bool {
         let used = self.used.load(Ordering::Relaxed) + more;
         if used > self.limit || self.budget.take(more, used).is_err() {
             return false;

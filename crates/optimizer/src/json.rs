@@ -1,10 +1,10 @@
-//! JSON documents as EXPLAIN prints them.
+//! JSON documents as EXPLAIN and the trace of the optimizer print them.
 
 use std::fmt::Write;
 
 /// A value of a document.
 #[derive(Clone, Debug)]
-pub(super) enum Json {
+pub(crate) enum Json {
     Bool(bool),
     /// A whole number.
     Count(u64),
@@ -17,29 +17,43 @@ pub(super) enum Json {
 }
 
 impl Json {
-    pub(super) fn text(text: &str) -> Json {
+    pub(crate) fn text(text: &str) -> Json {
         Json::Text(text.to_owned())
     }
 
-    pub(super) fn texts(texts: impl IntoIterator<Item = String>) -> Json {
+    pub(crate) fn texts(texts: impl IntoIterator<Item = String>) -> Json {
         Json::List(texts.into_iter().map(Json::Text).collect())
     }
 
     /// An object whose members are ordered as in a stored JSON document: shorter names first.
-    pub(super) fn sorted(mut members: Vec<(&'static str, Json)>) -> Json {
+    pub(crate) fn sorted(mut members: Vec<(&'static str, Json)>) -> Json {
         members.sort_by_key(|(name, _)| (name.len(), *name));
         Json::Object(members)
     }
 
     /// The document over several lines.
-    pub(super) fn print(&self) -> String {
+    pub(crate) fn print(&self) -> String {
         let mut out = String::new();
-        self.write(0, &mut out);
+        self.write(Some(0), &mut out);
         out
     }
 
-    fn write(&self, depth: usize, out: &mut String) {
-        let pad = |depth: usize, out: &mut String| out.extend(std::iter::repeat_n("  ", depth));
+    /// The document in one line, without spaces.
+    pub(crate) fn print_in_line(&self) -> String {
+        let mut out = String::new();
+        self.write(None, &mut out);
+        out
+    }
+
+    /// `depth`: of this value, when the document has several lines.
+    fn write(&self, depth: Option<usize>, out: &mut String) {
+        let inner = depth.map(|depth| depth + 1);
+        let new_line = |depth: Option<usize>, out: &mut String| {
+            if let Some(depth) = depth {
+                out.push('\n');
+                out.extend(std::iter::repeat_n("  ", depth));
+            }
+        };
         match self {
             Json::Bool(value) => _ = write!(out, "{value}"),
             Json::Count(number) => _ = write!(out, "{number}"),
@@ -48,33 +62,36 @@ impl Json {
             Json::List(items) => {
                 out.push('[');
                 for (position, item) in items.iter().enumerate() {
-                    out.push_str(if position > 0 { ",\n" } else { "\n" });
-                    pad(depth + 1, out);
-                    item.write(depth + 1, out);
+                    out.push_str(if position > 0 { "," } else { "" });
+                    new_line(inner, out);
+                    item.write(inner, out);
                 }
                 if !items.is_empty() {
-                    out.push('\n');
-                    pad(depth, out);
+                    new_line(depth, out);
                 }
                 out.push(']');
             }
             Json::Object(members) => {
                 out.push('{');
                 for (position, (name, value)) in members.iter().enumerate() {
-                    out.push_str(if position > 0 { ",\n" } else { "\n" });
-                    pad(depth + 1, out);
+                    out.push_str(if position > 0 { "," } else { "" });
+                    new_line(inner, out);
                     quote(name, out);
-                    out.push_str(": ");
-                    value.write(depth + 1, out);
+                    out.push_str(if depth.is_some() { ": " } else { ":" });
+                    value.write(inner, out);
                 }
                 if !members.is_empty() {
-                    out.push('\n');
-                    pad(depth, out);
+                    new_line(depth, out);
                 }
                 out.push('}');
             }
         }
     }
+}
+
+/// An object of these members.
+pub(crate) fn object<const N: usize>(members: [(&'static str, Json); N]) -> Json {
+    Json::Object(members.into())
 }
 
 fn quote(text: &str, out: &mut String) {

@@ -113,7 +113,7 @@ impl ConnectionMemory {
 
     /// What a statement may hold beside those around it.
     #[inline]
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         match self.limit.load(Ordering::Relaxed) {
             usize::MAX => usize::MAX,
             limit => limit.saturating_sub(self.held.load(Ordering::Relaxed)),
@@ -124,6 +124,7 @@ impl ConnectionMemory {
     ///
     /// # Errors
     /// 4082 and 4081, which end the connection.
+    #[inline]
     pub fn hold(&self, more: usize, all: &CountedMemory) -> Result<()> {
         let held = self.held.fetch_add(more, Ordering::Relaxed) + more;
         let outcome = if held > self.limit.load(Ordering::Relaxed) {
@@ -183,6 +184,7 @@ impl ConnectionMemory {
     }
 
     /// Holds `bytes` less.
+    #[inline]
     pub fn release(&self, bytes: usize, all: &CountedMemory) {
         let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "only what was held is released");
@@ -198,7 +200,7 @@ impl ConnectionMemory {
     }
 
     /// Error 4082 for a connection that wants to hold so much.
-    pub(crate) fn excess(&self, wanted: usize) -> Error {
+    pub fn excess(&self, wanted: usize) -> Error {
         let code = ErrorCode::CONNECTION_MEMORY_LIMIT;
         Error::with(code, &[&self.limit.load(Ordering::Relaxed), &wanted])
     }

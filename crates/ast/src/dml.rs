@@ -135,6 +135,8 @@ pub enum DeleteTarget {
     Single(Box<super::NamedTable>),
     /// `DELETE a, b FROM refs`, `DELETE FROM a, b USING refs`.
     Multi { tables: Vec<ObjectName>, using: bool, from: Vec<TableFactor> },
+    /// MariaDB's `DELETE HISTORY FROM t [BEFORE SYSTEM_TIME x]`.
+    History { table: Box<super::NamedTable>, before: Option<super::SystemPoint> },
 }
 
 /// `LOAD DATA` and `LOAD XML`.

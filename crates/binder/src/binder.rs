@@ -16,7 +16,7 @@ use types::DataType;
 
 use crate::collation::Coercibilities;
 use crate::reader::{CatalogReader, Notice, RequiredPrivilege, StoredProgram, VariableTypes};
-use crate::scope::{Block, CteDefinition, NewRow, ScopeTable};
+use crate::scope::{Block, CteDefinition, NewRow, RowsOf, ScopeTable};
 use crate::spelling::{Change, Spelling};
 
 /// The environment of binding.
@@ -137,6 +137,12 @@ pub struct Binder<'a> {
     pub(crate) view_checks: Vec<plan::ViewCheck>,
     /// Conditions of PARTITION (..) on rows of table references.
     pub(crate) selections: Vec<(InstanceId, plan::Expr)>,
+    /// FOR SYSTEM_TIME of the view that is being bound.
+    pub(crate) view_time: Option<RowsOf>,
+    /// A table of that view keeps history.
+    pub(crate) time_of_view_is_used: bool,
+    /// Table references to rows that are not the current ones, which nothing writes.
+    pub(crate) not_current: Vec<InstanceId>,
     /// Table references inside views that cannot be written through.
     pub(crate) read_only: Vec<InstanceId>,
     /// Queries inside queries.
@@ -199,6 +205,9 @@ impl<'a> Binder<'a> {
             computed_before: Vec::new(),
             named_views: Vec::new(),
             selections: Vec::new(),
+            view_time: None,
+            time_of_view_is_used: false,
+            not_current: Vec::new(),
             ctes: Vec::new(),
             next_cte: 0,
             privileges: Vec::new(),

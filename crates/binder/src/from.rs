@@ -72,9 +72,6 @@ impl Binder<'_> {
     // --- tables by name
 
     pub(crate) fn bind_named_table(&mut self, named: &ast::NamedTable) -> Result<Logical> {
-        if named.system_time.is_some() {
-            return Err(Error::not_supported("FOR SYSTEM_TIME"));
-        }
         if named.sample.is_some() {
             return Err(Error::not_supported("TABLESAMPLE"));
         }
@@ -119,6 +116,7 @@ impl Binder<'_> {
                 self.bind_partition_number(id, &table)?;
                 let get =
                     self.select_partitions(id, &table, &named.partitions, Logical::Get(id))?;
+                let get = self.rows_of_time(id, &table, named.system_time.as_ref(), get)?;
                 let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Select);
                 let schema = Some(table.schema.clone());
                 let source = ScopeSource::Base { instance: id, table };
@@ -126,7 +124,10 @@ impl Binder<'_> {
                 Ok(get)
             }
             _ if !named.partitions.is_empty() => bail!(PARTITION_CLAUSE_ON_NONPARTITIONED),
-            Found::View(view) => self.bind_view(&view, alias),
+            Found::View(view) => self.bind_view_at(&view, alias, named.system_time.as_ref()),
+            Found::Information(..) if named.system_time.is_some() => {
+                bail!(VERS_NOT_VERSIONED, named.name.name.text)
+            }
             Found::Information(schema, name) => self.bind_information(&schema, &name, alias),
         }
     }
@@ -305,6 +306,26 @@ impl Binder<'_> {
     }
 
     // --- views, derived tables
+
+    /// A view whose tables are read as they were at a time.
+    fn bind_view_at(
+        &mut self,
+        view: &Arc<View>,
+        alias: Arc<str>,
+        time: Option<&ast::SystemTime>,
+    ) -> Result<Logical> {
+        let Some(time) = time else { return self.bind_view(view, alias) };
+        let time = self.bind_system_time(time)?;
+        let outer = (self.view_time.replace(time), self.time_of_view_is_used);
+        self.time_of_view_is_used = false;
+        let bound = self.bind_view(view, alias);
+        let is_used = self.time_of_view_is_used;
+        (self.view_time, self.time_of_view_is_used) = outer;
+        if bound.is_ok() && !is_used {
+            bail!(VERS_NOT_VERSIONED, view.name);
+        }
+        bound
+    }
 
     pub(crate) fn bind_view(&mut self, view: &Arc<View>, alias: Arc<str>) -> Result<Logical> {
         if self.view_depth >= VIEW_DEPTH_MAX {

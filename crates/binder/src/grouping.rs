@@ -186,7 +186,7 @@ impl Binder<'_> {
                 let table = &self.tables[instance.table];
                 let determines = table.indexes.iter().any(|index| {
                     index.unique
-                        && index.parts.iter().all(|part| {
+                        && table.distinct_parts(index).iter().all(|part| {
                             let register = instance.register(part.column);
                             part.prefix_length.is_none()
                                 && known.contains(register)

@@ -166,7 +166,7 @@ impl Binder<'_> {
                 && column.default == catalog::ColumnDefault::None
                 && column.ty.kind != types::TypeKind::Enum
                 && !column.auto_increment
-                && column.generated.is_none()
+                && !column.is_computed()
                 && column.stored.is_some_and(|stored| !targets.contains(&stored))
         });
         if missing {
@@ -179,10 +179,10 @@ impl Binder<'_> {
     fn target_columns(&self, insert: &ast::Insert, table: &Table) -> Result<Vec<usize>> {
         if let ast::InsertSource::Set(assignments) = &insert.source {
             let names = assignments.iter().map(|assignment| &assignment.column);
-            return named_columns(names, table);
+            return self.named_targets(names, table);
         }
         match &insert.columns {
-            Some(columns) if !columns.is_empty() => named_columns(columns.iter(), table),
+            Some(columns) if !columns.is_empty() => self.named_targets(columns.iter(), table),
             _ => Ok((0..table.columns.len())
                 .filter(|index| {
                     let column = &table.columns[*index];
@@ -190,6 +190,19 @@ impl Binder<'_> {
                 })
                 .collect()),
         }
+    }
+
+    fn named_targets<'n>(
+        &self,
+        names: impl Iterator<Item = &'n ast::ColumnName> + Clone,
+        table: &Table,
+    ) -> Result<Vec<usize>> {
+        let found = named_columns(names.clone(), table)?;
+        let is_unknown = |(_, at): &(_, &usize)| !self.is_named_for_writes(&table.columns[**at]);
+        if let Some((name, _)) = names.zip(&found).find(is_unknown) {
+            bail!(BAD_FIELD_ERROR, crate::scope::written(name), "field list");
+        }
+        Ok(found)
     }
 
     fn bind_insert_source(
@@ -232,9 +245,9 @@ impl Binder<'_> {
         let mut targets = Vec::with_capacity(columns.len());
         for index in columns {
             let column = &table.columns[*index];
-            match (column.stored, &column.generated) {
-                (Some(stored), None) => targets.push(stored),
-                _ => bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name),
+            match column.stored.filter(|_| self.takes_values(column)) {
+                Some(stored) => targets.push(stored),
+                None => bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name),
             }
         }
         Ok(targets)
@@ -252,7 +265,7 @@ impl Binder<'_> {
         self.block().clause = Clause::Values;
         // Generated columns take DEFAULT only, so they are not targets.
         let kept: Vec<usize> = (0..columns.len())
-            .filter(|at| table.columns[columns[*at]].generated.is_none())
+            .filter(|at| self.takes_values(&table.columns[columns[*at]]))
             .collect();
         let mut bound = Vec::with_capacity(rows.len());
         // Rows without values: all or none, and where no columns are named.
@@ -269,10 +282,10 @@ impl Binder<'_> {
             for (at, value) in row.iter().enumerate() {
                 let column = &table.columns[columns[at]];
                 let cell = self.bind_value(value, &column.ty)?;
-                match (&column.generated, cell) {
-                    (None, cell) => cells.push(cell),
-                    (Some(_), None) => {}
-                    (Some(_), Some(_)) => {
+                match (self.takes_values(column), cell) {
+                    (true, cell) => cells.push(cell),
+                    (false, None) => {}
+                    (false, Some(_)) => {
                         bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name)
                     }
                 }
@@ -385,10 +398,13 @@ impl Binder<'_> {
         for assignment in &insert.on_duplicate {
             let index = target_column(&assignment.column, table)?;
             let column = &table.columns[index];
+            if column.history.is_undeclared_time() {
+                bail!(BAD_FIELD_ERROR, crate::scope::written(&assignment.column), "field list");
+            }
             let value = self.bind_value(&assignment.value, &column.ty)?;
             self.privileges[privilege].columns.push(column.name.clone());
-            match (column.stored, &column.generated, &value) {
-                (Some(stored), None, _) => {
+            match (column.stored, column.is_computed(), &value) {
+                (Some(stored), false, _) => {
                     assignments.push(Assignment { column: stored, value });
                 }
                 (_, _, None) => {}

@@ -18,6 +18,7 @@ mod generated_match;
 mod group_by;
 mod grouping;
 mod hints;
+mod history;
 mod insert;
 mod json_table;
 mod literal;

@@ -56,6 +56,15 @@ pub(crate) struct ScopeColumn {
     pub invisible: bool,
 }
 
+/// The time of the rows that a reference means.
+#[derive(Clone, Debug)]
+pub(crate) enum RowsOf {
+    All,
+    AsOf(Expr),
+    Between(Expr, Expr),
+    FromTo(Expr, Expr),
+}
+
 /// The source of a table reference.
 #[derive(Clone, Debug)]
 pub(crate) enum ScopeSource {

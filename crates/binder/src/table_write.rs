@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table, TriggerEvent};
+use catalog::{
+    ColumnDefault, ColumnHistory, ForeignKey, ReferenceAction, Relation, Table, TriggerEvent, never,
+};
 use errors::{Result, bail};
 use plan::{
     Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, Triggers, WrittenColumn,
@@ -26,6 +28,8 @@ pub(crate) enum WriteKind {
     Cascade,
     /// REPLACE, ON DUPLICATE KEY UPDATE.
     InsertOrChange,
+    /// DELETE HISTORY: no trigger fires, no row of another table depends on the row, and nothing of it is kept.
+    Erase,
 }
 
 impl Binder<'_> {
@@ -71,7 +75,7 @@ impl Binder<'_> {
 
     /// The triggers that a write of this kind can fire.
     fn triggers_of(&mut self, table: &Arc<Table>, kind: WriteKind) -> Option<Box<Triggers>> {
-        if table.temporary {
+        if table.temporary || kind == WriteKind::Erase {
             return None;
         }
         let is_fired = |event: TriggerEvent| match kind {
@@ -80,6 +84,7 @@ impl Binder<'_> {
             WriteKind::Delete => event == TriggerEvent::Delete,
             WriteKind::Cascade => event != TriggerEvent::Insert,
             WriteKind::InsertOrChange => true,
+            WriteKind::Erase => false,
         };
         let mut found: Option<Box<Triggers>> = None;
         for trigger in self.input.catalog.triggers(table) {
@@ -134,6 +139,10 @@ impl Binder<'_> {
         let is_logged = self.logs_rows() && !table.temporary;
         if is_logged || matches!(kind, WriteKind::Insert | WriteKind::InsertOrChange) {
             write.virtuals = self.virtual_columns(table, base)?;
+        }
+        if kind == WriteKind::Erase {
+            write.history = None;
+            return Ok(write);
         }
         if kind != WriteKind::Delete {
             for key in &table.foreign_keys {
@@ -195,6 +204,7 @@ impl Binder<'_> {
             last_unique: table.indexes.iter().rfind(|index| index.unique).map(|index| index.id.0),
             parents: Vec::new(),
             children: Vec::new(),
+            history: self.history_write(table),
         })
     }
 
@@ -240,6 +250,13 @@ impl Binder<'_> {
         index: usize,
     ) -> Result<Option<Expr>> {
         let column = &table.columns[index];
+        match column.history {
+            ColumnHistory::RowStart { .. } => return self.now(column.ty.decimals).map(Some),
+            ColumnHistory::RowEnd { .. } => {
+                return Ok(Some(Expr::literal(never(), column.ty.clone())));
+            }
+            ColumnHistory::Kept | ColumnHistory::NotKept => {}
+        }
         Ok(match &column.default {
             ColumnDefault::None => None,
             ColumnDefault::Constant(value) => {
@@ -288,6 +305,7 @@ impl Binder<'_> {
             columns,
             other_columns,
             other_index: index,
+            only_current: parent.ends_with_time(index, key.columns.len()),
             on_update: action(key.on_update),
             on_delete: action(key.on_delete),
         }))
@@ -317,10 +335,12 @@ impl Binder<'_> {
                 last_unique: None,
                 parents: Vec::new(),
                 children: Vec::new(),
+                history: None,
             }),
             columns,
             other_columns: Vec::new(),
             other_index: 0,
+            only_current: false,
             on_update: action(key.on_update),
             on_delete: action(key.on_delete),
         }
@@ -365,6 +385,7 @@ impl Binder<'_> {
                 columns,
                 other_columns,
                 other_index: index,
+                only_current: child.ends_with_time(index, key.columns.len()),
                 on_update: action(key.on_update),
                 on_delete: action(key.on_delete),
             });

@@ -95,7 +95,7 @@ impl Binder<'_> {
     }
 
     /// DELETE, and UPDATE of several tables, lock tables that they only read at every isolation level.
-    fn lock_reads(&mut self) {
+    pub(crate) fn lock_reads(&mut self) {
         for instance in &mut self.instances {
             if instance.locking == RowLocking::None {
                 instance.locking = RowLocking::Shared;
@@ -120,8 +120,12 @@ impl Binder<'_> {
             let column = &table.columns[index];
             let value = self.bind_value(&assignment.value, &column.ty)?;
             self.require_update(&table, index);
-            let stored = match (column.stored, &column.generated, &value) {
-                (Some(stored), None, _) => stored,
+            let is_written = !column.is_computed() || self.assigns_time(column);
+            if column.history.is_undeclared_time() && !is_written {
+                bail!(BAD_FIELD_ERROR, crate::scope::written(&assignment.column), "field list");
+            }
+            let stored = match (column.stored, is_written, &value) {
+                (Some(stored), true, _) => stored,
                 (_, _, None) => continue,
                 _ => bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name),
             };
@@ -212,7 +216,14 @@ impl Binder<'_> {
     }
 
     /// Prepares a table reference for being written.
-    fn mark_target(&mut self, id: InstanceId, kind: WriteKind) -> Result<plan::TableWrite> {
+    pub(crate) fn mark_target(
+        &mut self,
+        id: InstanceId,
+        kind: WriteKind,
+    ) -> Result<plan::TableWrite> {
+        if self.not_current.contains(&id) {
+            bail!(TABLE_NOT_LOCKED_FOR_WRITE, self.instance(id).alias);
+        }
         self.locator_register(id);
         let instance = &mut self.instances[id.0 as usize];
         instance.all_columns = true;
@@ -221,7 +232,8 @@ impl Binder<'_> {
             WriteKind::Insert
             | WriteKind::Delete
             | WriteKind::Cascade
-            | WriteKind::InsertOrChange => RowLocking::Exclusive,
+            | WriteKind::InsertOrChange
+            | WriteKind::Erase => RowLocking::Exclusive,
         };
         let (table, base) = (self.tables[instance.table].clone(), instance.base);
         self.table_write(&table, base, kind)
@@ -333,6 +345,9 @@ impl Binder<'_> {
 
     pub(crate) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<LogicalWrite> {
         self.is_change = true;
+        if let ast::DeleteTarget::History { table, before } = &delete.target {
+            return self.bind_delete_history(table, before.as_ref());
+        }
         let outer = self.cte_scope.len();
         if let Some(with) = &delete.with {
             self.declare_ctes(with)?;
@@ -340,7 +355,9 @@ impl Binder<'_> {
         self.push_block();
         self.block().clause = Clause::On;
         let (mut root, multi_table) = match &delete.target {
-            ast::DeleteTarget::Single(table) => (self.bind_named_table(table)?, false),
+            ast::DeleteTarget::Single(table) | ast::DeleteTarget::History { table, .. } => {
+                (self.bind_named_table(table)?, false)
+            }
             ast::DeleteTarget::Multi { from, .. } => (self.bind_from(from)?, true),
         };
         let instances = self.deleted_instances(&delete.target)?;
@@ -390,7 +407,7 @@ impl Binder<'_> {
     fn deleted_instances(&self, target: &ast::DeleteTarget) -> Result<Vec<InstanceId>> {
         let block = self.blocks.last().expect("pushed by bind_delete");
         let names: Vec<(Option<&str>, &str)> = match target {
-            ast::DeleteTarget::Single(table) => {
+            ast::DeleteTarget::Single(table) | ast::DeleteTarget::History { table, .. } => {
                 let alias = table.alias.as_ref().unwrap_or(&table.name.name);
                 vec![(None, &alias.text)]
             }
@@ -452,5 +469,6 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         last_unique: None,
         parents: Vec::new(),
         children: Vec::new(),
+        history: None,
     }
 }

@@ -13,12 +13,13 @@ use types::{
 
 use crate::fields::{
     FORMAT, FORMAT_CELLS, FORMAT_ELEMENTS, FORMAT_ENTRIES, FORMAT_FIXED, FORMAT_GEOMETRIES,
-    FORMAT_GRAMS, Field, FieldWriter, damaged, nested_fields, object_fields,
+    FORMAT_GRAMS, FORMAT_HISTORY, Field, FieldWriter, damaged, nested_fields, object_fields,
 };
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
-    Check, Column, ColumnDefault, ForeignKey, FulltextIndex, Generated, Index, IndexPart,
-    PersistedVariable, PluginChoice, ReferenceAction, Schema, SchemaOptions, Table, View,
+    Check, Column, ColumnDefault, ColumnHistory, ForeignKey, FulltextIndex, Generated, Index,
+    IndexPart, PersistedVariable, PluginChoice, ReferenceAction, Schema, SchemaOptions, Table,
+    View,
 };
 
 /// Numbers of the types. Never reused.
@@ -210,7 +211,9 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
     let has_grams = |index: &FulltextIndex| index.parser != WordParser::Separated;
-    let format = if table.columns.iter().any(|column| column.ty.as_fixed().is_some()) {
+    let format = if table.row_times().is_some() {
+        FORMAT_HISTORY
+    } else if table.columns.iter().any(|column| column.ty.as_fixed().is_some()) {
         FORMAT_FIXED
     } else if table.fulltext.iter().any(has_grams) {
         FORMAT_GRAMS
@@ -362,7 +365,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
 
 /// A column: name 1, type 2, stored position + 1 3, default kind 4, default value or text 5, on update digits + 1 6,
 /// auto increment 7, generated text 8, generated stored 9, generated hidden 10, invisible 11, comment 12,
-/// collation written 13, histogram 14, type of the elements of a multi-valued part 15.
+/// collation written 13, histogram 14, type of the elements of a multi-valued part 15, history 16.
 fn column_writer(column: &Column) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.text(1, &column.name);
@@ -399,6 +402,7 @@ fn column_writer(column: &Column) -> FieldWriter {
     if let Some(histogram) = &column.histogram {
         out.nest(14, histogram.writer());
     }
+    out.number(16, column.history.number());
     out
 }
 
@@ -415,6 +419,7 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        history: ColumnHistory::Kept,
     };
     let mut default_kind = 0;
     let (mut stored, mut hidden, mut elements) = (false, false, None);
@@ -440,6 +445,10 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
             13 => column.collation_written = field.flag()?,
             14 => column.histogram = Some(Arc::new(crate::Histogram::read(field.bytes)?)),
             15 => elements = Some(read_type(field.bytes)?),
+            16 => {
+                let known = ColumnHistory::numbered(field.number()?);
+                column.history = known.ok_or_else(damaged)?;
+            }
             _ => {}
         }
     }

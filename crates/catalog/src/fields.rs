@@ -26,6 +26,8 @@ pub(crate) const FORMAT_GRAMS: u16 = 6;
 
 /// The same frame, of a table with columns of UUID, INET4 or INET6; it may have any of those, too.
 pub(crate) const FORMAT_FIXED: u16 = 7;
+/// The same frame, of a table that keeps history; it may have any of those, too.
+pub(crate) const FORMAT_HISTORY: u16 = 8;
 
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
@@ -112,7 +114,7 @@ pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     match reader.u16() {
         Some(
             FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS | FORMAT_CELLS
-            | FORMAT_GRAMS | FORMAT_FIXED,
+            | FORMAT_GRAMS | FORMAT_FIXED | FORMAT_HISTORY,
         ) => nested_fields(reader.rest()),
         Some(_) | None => Err(damaged()),
     }

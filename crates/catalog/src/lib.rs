@@ -12,6 +12,7 @@ mod fields;
 #[cfg(test)]
 mod fuzz;
 mod histogram;
+mod history;
 mod metadata_lock;
 mod metadata_turn;
 mod metadata_waits;
@@ -23,6 +24,7 @@ mod privilege;
 mod resource_group;
 mod restriction;
 mod routine;
+mod row_times;
 mod shared;
 mod shared_map;
 mod snapshot;
@@ -42,6 +44,7 @@ pub use constraints::ConstraintKind;
 pub use edit::Edit;
 pub use event::{Event, EventSchedule, EventStatus, EventStep};
 pub use histogram::{Histogram, HistogramBucket};
+pub use history::{ColumnHistory, ROW_END, ROW_START, never, row_time_type};
 pub use metadata_lock::{
     LockMode, MetadataGuard, MetadataLockView, MetadataLocks, MetadataSlot, Purpose, Usage,
 };
@@ -58,6 +61,7 @@ pub use privilege::{PrivilegeSet, is_dynamic_privilege};
 pub use resource_group::ResourceGroup;
 pub use restriction::Restrictions;
 pub use routine::{External, Routine, RoutineKind, RoutineParameter, UsedLibrary};
+pub use row_times::RowTimes;
 pub use shared::SharedEntry;
 pub use shared_map::SharedMap;
 pub use snapshot::{CatalogSnapshot, CatalogView, RelationKind};

@@ -7,6 +7,7 @@ use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use types::fulltext::WordParser;
 use types::{CollationId, DataType, TypeKind};
 
+use crate::history::ColumnHistory;
 use crate::routine::{Routine, RoutineKey};
 use crate::shared_map::SharedMap;
 use crate::stored::StoredTable;
@@ -149,6 +150,8 @@ pub struct Column {
     pub collation_written: bool,
     /// The distribution of its values, if ANALYZE TABLE has built a histogram.
     pub histogram: Option<Arc<crate::Histogram>>,
+    /// What a table that keeps history does with it.
+    pub history: ColumnHistory,
 }
 
 impl Column {

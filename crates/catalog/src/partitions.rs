@@ -232,14 +232,17 @@ impl Partitioning {
 }
 
 impl Table {
-    /// The parts of an index's keys: those of the clustered index begin with the number of the partition.
+    /// The parts of an index's keys: those of the clustered index begin with the number of the partition, and unique ones of a table that keeps
+    /// history end with the end of the row.
     pub fn key_parts<'t>(&self, index: &'t Index) -> Cow<'t, [IndexPart]> {
-        match self.partition_column().filter(|_| index.id == IndexId::CLUSTERED) {
-            None => Cow::Borrowed(&index.parts),
-            Some(column) => {
-                let number = IndexPart { column, prefix_length: None, descending: false };
-                Cow::Owned(std::iter::once(number).chain(index.parts.iter().cloned()).collect())
-            }
+        let number = self.partition_column().filter(|_| index.id == IndexId::CLUSTERED);
+        let number =
+            number.map(|column| IndexPart { column, prefix_length: None, descending: false });
+        match (number, self.end_part(index)) {
+            (None, None) => Cow::Borrowed(&index.parts),
+            (number, end) => Cow::Owned(
+                number.into_iter().chain(index.parts.iter().cloned()).chain(end).collect(),
+            ),
         }
     }
 

@@ -55,6 +55,8 @@ pub enum RelationKind {
     Table,
     /// A stored table that is a sequence.
     Sequence,
+    /// A stored table that keeps history.
+    SystemVersioned,
     /// A view.
     View,
 }
@@ -63,6 +65,7 @@ impl RelationKind {
     fn of(stored: &StoredRelation) -> RelationKind {
         match stored {
             StoredRelation::Table(table) if table.is_sequence => RelationKind::Sequence,
+            StoredRelation::Table(table) if table.keeps_history => RelationKind::SystemVersioned,
             StoredRelation::Table(_) => RelationKind::Table,
             StoredRelation::View(_) => RelationKind::View,
         }

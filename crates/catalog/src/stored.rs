@@ -21,8 +21,9 @@ const BYTES_MAX: usize = 16 << 20;
 /// See the module's documentation.
 pub(crate) struct StoredTable {
     pub(crate) id: TableId,
-    /// Whether it is a sequence, which lists of names tell.
+    /// What lists of names tell: whether it is a sequence, and whether it keeps history.
     pub(crate) is_sequence: bool,
+    pub(crate) keeps_history: bool,
     encoded: Box<[u8]>,
     /// The table, while it is referenced.
     read: ArcSwapWeak<Table>,
@@ -40,6 +41,7 @@ impl StoredTable {
         StoredTable {
             id: table.id,
             is_sequence: table.is_sequence(),
+            keeps_history: table.row_times().is_some(),
             encoded: codec::write_table(table).into(),
             read: ArcSwapWeak::new(Arc::downgrade(table)),
         }
@@ -53,7 +55,9 @@ impl StoredTable {
         let table = codec::read_table(encoded)?;
         let read = ArcSwapWeak::new(Weak::new());
         let (id, is_sequence) = (table.id, table.is_sequence());
-        Ok((StoredTable { id, is_sequence, encoded: encoded.into(), read }, table))
+        let keeps_history = table.row_times().is_some();
+        let encoded = encoded.into();
+        Ok((StoredTable { id, is_sequence, keeps_history, encoded, read }, table))
     }
 
     fn present(&self) -> Option<Arc<Table>> {

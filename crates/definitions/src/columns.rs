@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Check, Column, ColumnDefault, Generated};
+use catalog::{Check, Column, ColumnDefault, ColumnHistory, Generated};
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{self, ColumnAttribute, ExprKind};
 use types::convert::{CastContext, StoreMode, store};
@@ -127,9 +127,10 @@ pub fn build_column(
         comment: String::new(),
         collation_written: is_collation_written(&definition.data_type, collate),
         histogram: None,
+        history: ColumnHistory::Kept,
     };
     let mut built = BuiltColumn {
-        column: DraftColumn { column, origin: None, null_written: None },
+        column: DraftColumn { column, origin: None, null_written: None, history_written: None },
         primary: false,
         unique: false,
         checks: Vec::new(),
@@ -192,8 +193,19 @@ fn apply_attribute(
         ColumnAttribute::References(references) => {
             built.references = Some(references.clone());
         }
-        ColumnAttribute::RowPeriod(_) | ColumnAttribute::SystemVersioning(_) => {
-            return Err(Error::not_supported("system-versioned tables"));
+        ColumnAttribute::RowPeriod(is_start) => {
+            column.history = match is_start {
+                true => ColumnHistory::RowStart { declared: true },
+                false => ColumnHistory::RowEnd { declared: true },
+            };
+            // As of a generated column.
+            built.column.null_written = Some(false);
+        }
+        ColumnAttribute::SystemVersioning(is_kept) => {
+            built.column.history_written = Some(*is_kept);
+            if !is_kept {
+                column.history = ColumnHistory::NotKept;
+            }
         }
         ColumnAttribute::Srid(srid) => {
             if column.ty.kind != TypeKind::Geometry {
@@ -236,7 +248,7 @@ fn finish_column(
         && crate::timestamps::are_implied(ctx);
     let column = &mut built.column.column;
     column.ty.nullable = !not_null && !is_implied;
-    if column.generated.is_some() {
+    if column.is_computed() {
         if default.is_some() {
             bail!(WRONG_USAGE, "DEFAULT", "generated column");
         }

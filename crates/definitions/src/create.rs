@@ -15,6 +15,7 @@ use crate::encryption;
 use crate::expressions::check_expressions;
 use crate::foreign_keys::check_foreign_keys;
 use crate::generated_key;
+use crate::history;
 use crate::indexes::{add_constraint, note_repeated_indexes};
 use crate::options::{apply_table_options, declare_engine};
 use crate::partitions::{build_partitioning, check_partition_qualifiers, check_partitioned};
@@ -46,6 +47,9 @@ pub fn write_draft(
         encryption::inherit(ctx, &mut draft)?;
     }
     apply_table_options(ctx, &mut draft, create.options.iter())?;
+    for (name, start, end) in &create.periods {
+        history::declare_period(&mut draft, name, start, end)?;
+    }
     for definition in &create.columns {
         let built = build_column(ctx, &draft, definition)?;
         let position = draft.columns.len();
@@ -71,6 +75,7 @@ pub fn complete(
     mut draft: Draft,
 ) -> Result<(Table, Option<u64>)> {
     check_structure(&draft, create)?;
+    history::settle(&mut draft, true)?;
     if create.like.is_none() && !is_sequence(&draft) {
         generated_key::add(ctx, &mut draft, create.partitioning.is_some())?;
     }

@@ -9,6 +9,7 @@ use types::CollationId;
 use types::fulltext::WordParser;
 
 use crate::context::Context;
+use crate::history::{SystemPeriod, declared_period};
 use crate::options::schema_collation;
 
 /// A column of a draft.
@@ -20,6 +21,8 @@ pub struct DraftColumn {
     pub origin: Option<usize>,
     /// NULL or NOT NULL was written.
     pub null_written: Option<bool>,
+    /// WITH or WITHOUT SYSTEM VERSIONING was written.
+    pub history_written: Option<bool>,
 }
 
 /// A part of an index of a draft.
@@ -133,6 +136,10 @@ pub struct Draft {
     pub partitioning: Option<Partitioning>,
     /// Position of that column in the table before ALTER TABLE.
     pub partition_origin: Option<usize>,
+    /// WITH SYSTEM VERSIONING.
+    pub keeps_history: bool,
+    /// The columns of PERIOD FOR SYSTEM_TIME.
+    pub(crate) system_period: Option<SystemPeriod>,
 }
 
 impl Draft {
@@ -163,6 +170,8 @@ impl Draft {
             created_micros: ctx.now_micros(),
             partitioning: None,
             partition_origin: None,
+            keeps_history: false,
+            system_period: None,
         }
     }
 
@@ -198,6 +207,7 @@ impl Draft {
             column: column.clone(),
             origin: Some(position),
             null_written: None,
+            history_written: None,
         });
         let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
             name: Some(key.name.clone()),
@@ -226,6 +236,8 @@ impl Draft {
             created_micros: table.created_micros,
             partitioning: table.partitioning.as_deref().cloned(),
             partition_origin,
+            keeps_history: table.row_times().is_some(),
+            system_period: declared_period(table),
         }
     }
 

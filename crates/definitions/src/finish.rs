@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use catalog::{
-    Column, ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart, Table, same_name,
+    Column, ColumnHistory, ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart, Table,
+    same_name,
 };
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{Error, Result, bail, err};
@@ -47,6 +48,9 @@ impl Draft {
         self.name_foreign_keys(before)?;
         let indexes = self.resolve_indexes(before)?;
         let fulltext = self.resolve_fulltext()?;
+        if self.keeps_history && self.partitioning.is_some() {
+            return Err(Error::not_supported("partitions of a system-versioned table"));
+        }
         if let Some(partitioning) = &self.partitioning {
             let column = partition_column(&self, partitioning, self.partition_origin)?;
             self.columns.push(column);
@@ -454,8 +458,10 @@ impl Draft {
         let mut seen: HashSet<usize> = HashSet::new();
         let mut parts = Vec::with_capacity(draft.parts.len());
         for part in &draft.parts {
+            let is_listed = |at: &usize| !self.columns[*at].column.history.is_undeclared_time();
             let column = self
                 .column(&part.column)
+                .filter(is_listed)
                 .ok_or_else(|| err!(KEY_COLUMN_DOES_NOT_EXIST, part.column))?;
             if !seen.insert(column) {
                 bail!(DUP_FIELDNAME, part.column);
@@ -563,6 +569,16 @@ impl Draft {
             let column = self.columns.last()?.column.stored?;
             Some(KeyPart { column, prefix_length: None, descending: false, elements: None })
         });
+        // Only current rows clash.
+        let end =
+            |column: &DraftColumn| matches!(column.column.history, ColumnHistory::RowEnd { .. });
+        let end = self.columns.iter().position(end).and_then(place_of);
+        let end = end.map(|column| KeyPart {
+            column,
+            prefix_length: None,
+            descending: false,
+            elements: None,
+        });
         let engine_index = |index: &Index| {
             let parts: Option<Vec<KeyPart>> = index
                 .parts
@@ -580,6 +596,10 @@ impl Draft {
             if let Some(leading) = partition.as_ref().filter(|_| index.id == IndexId::CLUSTERED) {
                 parts.insert(0, leading.clone());
             }
+            let end = end.as_ref().filter(|_| index.unique);
+            parts.extend(
+                end.filter(|end| parts.iter().all(|part| part.column != end.column)).cloned(),
+            );
             Some(IndexDef {
                 id: index.id,
                 name: index.name.to_string(),

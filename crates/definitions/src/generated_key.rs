@@ -94,8 +94,12 @@ pub(crate) fn add(ctx: &dyn Context, draft: &mut Draft, is_partitioned: bool) ->
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        history: catalog::ColumnHistory::Kept,
     };
-    draft.columns.insert(0, DraftColumn { column, origin: None, null_written: Some(false) });
+    draft.columns.insert(
+        0,
+        DraftColumn { column, origin: None, null_written: Some(false), history_written: None },
+    );
     let part = DraftPart { column: name, prefix_length: None, descending: false };
     draft.indexes.insert(0, DraftIndex::of_column(part, true));
     Ok(())

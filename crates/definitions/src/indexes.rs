@@ -274,9 +274,11 @@ fn hidden_column(
             comment: String::new(),
             collation_written: false,
             histogram: None,
+            history: catalog::ColumnHistory::Kept,
         },
         origin: None,
         null_written: None,
+        history_written: None,
     });
     Ok(name)
 }

@@ -21,6 +21,7 @@ mod finish;
 mod foreign_keys;
 mod from_query;
 mod generated_key;
+pub mod history;
 mod indexes;
 mod names;
 mod options;

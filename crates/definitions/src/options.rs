@@ -92,9 +92,7 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
             encryption::declare(ctx, draft, text)?;
         }
         TableOption::Charset(_) | TableOption::Collation(_) => {}
-        TableOption::SystemVersioning => {
-            return Err(Error::not_supported("system-versioned tables"));
-        }
+        TableOption::SystemVersioning => crate::history::begin(draft)?,
         TableOption::Union(_) => return Err(Error::not_supported("UNION of tables")),
         TableOption::Tablespace(name) => tablespaces::declare(ctx, draft, &name.text)?,
         TableOption::SecondaryEngine(_)

@@ -792,8 +792,10 @@ pub(crate) fn partition_column(
             comment: String::new(),
             collation_written: false,
             histogram: None,
+            history: catalog::ColumnHistory::Kept,
         },
         origin,
         null_written: None,
+        history_written: None,
     })
 }

@@ -16,7 +16,7 @@ pub(crate) fn are_implied(ctx: &dyn Context) -> bool {
 fn lacks_default(column: &Column) -> bool {
     column.ty.kind == TypeKind::Timestamp
         && !column.ty.nullable
-        && column.generated.is_none()
+        && !column.is_computed()
         && column.default == ColumnDefault::None
 }
 
@@ -28,7 +28,8 @@ pub(crate) fn imply_defaults(ctx: &dyn Context, draft: &mut Draft) -> Result<()>
     if !are_implied(ctx) {
         return Ok(());
     }
-    let is_timestamp = |column: &Column| column.ty.kind == TypeKind::Timestamp;
+    let is_timestamp =
+        |column: &Column| column.ty.kind == TypeKind::Timestamp && !column.history.is_time();
     let mut columns = draft.columns.iter_mut().map(|column| &mut column.column);
     let first = columns.find(|column| is_timestamp(column));
     if let Some(first) = first

@@ -1,12 +1,12 @@
 //! Columns of tables.
 
-use catalog::{Column, ColumnDefault, Generated, Index, IndexPart, Table};
+use catalog::{Column, ColumnDefault, ColumnHistory, Generated, Index, IndexPart, Table};
 use definitions::type_text;
 use plugin_api::{ColumnView, GeneratedView};
 use types::{DataType, TypeKind, Value, ZoneRules};
 
 use crate::histogram::shown_histogram;
-use crate::show_create::constant_text;
+use crate::show_create::{constant_text, row_time_text};
 
 /// `PRI`, `UNI`, `MUL` or nothing: the keys that a column is in.
 pub fn key_of(table: &Table, position: usize) -> &'static str {
@@ -59,9 +59,8 @@ pub(crate) fn column_view(
         default_is_expression,
         auto_increment: column.auto_increment,
         on_update: column.on_update_now.map(now_text),
-        generated: column.generated.as_ref().map(|Generated { expression, stored, .. }| {
-            GeneratedView { expression: expression.to_string(), stored: *stored }
-        }),
+        generated: generated_view(column),
+        without_history: column.history == ColumnHistory::NotKept,
         comment: column.comment.clone(),
         invisible: column.invisible,
         key: key_of(table, position),
@@ -70,6 +69,14 @@ pub(crate) fn column_view(
             .as_ref()
             .map(|histogram| shown_histogram(histogram, &column.ty)),
     }
+}
+
+fn generated_view(column: &Column) -> Option<GeneratedView> {
+    if let Some(text) = row_time_text(column.history) {
+        return Some(GeneratedView { expression: text.to_owned(), stored: true });
+    }
+    let Generated { expression, stored, .. } = column.generated.as_ref()?;
+    Some(GeneratedView { expression: expression.to_string(), stored: *stored })
 }
 
 fn now_text(digits: u8) -> String {
@@ -111,6 +118,7 @@ pub(crate) fn plain_column(name: String, ty: DataType) -> ColumnView {
         auto_increment: false,
         on_update: None,
         generated: None,
+        without_history: false,
         comment: String::new(),
         invisible: false,
         key: "",

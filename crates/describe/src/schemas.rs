@@ -6,7 +6,7 @@ use plugin_api::{Object, SchemaInformation, SchemaView, TableDetail, TableView};
 
 use crate::information::Information;
 use crate::show_create;
-use crate::tables::{BASE_TABLE, SEQUENCE, VIEW};
+use crate::tables::{BASE_TABLE, SEQUENCE, SYSTEM_VERSIONED, VIEW};
 
 impl SchemaInformation for Information<'_> {
     fn schemas(&self) -> Vec<SchemaView> {
@@ -122,6 +122,7 @@ impl Information<'_> {
                     table_type: match kind {
                         RelationKind::Table => BASE_TABLE,
                         RelationKind::Sequence => SEQUENCE,
+                        RelationKind::SystemVersioned => SYSTEM_VERSIONED,
                         RelationKind::View => VIEW,
                     },
                     ..TableView::default()

@@ -1,13 +1,15 @@
 //! SHOW CREATE exactly as in the reference: clients parse it.
 
-use catalog::{Column, ColumnDefault, ForeignKey, Index, ReferenceAction, Schema, Table, View};
+use catalog::{
+    Column, ColumnDefault, ColumnHistory, ForeignKey, Index, ReferenceAction, Schema, Table, View,
+};
 use engine_api::IndexId;
 use types::fulltext::WordParser;
 use types::{CollationId, TypeKind, Value, ZoneRules};
 
 use definitions::{
-    DECLARED_ENGINE, NGRAM, has_generated_key, is_hidden, literal, needs_quotes, partitioning_text,
-    quote, shown_engine, type_text,
+    DECLARED_ENGINE, NGRAM, has_generated_key, literal, needs_quotes, partitioning_text, quote,
+    shown_engine, type_text,
 };
 
 /// A session's style for definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
@@ -103,7 +105,7 @@ pub(crate) fn create_table(
     // It is the first column and the first index.
     let hidden = usize::from(style.hides_generated_key && has_generated_key(table));
     let next = next.filter(|_| hidden == 0);
-    let columns = table.columns.iter().skip(hidden).filter(|column| !is_hidden(column));
+    let columns = table.columns.iter().skip(hidden).filter(|column| !column.is_unlisted());
     let mut lines: Vec<String> =
         columns.map(|column| format!("  {}", column_text(table, column, zone, style))).collect();
     let indexes = table.indexes.iter().skip(hidden);
@@ -120,6 +122,10 @@ pub(crate) fn create_table(
         }
         line
     }));
+    if let Some((start, end)) = declared_times(table) {
+        let (start, end) = (style.quote(&start.name), style.quote(&end.name));
+        lines.push(format!("  PERIOD FOR SYSTEM_TIME ({start}, {end})"));
+    }
     for key in &table.foreign_keys {
         lines.push(format!("  {}", style.requoted(&foreign_key_text(table, key))));
     }
@@ -148,6 +154,9 @@ pub(crate) fn create_table(
         return text;
     }
     text.push_str(&options_text(table, next));
+    if table.row_times().is_some() {
+        text.push_str(" WITH SYSTEM VERSIONING");
+    }
     if let Some(partitioning) = &table.partitioning {
         text.push_str(&partitioning_text(partitioning));
     }
@@ -216,6 +225,16 @@ pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, St
 fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules, style: Style) -> String {
     let mut text = format!("{} {}", style.quote(&column.name), type_text(&column.ty));
     text.push_str(&collation_text(table.collation, column));
+    if let Some(text_of_time) = row_time_text(column.history) {
+        text.push_str(&format!(" GENERATED ALWAYS AS {text_of_time}"));
+        if column.invisible {
+            text.push_str(" INVISIBLE");
+        }
+        if !column.comment.is_empty() {
+            text.push_str(&format!(" COMMENT {}", literal(&column.comment)));
+        }
+        return text;
+    }
     if let Some(generated) = &column.generated {
         let kind = if generated.stored { "STORED" } else { "VIRTUAL" };
         text.push_str(&format!(" GENERATED ALWAYS AS ({}) {kind}", generated.expression));
@@ -245,7 +264,26 @@ fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules, style: Styl
     if !column.comment.is_empty() {
         text.push_str(&format!(" COMMENT {}", literal(&column.comment)));
     }
+    if column.history == ColumnHistory::NotKept {
+        text.push_str(" WITHOUT SYSTEM VERSIONING");
+    }
     text
+}
+
+/// The columns of PERIOD FOR SYSTEM_TIME.
+fn declared_times(table: &Table) -> Option<(&Column, &Column)> {
+    let times = table.row_times()?;
+    let (start, end) = (&table.columns[times.start], &table.columns[times.end]);
+    (!start.history.is_undeclared_time()).then_some((start, end))
+}
+
+/// What a column of a row's times is generated as.
+pub(crate) fn row_time_text(history: ColumnHistory) -> Option<&'static str> {
+    match history {
+        ColumnHistory::RowStart { .. } => Some("ROW START"),
+        ColumnHistory::RowEnd { .. } => Some("ROW END"),
+        ColumnHistory::Kept | ColumnHistory::NotKept => None,
+    }
 }
 
 /// CHARACTER SET and COLLATE of a column that differs from its table.

@@ -19,6 +19,17 @@ const PRIMARY: &str = "PRIMARY";
 pub(crate) const BASE_TABLE: &str = "BASE TABLE";
 pub(crate) const VIEW: &str = "VIEW";
 pub(crate) const SEQUENCE: &str = "SEQUENCE";
+pub(crate) const SYSTEM_VERSIONED: &str = "SYSTEM VERSIONED";
+
+fn table_type(table: &Table) -> &'static str {
+    if table.is_sequence() {
+        SEQUENCE
+    } else if table.row_times().is_some() {
+        SYSTEM_VERSIONED
+    } else {
+        BASE_TABLE
+    }
+}
 
 impl Information<'_> {
     /// Adds the statistics that only the engine has.
@@ -64,7 +75,7 @@ impl Information<'_> {
         let mut view = TableView {
             schema: table.schema.to_string(),
             name: table.name.to_string(),
-            table_type: if table.is_sequence() { SEQUENCE } else { BASE_TABLE },
+            table_type: table_type(table),
             engine: Some(shown_engine(table).to_owned()),
             kept_by: Some(table.engine.to_string()),
             collation: collation.to_owned(),
@@ -77,7 +88,7 @@ impl Information<'_> {
                 .columns
                 .iter()
                 .enumerate()
-                .filter(|(_, column)| !is_hidden(column))
+                .filter(|(_, column)| !column.is_unlisted())
                 .map(|(position, column)| column_view(table, position, column, zone.as_ref()))
                 .collect(),
             indexes: index_views(table, &[], 0),
@@ -119,7 +130,7 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
     let view = |index: &Index| {
         let place = table.definition.indexes.iter().position(|known| known.id == index.id);
         let counts = place.and_then(|place| distinct.get(place));
-        let hidden = table.key_parts(index).len() - index.parts.len();
+        let hidden = usize::from(table.has_leading_part(index));
         let is_spatial = table.spatial_column(index).is_some();
         let part = |(position, part): (usize, &IndexPart)| {
             let column = &table.columns[part.column];

@@ -149,6 +149,7 @@ fn view_context(view: &View) -> BindContext {
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         max_allowed_packet: 1 << 26,
+        history: plugin_api::HistorySettings::default(),
         cascades_fire_triggers: false,
     }
 }

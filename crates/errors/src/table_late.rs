@@ -504,6 +504,15 @@ catalog! {
     DROP_PK_COLUMN_TO_DROP_GIPK = 4111, "HY000", "Please drop primary key column to be able to drop generated invisible primary key.";
     CTE_RECURSIVE_NOT_UNION = 4114, "HY000", "Recursive table reference in EXCEPT or INTERSECT operand is not allowed.";
     INTERSECT_ALL_MAX_DUPLICATES_EXCEEDED = 4120, "HY000", "Max number of duplicate rows in INTERSECT ALL exceeded.";
+    VERS_ALTER_NOT_ALLOWED = 4119, "HY000", "Not allowed for system-versioned {}.{}. Change @@system_versioning_alter_history to proceed with ALTER.";
+    VERS_TABLE_MUST_HAVE_COLUMNS = 4123, "HY000", "Table `{}` must have at least one versioned column";
+    VERS_NOT_VERSIONED = 4124, "HY000", "Table `{}` is not system-versioned";
+    VERS_MISSING = 4125, "HY000", "Wrong parameters for `{}`: missing '{}'";
+    VERS_PERIOD_COLUMNS = 4126, "HY000", "PERIOD FOR SYSTEM_TIME must use columns `{}` and `{}`";
+    VERS_ALTER_SYSTEM_FIELD = 4130, "HY000", "Can not change system versioning field `{}`";
+    VERS_DUPLICATE_ROW_START_END = 4134, "HY000", "Duplicate ROW {} column `{}`";
+    VERS_ALREADY_VERSIONED = 4135, "HY000", "Table `{}` is already system-versioned";
+    VERS_NOT_SUPPORTED = 4137, "HY000", "System-versioned tables do not support {}";
     CTE_EXPANSION_LIMIT_EXCEEDED = 4169, "HY000", "Common table expression expansion exceeded an implementation limit. Simplify the query.";
     VALIDATE_PASSWORD_INSUFFICIENT_CHANGED_CHARACTERS = 4165, "HY000", "The new password must have at least '{}' characters that are different from the old password. It has only '{}' character(s) different. For this comparison, uppercase letters and lowercase letters are considered to be equal.";
     USER_LOCK_OVERLONG_NAME = 4163, "42000", "User-level lock name '{}' should not exceed {} characters.";

@@ -272,6 +272,7 @@ impl Family {
             columns: vec![0],
             other_columns: vec![1],
             other_index: 1,
+            only_current: false,
             on_update: action,
             on_delete: action,
         });
@@ -287,6 +288,7 @@ impl Family {
             columns: vec![1],
             other_columns: vec![0],
             other_index: 0,
+            only_current: false,
             on_update: ForeignKeyAction::Restrict,
             on_delete: ForeignKeyAction::Restrict,
         });

@@ -58,7 +58,7 @@ pub(crate) fn logged_table(table: &Table, snapshot: &CatalogSnapshot) -> LoggedT
         is_visible: !column.invisible,
         place: column.stored.unwrap_or_else(|| stored + computed(*index)),
     });
-    let parts = table.primary().map_or(&[][..], |index| &index.parts);
+    let parts = table.primary().map(|index| table.key_parts(index)).unwrap_or_default();
     let key = parts.iter().filter_map(|part| {
         let place = shown.iter().position(|(column, _)| *column == part.column)?;
         Some((place, part.prefix_length))

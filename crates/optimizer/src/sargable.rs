@@ -279,7 +279,8 @@ impl Planner<'_> {
     ) -> Option<(Expr, Fit, RegisterSet)> {
         let reads = self.free_reads(id, value)?;
         let fit = fit(ty, value, collation)?;
-        if ty.kind == TypeKind::Timestamp {
+        let is_utc = matches!(value, Expr::Literal { ty, .. } if ty.kind == TypeKind::Timestamp);
+        if ty.kind == TypeKind::Timestamp && !is_utc {
             let target = ty.clone().with_nullable(true);
             let operand = Box::new(value.clone());
             let cast = Expr::Cast { operand, kind: CastKind::TimestampToUtc, ty: target };

@@ -1,6 +1,7 @@
 //! IN and EXISTS in a WHERE clause become semi and anti joins.
 
 use plan::{BinaryOp, Expr, Logical, Register, RegisterSet, SubqueryId, SubqueryKind};
+use types::{DataType, TypeKind};
 
 use crate::Planner;
 use crate::graph::{Graph, RELATIONS_MAX, Relation, RelationKind, Source, definitions};
@@ -205,7 +206,9 @@ impl Planner<'_> {
         let instance = self.instance(*id);
         let table = self.table(*id);
         let mut fixed: Vec<usize> = Vec::new();
-        for condition in &relation.on {
+        // That a row is current is a condition of its own.
+        let own = relation.local.iter().filter(|_| table.row_times().is_some());
+        for condition in relation.on.iter().chain(own) {
             let Expr::Binary { op: BinaryOp::Equal, left, right, collation, .. } = condition else {
                 continue;
             };
@@ -221,6 +224,7 @@ impl Planner<'_> {
                 } else {
                     ty.is_integer() && value.ty().is_integer()
                         || ty.as_fixed().is_some() && value.ty().kind == ty.kind
+                        || is_stored_time(ty, value)
                 };
                 if comparable && !self.reads(value).intersects(&relation.defines) {
                     fixed.push(position);
@@ -229,12 +233,18 @@ impl Planner<'_> {
         }
         table.indexes.iter().any(|index| {
             index.unique
-                && index
-                    .parts
+                && table
+                    .distinct_parts(index)
                     .iter()
                     .all(|part| part.prefix_length.is_none() && fixed.contains(&part.column))
         })
     }
+}
+
+/// Whether a column of timestamps is compared with one as columns store it.
+fn is_stored_time(ty: &DataType, value: &Expr) -> bool {
+    let is_time = |ty: &DataType| ty.kind == TypeKind::Timestamp;
+    is_time(ty) && matches!(value, Expr::Literal { ty, .. } if is_time(ty))
 }
 
 /// The collation in which `left IN (SELECT right ..)` compares: the binder has checked that there is one, and a column beats a

@@ -235,7 +235,12 @@ impl Planner<'_> {
             let moved = |number: u32| {
                 parts(number).is_some_and(|parts| parts.iter().any(|part| changed.contains(part)))
             };
-            moved(index) || (clustered.is_some() && moved(0))
+            // Unique keys end with it, the clustered one too.
+            let ends = self.table(target.instance).row_times().is_some_and(|times| {
+                let end = self.table(target.instance).columns[times.end].stored;
+                end.is_some_and(|end| changed.contains(&end))
+            });
+            ends || moved(index) || (clustered.is_some() && moved(0))
         })
     }
 }
@@ -249,6 +254,7 @@ fn changed_columns(target: &LogicalTarget) -> Vec<usize> {
             changed.push(position);
         }
     }
+    changed.extend(write.history.as_ref().map(|history| history.start));
     changed
 }
 

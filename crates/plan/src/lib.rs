@@ -13,6 +13,7 @@ pub mod print;
 mod statement;
 mod verify;
 mod walk;
+pub mod writing;
 
 pub use expr::{
     AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, FulltextMode, FulltextSearch,
@@ -31,8 +32,8 @@ pub use physical::{
 };
 pub use statement::{
     Assignment, ColumnSource, DeletePlan, ExecutionMode, ForeignKeyAction, ForeignKeyCheck,
-    FulltextWrite, InsertMode, InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags,
-    QueryPlan, Subquery, TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
+    FulltextWrite, HistoryWrite, InsertMode, InsertPlan, InsertSource, Making, OutputColumn, Plan,
+    PlanFlags, QueryPlan, Subquery, TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
     WrittenElements,
 };
 pub use verify::broken_promises;

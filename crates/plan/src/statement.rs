@@ -139,6 +139,8 @@ pub struct ForeignKeyCheck {
     /// Column indexes in the other table, and the index of the other table to look in.
     pub other_columns: Vec<usize>,
     pub other_index: u32,
+    /// The keys of that index end with the time of the row: with that of current rows they find the one current row.
+    pub only_current: bool,
     pub on_update: ForeignKeyAction,
     pub on_delete: ForeignKeyAction,
 }
@@ -176,6 +178,18 @@ pub struct FulltextWrite {
     pub parser: types::fulltext::WordParser,
 }
 
+/// What writing a row of a table that keeps history has to do besides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryWrite {
+    /// The columns of the row's times, in the record.
+    pub start: usize,
+    pub end: usize,
+    /// Columns whose change leaves the old row behind.
+    pub kept: Vec<usize>,
+    /// The end of rows that are current.
+    pub never: Value,
+}
+
 /// A table that is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableWrite {
@@ -208,6 +222,8 @@ pub struct TableWrite {
     pub parents: Vec<ForeignKeyCheck>,
     /// Foreign keys that refer to this table. Recursion through cascades is resolved by `exec` by table id, bounded at 15 levels.
     pub children: Vec<ForeignKeyCheck>,
+    /// `None`: it keeps no history, or the statement is about history itself.
+    pub history: Option<Box<HistoryWrite>>,
 }
 
 /// Rows to insert.

@@ -127,8 +127,21 @@ pub struct BindContext {
     pub group_concat_max_len: u64,
     /// `max_allowed_packet`, bytes.
     pub max_allowed_packet: u64,
+    /// What the session sets of tables that keep history.
+    pub history: HistorySettings,
     /// `enable_cascade_triggers`.
     pub cascades_fire_triggers: bool,
+}
+
+/// What a session sets of tables that keep history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HistorySettings {
+    /// `system_versioning_asof`, microseconds since 1970 UTC: the time of whose rows queries read.
+    pub as_of_micros: Option<i64>,
+    /// `system_versioning_insert_history`: INSERT may say from when to when a row was current.
+    pub gives_row_times: bool,
+    /// `system_versioning_stored_rows`: statements see and write the rows as they are stored, like those of any table.
+    pub stored_rows: bool,
 }
 
 /// The type that the caller converts an argument to before the kernel sees it.

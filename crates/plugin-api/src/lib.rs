@@ -62,8 +62,9 @@ pub use forward::ForwardingSink;
 pub use function::{
     Accumulator, AggregateBinding, AggregateFunction, ArgInfo, ArgumentNames, Arguments, Arity,
     BindContext, Binding, BoundAggregate, BoundFunction, Coercion, CollationRule, FunctionContext,
-    Geometries, Kernel, MadeAggregate, MadeBinding, NullRule, Reading, Repeats, ScalarFunction,
-    SequenceCall, SequenceName, SessionServices, StatementKernel, TableFunction, TruthArguments,
+    Geometries, HistorySettings, Kernel, MadeAggregate, MadeBinding, NullRule, Reading, Repeats,
+    ScalarFunction, SequenceCall, SequenceName, SessionServices, StatementKernel, TableFunction,
+    TruthArguments,
 };
 pub use http::{
     ConsolePage, HttpAccess, HttpReply, HttpRequest, HttpRoute, HttpRoutes, HttpServer,

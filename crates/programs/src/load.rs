@@ -179,7 +179,7 @@ pub(crate) fn load_trigger(
         known[slot] = Variable { name: (*column.name).into(), ty: variable_of(column.ty.clone()) };
         let (is_new, assigned) = (named.is_new, named.assigned);
         // A generated column is computed again.
-        let assigned = assigned && column.generated.is_none();
+        let assigned = assigned && !column.is_computed();
         row.push(RowSlot { is_new, position, slot, assigned, ty: column.ty.clone() });
     }
     let collation = trigger.database_collation;

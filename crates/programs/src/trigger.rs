@@ -220,7 +220,7 @@ fn check_trigger_names<H: DefinitionHost + ?Sized>(
     match view.snapshot.kind(table_schema, table) {
         Some(RelationKind::View) => bail!(WRONG_OBJECT, table_schema, table, "BASE TABLE"),
         Some(RelationKind::Sequence) => bail!(TRG_ON_VIEW_OR_TEMP_TABLE, table),
-        Some(RelationKind::Table) => Ok(()),
+        Some(RelationKind::Table | RelationKind::SystemVersioned) => Ok(()),
         None => Err(err!(NO_SUCH_TABLE, table_schema, table)),
     }
 }

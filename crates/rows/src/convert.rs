@@ -425,3 +425,41 @@ pub fn to_key(
         order => KeyFit::Rounded(fitted, order.filter(|_| to.is_integer())),
     })
 }
+
+/// The default where nothing better is allowed: 0, the empty string, the zero date, the first member.
+pub fn implicit_default(ty: &DataType) -> Value {
+    use TypeKind::*;
+    match ty.kind {
+        Null => Value::Null,
+        TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),
+        TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(0),
+        Decimal => Value::Decimal(types::Decimal::ZERO.rescale(ty.decimals)),
+        Float | Double => Value::Double(0.0),
+        Bit | Year | Set => Value::UInt(0),
+        Enum => Value::UInt(1),
+        Date => Value::Date(types::Date::ZERO),
+        Time => Value::Time(types::Time::ZERO),
+        DateTime | Timestamp => Value::DateTime(types::DateTime::ZERO),
+        Json => types::JsonValue::Null.to_value(),
+        Fixed(kind) => Value::Bytes(kind.zero()),
+        Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
+        | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
+            Value::Bytes(types::SqlBytes::EMPTY)
+        }
+    }
+}
+
+/// Warnings that are errors when a statement in strict mode changes data.
+pub const STRICT_WARNINGS: &[ErrorCode] = &[
+    ErrorCode::TRUNCATED_WRONG_VALUE,
+    ErrorCode::WRONG_VALUE_FOR_TYPE,
+    ErrorCode::WARN_DATA_OUT_OF_RANGE,
+    ErrorCode::CUT_VALUE_GROUP_CONCAT,
+    ErrorCode::DATETIME_FUNCTION_OVERFLOW,
+    ErrorCode::DATA_TRUNCATED,
+    ErrorCode::DIVISION_BY_ZERO,
+    ErrorCode::INVALID_ARGUMENT_FOR_LOGARITHM,
+    ErrorCode::WARN_NULL_TO_NOTNULL,
+    ErrorCode::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    ErrorCode::DATA_TOO_LONG,
+];

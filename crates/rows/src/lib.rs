@@ -9,4 +9,5 @@ pub mod key_set;
 pub mod layout;
 pub mod match_query;
 pub mod numbers;
+pub mod times;
 pub mod value_key;

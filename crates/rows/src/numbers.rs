@@ -1,7 +1,7 @@
 //! The operators of arithmetic and comparison, by the types that the binder chose.
 
 use plan::BinaryOp;
-use types::{DataType, TypeKind};
+use types::{DataType, TypeKind, Value};
 
 /// The kind of numbers that an operation works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,4 +33,26 @@ pub fn answers(op: BinaryOp, order: std::cmp::Ordering) -> bool {
         BinaryOp::GreaterOrEqual => order.is_ge(),
         _ => false,
     }
+}
+
+/// The value, if it is a positive number.
+pub fn positive(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok().filter(|number| *number > 0),
+        Value::UInt(number) => Some(*number).filter(|number| *number > 0),
+        Value::Double(number) if *number >= 1.0 => Some(*number as u64),
+        _ => None,
+    }
+}
+
+/// The id in the column's type; `None` when it does not fit.
+pub fn store_id(id: u64, ty: &DataType) -> Option<Value> {
+    if !ty.is_integer() {
+        return Some(Value::Double(id as f64));
+    }
+    let (_, high) = ty.integer_range()?;
+    if id > high {
+        return None;
+    }
+    Some(if ty.unsigned { Value::UInt(id) } else { Value::Int(id as i64) })
 }

@@ -133,7 +133,7 @@ fn finish_load(session: &mut Session, counts: &Counts, sink: &mut dyn ResultSink
 fn prepare_load<'a>(session: &Session, load: &'a LoadData, table: &Table) -> Result<Load<'a>> {
     let targets = if load.columns.is_empty() {
         let visible =
-            table.columns.iter().filter(|column| column.generated.is_none() && !column.invisible);
+            table.columns.iter().filter(|column| !column.is_computed() && !column.invisible);
         visible.map(|column| LoadColumn::Column(column_name(&column.name))).collect()
     } else {
         load.columns.clone()

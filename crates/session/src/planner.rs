@@ -129,6 +129,7 @@ impl Planner<'_> {
             div_precision_increment: self.settings.div_precision_increment,
             group_concat_max_len: self.settings.group_concat_max_len,
             max_allowed_packet: self.settings.max_allowed_packet,
+            history: self.settings.history,
             cascades_fire_triggers: self.settings.cascades_fire_triggers,
         }
     }

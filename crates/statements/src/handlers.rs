@@ -158,9 +158,14 @@ impl OpenTable {
         let Some(index) = self.table.indexes.iter().find(known) else {
             bail!(KEY_DOES_NOT_EXITS, name, self.alias)
         };
-        if self.table.key_parts(index).len() != index.parts.len() {
+        if self.table.has_leading_part(index) {
             return Err(Error::not_supported(
                 "HANDLER over the primary key of a partitioned table",
+            ));
+        }
+        if self.table.key_parts(index).len() != index.parts.len() {
+            return Err(Error::not_supported(
+                "HANDLER over a unique key of a system-versioned table",
             ));
         }
         match self.definition(index.id.0) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
-use plugin_api::{ColumnMeta, PlanCacheView};
+use plugin_api::{ColumnMeta, HistorySettings, PlanCacheView};
 use syntax::LiteralSpan;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -49,6 +49,7 @@ pub struct PlanSettings {
     pub group_concat_max_len: u64,
     pub max_allowed_packet: u64,
     pub max_join_size: Option<u64>,
+    pub history: HistorySettings,
 }
 
 /// The context that a cached plan was made in.
@@ -71,6 +72,7 @@ impl PlanSettings {
             group_concat_max_len: settings.group_concat_max_len,
             max_allowed_packet: settings.max_allowed_packet,
             max_join_size: settings.max_join_size,
+            history: settings.history,
         }
     }
 }

@@ -271,7 +271,7 @@ fn counter_of(statement: &Statement) -> Counter {
         Statement::Update(update) if update.is_multi_table() => Counter::UPDATE_MULTI,
         Statement::Update(_) => Counter::UPDATE,
         Statement::Delete(delete) => match delete.target {
-            ast::DeleteTarget::Single(_) => Counter::DELETE,
+            ast::DeleteTarget::Single(_) | ast::DeleteTarget::History { .. } => Counter::DELETE,
             ast::DeleteTarget::Multi { .. } => Counter::DELETE_MULTI,
         },
         Statement::Do(_) => Counter::DO,

@@ -118,6 +118,14 @@ impl Printer<'_> {
                 }
                 self.partitions(&table.partitions);
             }
+            DeleteTarget::History { table, before } => {
+                self.s("history from ");
+                self.object(&table.name);
+                if let Some(before) = before {
+                    self.s(" before system_time ");
+                    self.system_point(before);
+                }
+            }
             DeleteTarget::Multi { tables, using, from } => {
                 self.when(*using, "from ");
                 self.list(tables, Self::object);

@@ -456,7 +456,7 @@ impl Printer<'_> {
         }
     }
 
-    fn system_point(&mut self, point: &SystemPoint) {
+    pub(super) fn system_point(&mut self, point: &SystemPoint) {
         match point {
             SystemPoint::Timestamp(at) => self.expr(at),
             SystemPoint::Transaction(at) => {

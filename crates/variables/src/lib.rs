@@ -40,7 +40,9 @@ pub use locales::check_locale;
 pub use plugin_api::PluginVariable;
 pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};
 pub use restricted::privileges_to_set;
-pub use settings::{CompletionType, LogSettings, Settings, TransactionTracking, isolation};
+pub use settings::{
+    CompletionType, LogSettings, Settings, TransactionTracking, is_as_of, isolation,
+};
 pub use user::kept_by_user;
 
 /// Position of a variable in the sorted list of all.

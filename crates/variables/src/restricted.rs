@@ -7,7 +7,7 @@ const NEWER_ADMINS: &str = "SYSTEM_VARIABLES_ADMIN or SESSION_VARIABLES_ADMIN";
 const APPLIERS: &str =
     "SUPER, SYSTEM_VARIABLES_ADMIN, SESSION_VARIABLES_ADMIN or REPLICATION_APPLIER";
 
-const RESTRICTED: [(&str, &str); 35] = [
+const RESTRICTED: [(&str, &str); 36] = [
     ("binlog_direct_non_transactional_updates", ADMINS),
     ("binlog_format", ADMINS),
     ("binlog_row_image", ADMINS),
@@ -42,6 +42,7 @@ const RESTRICTED: [(&str, &str); 35] = [
     ("sql_log_bin", ADMINS),
     ("sql_log_off", ADMINS),
     ("sql_require_primary_key", ADMINS),
+    ("system_versioning_stored_rows", APPLIERS),
     ("xa_detach_on_prepare", ADMINS),
 ];
 

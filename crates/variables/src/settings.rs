@@ -7,10 +7,11 @@ use std::time::Duration;
 use charset::{Charset, Collation};
 use engine_api::IsolationLevel;
 use plan::ExecutionMode;
-use plugin_api::{LogWishes, RowImage, Tracking};
+use plugin_api::{HistorySettings, LogWishes, RowImage, Tracking};
 use sys::io_times::IoTimes;
 use sys::temporary::TemporaryFiles;
-use types::{SqlMode, Value, ZoneRules};
+use types::temporal::{TemporalMode, parse_datetime};
+use types::{DateTime, SqlMode, Value, ZoneRules};
 
 use crate::{Globals, SessionValues, as_text, as_u64};
 
@@ -70,6 +71,8 @@ pub struct Settings {
     pub group_concat_max_len: u64,
     /// `max_allowed_packet`.
     pub max_allowed_packet: u64,
+    /// What the session sets of tables that keep history.
+    pub history: HistorySettings,
     /// `max_execution_time`; `None` for no limit.
     pub max_execution_time: Option<Duration>,
     /// `max_statement_time`; `None` for no limit.
@@ -160,6 +163,7 @@ impl Settings {
         let select_limit = read.number("sql_select_limit");
         let execution_ms = read.number("max_execution_time");
         let zone_name = read.text("time_zone");
+        let time_zone = zone(&zone_name).unwrap_or_else(|| Arc::new(types::FixedOffset::utc()));
         Settings {
             sql_mode: SqlMode::parse(&read.text("sql_mode")).unwrap_or(SqlMode::DEFAULT),
             autocommit: read.flag("autocommit"),
@@ -170,7 +174,12 @@ impl Settings {
                 _ => Some(read.charset("character_set_results")),
             },
             collation_server: read.collation("collation_server"),
-            time_zone: zone(&zone_name).unwrap_or_else(|| Arc::new(types::FixedOffset::utc())),
+            history: HistorySettings {
+                as_of_micros: as_of(&read.text("system_versioning_asof"), &*time_zone),
+                gives_row_times: read.flag("system_versioning_insert_history"),
+                stored_rows: read.flag("system_versioning_stored_rows"),
+            },
+            time_zone,
             div_precision_increment: read.number("div_precision_increment") as u8,
             group_concat_max_len: read.number("group_concat_max_len"),
             max_allowed_packet: read.number("max_allowed_packet"),
@@ -249,6 +258,20 @@ impl Settings {
     pub fn tracks(&self, name: &str) -> bool {
         self.track_variables.iter().any(|tracked| tracked == "*" || tracked == name)
     }
+}
+
+/// The time that `system_versioning_asof` names, in the session's zone; `None` for DEFAULT.
+fn as_of(text: &str, zone: &dyn ZoneRules) -> Option<i64> {
+    zone.local_to_utc(local_as_of(text)?)
+}
+
+fn local_as_of(text: &str) -> Option<DateTime> {
+    parse_datetime(text.as_bytes(), 6, TemporalMode::default()).value
+}
+
+/// Whether `system_versioning_asof` may have a value.
+pub fn is_as_of(text: &str) -> bool {
+    text.eq_ignore_ascii_case("DEFAULT") || local_as_of(text).is_some()
 }
 
 /// `original_commit_timestamp` of transactions that begin here.

@@ -110,6 +110,9 @@ fn extra(column: &ColumnView) -> String {
     if column.invisible {
         words.push("INVISIBLE".into());
     }
+    if column.without_history {
+        words.push("WITHOUT SYSTEM VERSIONING".into());
+    }
     words.join(" ")
 }
 

@@ -81,7 +81,7 @@ fn tables_detail(filter: &InfoFilter) -> TableDetail {
 }
 
 fn table_row(table: &TableView) -> Vec<Value> {
-    let base = matches!(table.table_type, "BASE TABLE" | "SEQUENCE");
+    let base = matches!(table.table_type, "BASE TABLE" | "SEQUENCE" | "SYSTEM VERSIONED");
     let stored = |value: Value| if base { value } else { Value::Null };
     let average = table.data_bytes.checked_div(table.rows).unwrap_or(0);
     let comment = match table.table_type {

@@ -43,7 +43,7 @@ const TARGETS_MAX: usize = 1000;
 const FOR_ROWS: &str = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', \
      time_zone = '+00:00', unique_checks = 1, transaction_isolation = 'READ-COMMITTED', character_set_client = utf8mb4, \
      character_set_results = utf8mb4, collation_connection = utf8mb4_0900_ai_ci, \
-     transactional_ddl = 0, timestamp = DEFAULT";
+     transactional_ddl = 0, timestamp = DEFAULT, system_versioning_stored_rows = 1";
 
 /// What the session is set up for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -587,7 +587,11 @@ impl Applier {
     /// Makes the session that of the statement.
     fn set_context(&mut self, header: &Header, query: &QueryEvent<'_>) -> Result<()> {
         let context = &query.context;
-        let mut sets = Vec::new();
+        // History is what the source's is.
+        let mut sets = vec![
+            "system_versioning_stored_rows = 0".to_owned(),
+            "system_versioning_alter_history = KEEP".to_owned(),
+        ];
         if let Some(bits) = context.flags2 {
             let on = |bit: u32| u8::from(bits & bit == 0);
             let foreign_keys = on(flags2::NO_FOREIGN_KEY_CHECKS);

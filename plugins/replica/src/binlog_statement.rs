@@ -24,7 +24,8 @@ const NO_FORMAT: ErrorCode = ErrorCode(1609);
 /// An event that is not about rows.
 const WRONG_KIND: ErrorCode = ErrorCode(1730);
 /// What rows are read with. They mean the same whatever the settings of the session are.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
+    ("system_versioning_stored_rows", "1"),
     ("sql_mode", "'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'"),
     ("time_zone", "'+00:00'"),
     ("character_set_client", "utf8mb4"),

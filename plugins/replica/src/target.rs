@@ -16,6 +16,9 @@ const KEYS: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE FROM \
      information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 \
      ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX";
 
+const TYPE: &str =
+    "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+
 /// How a column's values are written and compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -73,9 +76,17 @@ impl Target {
             is_generated: !text_of(row.get(2)).is_empty(),
             known: known_of(row),
         });
-        let columns = columns.collect();
+        let mut columns: Vec<Column> = columns.collect();
         let keys = local.execute(KEYS, &names)?.rows;
-        let (key, is_without_unique) = (key_of(&keys, &bare), keys.is_empty());
+        let (mut key, is_without_unique) = (key_of(&keys, &bare), keys.is_empty());
+        let found = local.execute(TYPE, &names)?.rows;
+        if found.first().is_some_and(|row| text_of(row.first()) == "SYSTEM VERSIONED") {
+            let texts: Vec<String> = rows.iter().map(|row| text_of(row.get(2))).collect();
+            let end = add_row_times(&mut columns, &texts);
+            if !key.is_empty() && !key.contains(&end) {
+                key.push(end);
+            }
+        }
         let name = format!("{}.{}", quoted(schema), quoted(table));
         Ok(Target { name, columns, key, is_without_unique })
     }
@@ -251,6 +262,23 @@ impl Target {
         let limit = if by_key { "" } else { " LIMIT 1" };
         format!("{}{limit}", parts.join(" AND "))
     }
+}
+
+/// The columns that tell when rows of a system-versioned table were current have values of their own here; those that the definition does not
+/// declare follow the others. Returns the position of the second, with which unique keys end. `texts`: what columns are generated as.
+fn add_row_times(columns: &mut Vec<Column>, texts: &[String]) -> usize {
+    for (column, text) in columns.iter_mut().zip(texts) {
+        column.is_generated &= text != "ROW START" && text != "ROW END";
+    }
+    if let Some(end) = texts.iter().position(|text| text == "ROW END") {
+        return end;
+    }
+    for name in ["`row_start`", "`row_end`"] {
+        let known = KnownColumn { unsigned: false, collation: None, fsp: 6 };
+        let name = name.to_owned();
+        columns.push(Column { name, kind: Kind::Plain, is_generated: false, known });
+    }
+    columns.len() - 1
 }
 
 fn not_found() -> Error {

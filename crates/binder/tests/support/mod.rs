@@ -54,6 +54,7 @@ fn column(name: &str, ty: DataType, stored: usize) -> Column {
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        history: catalog::ColumnHistory::Kept,
     }
 }
 
@@ -324,6 +325,7 @@ pub fn bind_context() -> BindContext {
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         max_allowed_packet: 1 << 26,
+        history: plugin_api::HistorySettings::default(),
         cascades_fire_triggers: false,
     }
 }

@@ -56,6 +56,7 @@ pub fn complete(
     mut draft: Draft,
     rename: Option<&(Arc<str>, Arc<str>)>,
 ) -> Result<Altered> {
+    crate::history::settle(&mut draft, false)?;
     generated_key::check_altered(ctx, old, &draft)?;
     timestamps::imply_defaults(ctx, &mut draft)?;
     materialise_indexed_columns(&mut draft);

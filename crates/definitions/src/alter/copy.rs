@@ -22,7 +22,11 @@ pub fn copy_statement(
 ) -> Result<Statement> {
     let (targets, items) = copied_columns(old, copy, origins)?;
     let partitions = partitions.map_or_else(Vec::new, <[_]>::to_vec);
-    let from = ast::NamedTable { name: object(old), partitions, ..ast::NamedTable::default() };
+    // Where history ends only current rows stay.
+    let system_time =
+        (old.row_times().is_some() && copy.row_times().is_some()).then_some(ast::SystemTime::All);
+    let name = object(old);
+    let from = ast::NamedTable { name, partitions, system_time, ..ast::NamedTable::default() };
     let select = ast::Select {
         items,
         from: vec![ast::TableFactor::Table(Box::new(from))],
@@ -65,6 +69,10 @@ fn copied_columns(
             continue;
         }
         let source = origin.and_then(|origin| old.columns.get(origin));
+        if column.history.is_time() && source.is_none() {
+            // The rows begin to be current now.
+            continue;
+        }
         let value = match source {
             Some(source) => ast::ExprKind::Column(Box::new(column_name(&source.name))),
             None if needs_value(column) => ast::ExprKind::Literal(implicit_value(&column.ty)),

@@ -16,6 +16,7 @@ use catalog::{ColumnDefault, Table, same_name};
 use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{
     AlterAction, AlterTable, ColumnDef, ColumnPosition, Expr, Ident, ObjectName, PartitionAction,
+    TableOption,
 };
 
 pub use self::algorithm::{
@@ -35,6 +36,7 @@ use crate::columns::{add_built_column, build_column, column_default};
 use crate::context::Context;
 use crate::draft::{Draft, is_hidden};
 use crate::encryption;
+use crate::history;
 use crate::indexes::add_constraint;
 use crate::names::{check_column_name, check_table_name};
 use crate::options::apply_table_options;
@@ -67,6 +69,7 @@ pub struct Request {
 /// Any error of an action.
 pub fn edit(ctx: &mut dyn Context, table: &Table, alter: &AlterTable) -> Result<(Draft, Request)> {
     crate::sequences::check_alter(table, alter)?;
+    history::check_alter(ctx, table, &alter.actions)?;
     let mut draft = Draft::of(table);
     let mut request = Request::default();
     // Columns may be renamed and dropped freely where the partitions that read them go.
@@ -172,7 +175,8 @@ fn apply_action(
             convert_charset(ctx, draft, charset.as_ref(), collation.as_ref())?;
         }
         A::Option(option) => {
-            request.rebuild |= matches!(option, syntax::ast::TableOption::Engine(_));
+            request.rebuild |=
+                matches!(option, TableOption::Engine(_) | TableOption::SystemVersioning);
             apply_table_options(ctx, draft, std::iter::once(option))?;
         }
         A::Algorithm(word) => request.algorithm = AlgorithmClause::named(word)?,
@@ -190,8 +194,11 @@ fn apply_action(
         A::SecondaryLoad | A::SecondaryUnload => {
             return Err(Error::not_supported("SECONDARY_LOAD"));
         }
-        A::AddPeriod(..) | A::DropPeriod(_) | A::DropSystemVersioning => {
-            return Err(Error::not_supported("system-versioned tables"));
+        A::AddPeriod(name, start, end) => history::declare_period(draft, name, start, end)?,
+        A::DropPeriod(name) => history::drop_period(draft, name)?,
+        A::DropSystemVersioning => {
+            history::end(draft)?;
+            request.rebuild = true;
         }
     }
     Ok(())

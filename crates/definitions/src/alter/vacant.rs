@@ -30,8 +30,9 @@ pub(super) fn vacant_place(table: &Table, dropped: &DraftColumn) -> Option<Draft
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        history: catalog::ColumnHistory::Kept,
     };
-    Some(DraftColumn { column, origin: Some(origin), null_written: None })
+    Some(DraftColumn { column, origin: Some(origin), null_written: None, history_written: None })
 }
 
 /// Any value of a type without NULL, which every SQL mode allows; `None` when that takes more than the type.

@@ -2,15 +2,17 @@
 
 use engine_api::{EngineIndex, RowLock};
 use errors::Result;
+use plan::writing::has_join;
 use plan::{DeletePlan, RegisterSet};
+use rows::times::Successor;
 use types::Value;
 
 use super::foreign::{self, Fate};
+use super::history::remove_row;
 use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
-use super::update::has_join;
-use super::watched::{delete_row, wish};
+use super::watched::wish;
 use super::{atomically, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::ops::NodeCompiler;
@@ -179,16 +181,14 @@ impl DeleteState<'_, '_> {
     }
 
     fn remove(&mut self, table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
-        if !table.children.is_empty() {
-            self.values.clear();
-            let columns = table.columns.iter();
-            self.values.extend(columns.map(|column| run.regs[column.register].clone()));
+        if !table.children.is_empty() || table.history.is_some() {
+            table.values_for_keys(&mut self.values, run);
             let related = &self.program.related;
             let path = foreign::Path::new(table, locator);
             foreign::handle_children(table, related, &path, &self.values, Fate::Deleted, run)?;
         }
         run.count_deleted(table.id);
         // False: a cascade of this statement has handled it already.
-        delete_row(table, locator, run)
+        remove_row(table, locator, &self.values, Successor::None, run)
     }
 }

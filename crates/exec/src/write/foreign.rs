@@ -6,13 +6,15 @@ use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, Tabl
 use errors::{Error, ErrorCode, Result, bail};
 use plan::ForeignKeyAction;
 use rows::convert::{self, KeyFit};
+use rows::times::Successor;
 use types::key::encode_part;
 use types::{StoreMode, Value};
 
 use super::Written;
+use super::history::{keep, remove_row, stamp_apart};
 use super::row::Strictness;
 use super::table::{ForeignKey, WriteTable};
-use super::watched::{delete_row, update_row};
+use super::watched::update_row;
 use crate::run::Run;
 
 /// Rows on a path of cascades, the statement's own counted; longer ones are refused, as in the reference.
@@ -67,10 +69,13 @@ fn other_key(
             KeyFit::Rounded(..) => return Ok(None),
         }
     }
+    if let Some(history) = other.history.as_ref().filter(|_| key.only_current) {
+        encode_part(&history.never, &other.columns[history.end].ty, None, false, &mut bytes);
+    }
     Ok(Some(bytes))
 }
 
-/// Returns the rows of `table` whose index key starts with `prefix`: locators and values, at most `limit`.
+/// Returns the current rows of `table` whose index key starts with `prefix`: locators and values, at most `limit`.
 fn find_rows(
     table: &WriteTable,
     index: IndexId,
@@ -87,6 +92,8 @@ fn find_rows(
         lock,
         wait: WaitPolicy::Wait,
     };
+    // History is read, too.
+    let limit = if table.history.is_some() { usize::MAX } else { limit };
     let mut batch = RowBatch::new();
     let transaction = run.transaction(table.engine)?;
     let fetched = transaction.open_cursor(&spec).and_then(|cursor| {
@@ -112,7 +119,10 @@ fn find_rows(
     run.engine(fetched)?;
     let mut rows = Vec::with_capacity(batch.len());
     for row in batch.iter() {
-        rows.push((row.locator.to_vec(), table.layout.decode_all(row.record)?));
+        let values = table.layout.decode_all(row.record)?;
+        if table.history.as_ref().is_none_or(|history| values[history.end] == history.never) {
+            rows.push((row.locator.to_vec(), values));
+        }
     }
     Ok(rows)
 }
@@ -259,12 +269,13 @@ impl Cascade<'_> {
             generate_apart(child, &mut new, run)?;
         }
         let old_row = self.fire_before_update(&old, &mut new, run)?;
+        stamp_apart(child, &old, &mut new, run);
         handle_children(child, related, &self.path, &old, Fate::Updated(&new), run)?;
         let mut record = Vec::new();
         child.layout.encode(&new, &mut record)?;
         run.count_updated(child.id);
         match update_row(child, locator, &record, run)? {
-            Written::Done => {}
+            Written::Done => keep(child, &old, &new, run)?,
             Written::Duplicate { index, .. } => {
                 return Err(duplicate_apart(child, &new, index, run));
             }
@@ -291,7 +302,7 @@ impl Cascade<'_> {
         handle_children(child, self.related, &self.path, &old, Fate::Deleted, run)?;
         run.count_deleted(child.id);
         // False: another path of the same cascade has handled it already.
-        let deleted = delete_row(child, self.path.locator, run)?;
+        let deleted = remove_row(child, self.path.locator, &old, Successor::None, run)?;
         match &child.triggers {
             Some(triggers) if deleted => run.fire(&triggers.after_delete, &row, &mut []),
             Some(_) | None => Ok(()),

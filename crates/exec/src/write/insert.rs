@@ -5,14 +5,18 @@ use engine_api::{
     ScanSpec, TableId, Transaction, WaitPolicy,
 };
 use errors::{Error, ErrorCode, Result};
+use plan::writing::{reads_table, values_read_row};
 use plan::{InsertMode, InsertPlan, InsertSource, Physical};
-use types::{DataType, SqlMode, Value};
+use rows::convert::implicit_default;
+use rows::numbers::{positive, store_id};
+use rows::times::Successor;
+use types::{SqlMode, Value};
 
-use super::row::{Strictness, default_value, evaluate, implicit_default, not_null, store};
+use super::row::{Strictness, default_value, evaluate, not_null, store};
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
 use super::update::{AssignmentCode, assign, assignments, fire_after, replace_row};
-use super::watched::{delete_row, insert_row};
-use super::{Written, atomically, foreign, ignored, written};
+use super::watched::insert_row;
+use super::{Written, atomically, foreign, history, ignored, written};
 use crate::buffers::RecordBuffers;
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::kept_rows::{KeptReader, KeptRows};
@@ -60,12 +64,6 @@ pub(crate) struct InsertProgram {
     reads_row: bool,
     /// Triggers see each row before it is complete.
     fires_before: bool,
-}
-
-fn reads_table(plan: &Physical, table: u64) -> bool {
-    let mut found = matches!(plan, Physical::Scan { table: scanned, .. } if scanned.table == table);
-    plan.for_each_input(&mut |input| found = found || reads_table(input, table));
-    found
 }
 
 impl InsertProgram {
@@ -179,12 +177,6 @@ impl InsertProgram {
         }
         Ok(outcome)
     }
-}
-
-fn values_read_row(plan: &InsertPlan) -> bool {
-    let InsertSource::Values(rows) = &plan.source else { return false };
-    let is_column = |expr: &plan::Expr| matches!(expr, plan::Expr::Column { .. });
-    rows.iter().flatten().flatten().any(|value| value.any(&mut |expr| is_column(expr)))
 }
 
 /// The result for the row that conflicts with a new one.
@@ -599,6 +591,7 @@ impl<'p, 's> InsertState<'p, 's> {
         let program = self.program;
         let table = &program.table;
         self.row_generated = None;
+        history::begin(table, &program.targets, run);
         if table.id_is_read {
             self.auto_increment(run)?;
             self.check_row(run)?;
@@ -724,7 +717,11 @@ impl<'p, 's> InsertState<'p, 's> {
             foreign::handle_children(table, &self.program.related, &path, &old, fate, run)?;
         }
         run.count_deleted(table.id);
-        if !delete_row(table, locator, run)? {
+        let mut old = Vec::new();
+        if table.history.is_some() {
+            table.layout.decode_into(&self.found.record, &mut old)?;
+        }
+        if !history::remove_row(table, locator, &old, Successor::Another, run)? {
             return Ok(Replaced::Gone);
         }
         if let Some(triggers) = triggers.filter(|_| fires) {
@@ -866,27 +863,6 @@ pub(crate) fn raise_counter(table: &WriteTable, run: &mut Run<'_>) -> Result<()>
         run.engine(raised)?;
     }
     Ok(())
-}
-
-fn positive(value: &Value) -> Option<u64> {
-    match value {
-        Value::Int(number) => u64::try_from(*number).ok().filter(|number| *number > 0),
-        Value::UInt(number) => Some(*number).filter(|number| *number > 0),
-        Value::Double(number) if *number >= 1.0 => Some(*number as u64),
-        _ => None,
-    }
-}
-
-/// The id in the column's type; `None` when it does not fit.
-fn store_id(id: u64, ty: &DataType) -> Option<Value> {
-    if !ty.is_integer() {
-        return Some(Value::Double(id as f64));
-    }
-    let (_, high) = ty.integer_range()?;
-    if id > high {
-        return None;
-    }
-    Some(if ty.unsigned { Value::UInt(id) } else { Value::Int(id as i64) })
 }
 
 /// The only row of a table gives its place to another one.

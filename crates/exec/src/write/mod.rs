@@ -3,6 +3,7 @@
 mod delete;
 mod elements;
 mod foreign;
+mod history;
 mod insert;
 mod point;
 mod row;
@@ -14,6 +15,8 @@ mod watched;
 
 use engine_api::{EngineError, EngineIndex, Savepoint};
 use errors::{Condition, Error, ErrorCode, Level, Result};
+
+use rows::convert::STRICT_WARNINGS;
 
 use crate::run::Run;
 
@@ -77,21 +80,6 @@ fn together<'r, T>(
 fn is_deadlock<T>(outcome: &Result<T>) -> bool {
     outcome.as_ref().is_err_and(Error::ends_transaction)
 }
-
-/// Warnings that are errors when a statement in strict mode changes data.
-const STRICT_WARNINGS: &[ErrorCode] = &[
-    ErrorCode::TRUNCATED_WRONG_VALUE,
-    ErrorCode::WRONG_VALUE_FOR_TYPE,
-    ErrorCode::WARN_DATA_OUT_OF_RANGE,
-    ErrorCode::CUT_VALUE_GROUP_CONCAT,
-    ErrorCode::DATETIME_FUNCTION_OVERFLOW,
-    ErrorCode::DATA_TRUNCATED,
-    ErrorCode::DIVISION_BY_ZERO,
-    ErrorCode::INVALID_ARGUMENT_FOR_LOGARITHM,
-    ErrorCode::WARN_NULL_TO_NOTNULL,
-    ErrorCode::TRUNCATED_WRONG_VALUE_FOR_FIELD,
-    ErrorCode::DATA_TOO_LONG,
-];
 
 /// The first such warning, removed from the diagnostics area.
 fn strict_failure(run: &mut Run<'_>) -> Option<Error> {

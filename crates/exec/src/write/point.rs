@@ -6,6 +6,7 @@
 
 use engine_api::{EngineError, IndexId, RowLock};
 use errors::Result;
+use plan::writing::{filter_may_repeat, is_alone, may_repeat};
 use plan::{Expr, Physical, TableWrite};
 use types::Value;
 
@@ -24,30 +25,6 @@ pub(crate) enum PointRow {
     Columns(Vec<(usize, usize)>),
     /// The whole row: an expression or a check reads all of it.
     Whole,
-}
-
-/// Whether an expression may be computed a second time without visible effects.
-fn may_repeat(expr: &Expr) -> bool {
-    let is_more = &mut |part: &Expr| {
-        matches!(part, Expr::Stored { .. } | Expr::Match { .. } | Expr::Subquery { .. })
-    };
-    !expr.is_volatile() && !expr.any(is_more)
-}
-
-/// Whether a change of some columns involves only the row's own columns and values computed from them.
-fn is_alone(table: &TableWrite, writes: impl Fn(usize) -> bool) -> bool {
-    let keys = table.parents.iter().chain(&table.children);
-    let columns = table.columns.iter().chain(&table.virtuals);
-    let mut exprs = columns
-        .flat_map(|column| [&column.on_update_now, &column.generated])
-        .flatten()
-        .chain(table.checks.iter().map(|(_, check)| check))
-        .chain(table.view_checks.iter().map(|check| &check.predicate))
-        .chain(&table.selected);
-    table.triggers.is_none()
-        && table.fulltext.is_empty()
-        && keys.flat_map(|key| &key.columns).all(|column| !writes(*column))
-        && exprs.all(may_repeat)
 }
 
 /// The scan that finds one row by its whole clustered key, when `root` is one that is not measured.
@@ -89,7 +66,8 @@ impl PointRow {
         (plan, table): (&TableWrite, &WriteTable),
     ) -> Option<PointRow> {
         point_scan(target_rows).filter(|scan| scan.table.table == table.id)?;
-        let is_alone = plan.triggers.is_none() && plan.fulltext.is_empty();
+        let is_alone =
+            plan.triggers.is_none() && plan.fulltext.is_empty() && plan.history.is_none();
         let is_alone = is_alone && plan.children.is_empty() && filter_may_repeat(root);
         is_alone.then(|| PointRow::Columns(Vec::new()))
     }
@@ -227,13 +205,6 @@ impl PointRow {
         run.memo.once.fill(None);
         Ok(false)
     }
-}
-
-/// Whether the scan's filter and key can be computed again.
-fn filter_may_repeat(root: &Physical) -> bool {
-    let Physical::Scan { filter, access, .. } = root else { return false };
-    let plan::Access::Unique { key, .. } = access else { return false };
-    key.iter().map(|part| &part.value).chain(filter).all(may_repeat)
 }
 
 /// The columns that an UPDATE has to load in addition to those of its filter.

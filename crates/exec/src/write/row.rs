@@ -1,10 +1,8 @@
 //! Making a row: conversion to column types, defaults, NOT NULL, generated columns, CHECK, the record.
 
 use errors::{Error, ErrorCode, Level, Result};
-use rows::convert::{self, Target};
-use types::{
-    DataType, Date, DateTime, Decimal, SqlBytes, StoreMode, Time, TypeKind, Value, to_text,
-};
+use rows::convert::{self, Target, implicit_default};
+use types::{DataType, StoreMode, TypeKind, Value, to_text};
 
 use super::elements::array;
 use super::table::{StoreCode, WriteColumn, WriteTable};
@@ -79,29 +77,6 @@ pub(crate) fn computed(
     match &column.elements {
         Some(elements) => array(generated, elements, row, mode, run),
         None => evaluate(generated, column, row, mode, run),
-    }
-}
-
-/// The default where nothing better is allowed: 0, the empty string, the zero date, the first member.
-pub(crate) fn implicit_default(ty: &DataType) -> Value {
-    use TypeKind::*;
-    match ty.kind {
-        Null => Value::Null,
-        TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),
-        TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(0),
-        Decimal => Value::Decimal(self::Decimal::ZERO.rescale(ty.decimals)),
-        Float | Double => Value::Double(0.0),
-        Bit | Year | Set => Value::UInt(0),
-        Enum => Value::UInt(1),
-        Date => Value::Date(self::Date::ZERO),
-        Time => Value::Time(self::Time::ZERO),
-        DateTime | Timestamp => Value::DateTime(self::DateTime::ZERO),
-        Json => types::JsonValue::Null.to_value(),
-        Fixed(kind) => Value::Bytes(kind.zero()),
-        Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
-        | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
-            Value::Bytes(SqlBytes::EMPTY)
-        }
     }
 }
 
@@ -206,20 +181,20 @@ impl WriteTable {
         Ok(())
     }
 
-    /// Whether foreign keys read the values of a written row.
-    pub(crate) fn has_foreign_keys(&self) -> bool {
-        !self.parents.is_empty() || !self.children.is_empty()
+    /// Whether foreign keys or history read the values of a written row.
+    pub(crate) fn needs_values(&self) -> bool {
+        !self.parents.is_empty() || !self.children.is_empty() || self.history.is_some()
     }
 
-    /// The values of the row in the registers, where foreign keys read them.
+    /// The values of the row in the registers, where foreign keys and history read them.
     pub(crate) fn values_for_keys(&self, values: &mut Vec<Value>, run: &Run<'_>) {
         values.clear();
-        if self.has_foreign_keys() {
+        if self.needs_values() {
             values.extend(self.columns.iter().map(|column| run.regs[column.register].clone()));
         }
     }
 
-    /// The row in the registers as a record; its values too, for foreign keys.
+    /// The row in the registers as a record; its values too, for foreign keys and history.
     pub(crate) fn encode(
         &self,
         values: &mut Vec<Value>,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use engine_api::{EngineIndex, IndexId, TableId};
 use errors::Result;
+use plan::writing::id_is_read;
 use plan::{
-    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, KeyColumn, TableWrite, Triggers,
-    WrittenElements,
+    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, HistoryWrite, KeyColumn, TableWrite,
+    Triggers, WrittenElements,
 };
 use rows::layout::Layout;
 use types::{DataType, TypeKind};
@@ -50,6 +51,8 @@ pub(crate) struct ForeignKey {
     pub(crate) columns: Vec<usize>,
     pub(crate) other_columns: Vec<usize>,
     pub(crate) other_index: IndexId,
+    /// The index ends with the time of the row: it finds the current one.
+    pub(crate) only_current: bool,
     pub(crate) on_update: ForeignKeyAction,
     pub(crate) on_delete: ForeignKeyAction,
 }
@@ -83,6 +86,7 @@ pub(crate) struct WriteTable {
     pub(crate) key: Vec<KeyColumn>,
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,
+    pub(crate) history: Option<Box<HistoryWrite>>,
 }
 
 /// Compiles the expressions of written columns.
@@ -214,6 +218,7 @@ impl TableCompiler {
             key: table.key.clone(),
             parents: self.foreign_keys(&table.parents),
             children: self.foreign_keys(&table.children),
+            history: table.history.clone(),
         })
     }
 
@@ -226,30 +231,13 @@ impl TableCompiler {
                     columns: key.columns.clone(),
                     other_columns: key.other_columns.clone(),
                     other_index: IndexId(key.other_index),
+                    only_current: key.only_current,
                     on_update: key.on_update,
                     on_delete: key.on_delete,
                 })
             })
             .collect()
     }
-}
-
-/// Whether generated columns, views, selected partitions or foreign keys read the AUTO_INCREMENT column; CHECK and DEFAULT cannot.
-fn id_is_read(table: &TableWrite) -> bool {
-    let Some(at) = table.columns.iter().position(|column| column.auto_increment) else {
-        return false;
-    };
-    let id = table.columns[at].register;
-    let reads = |expr: &Expr| {
-        expr.any(&mut |expr| matches!(expr, Expr::Column { register, .. } if *register == id))
-    };
-    table.columns.iter().filter_map(|column| column.generated.as_ref()).any(reads)
-        || table.view_checks.iter().any(|check| reads(&check.predicate))
-        || table.selected.as_ref().is_some_and(reads)
-        || table.parents.iter().any(|key| {
-            let is_own = key.other.table == table.table;
-            key.columns.contains(&at) || is_own && key.other_columns.contains(&at)
-        })
 }
 
 fn store_option(expr: Option<&Expr>, compiler: &mut NodeCompiler<'_>) -> Result<Option<StoreCode>> {

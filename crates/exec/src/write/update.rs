@@ -2,8 +2,9 @@
 
 use engine_api::{EngineIndex, RowLock};
 use errors::Result;
-use plan::{Assignment, Expr, Physical, RegisterSet, UpdatePlan};
-use types::{DocumentUse, Value};
+use plan::writing::{edits, has_join};
+use plan::{Assignment, RegisterSet, UpdatePlan};
+use types::Value;
 
 use super::insert::raise_counter;
 use super::point::PointRow;
@@ -11,7 +12,7 @@ use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
 use super::watched::{update_row, wish};
-use super::{Written, atomically, foreign, ignored};
+use super::{Written, atomically, foreign, history, ignored};
 use crate::buffers::RecordBuffers;
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::ops::NodeCompiler;
@@ -66,7 +67,7 @@ pub(crate) fn assign_values(
 ) -> Result<bool> {
     let triggers = table.triggers.as_deref();
     buffers.old.clear();
-    if triggers.is_some() || table.has_foreign_keys() {
+    if triggers.is_some() || table.needs_values() {
         buffers.old.extend(table.columns.iter().map(|column| run.regs[column.register].clone()));
     } else {
         // Only values that may change are checked again.
@@ -115,6 +116,7 @@ pub(crate) fn assign_values(
             return Ok(false);
         }
     }
+    history::stamp(table, &buffers.old, run);
     table.generate(row, strictness, run)?;
     table.check(run)?;
     Ok(true)
@@ -149,7 +151,7 @@ pub(crate) fn replace_row(
     foreign::handle_children(table, related, &path, &buffers.old, fate, run)?;
     run.count_updated(table.id);
     match update_row(table, locator, &buffers.record, run)? {
-        Written::Done => Ok(()),
+        Written::Done => history::keep(table, &buffers.old, &buffers.new, run),
         Written::Duplicate { index, .. } => Err(table.duplicate(index, run)),
     }
 }
@@ -170,22 +172,6 @@ fn edited(table: &WriteTable, changes: &[Assignment]) -> Box<[usize]> {
     changes.iter().filter(is_edited).map(|change| change.column).collect()
 }
 
-fn edits(value: &Expr, register: usize) -> bool {
-    if let Expr::Cast { operand, .. } = value {
-        return edits(operand, register);
-    }
-    let Expr::Function { function, args, .. } = value else { return false };
-    let mut document = args.first();
-    while let Some(Expr::Cast { operand, .. }) = document {
-        document = Some(operand);
-    }
-    function.traits.document == DocumentUse::Edited
-        && document.is_some_and(|document| match document {
-            Expr::Column { register: own, .. } => own.0 as usize == register,
-            other => edits(other, register),
-        })
-}
-
 /// A compiled UPDATE.
 pub(crate) struct UpdateProgram {
     pub(crate) body: Body,
@@ -199,13 +185,6 @@ pub(crate) struct UpdateProgram {
     old: Vec<(usize, usize)>,
     /// Set when the statement only changes one row found by its whole key.
     point: Option<PointRow>,
-}
-
-/// Whether an operator may deliver a row of a stored table more than once.
-pub(crate) fn has_join(plan: &Physical) -> bool {
-    let mut found = matches!(plan, Physical::NestedLoop { .. } | Physical::HashJoin { .. });
-    plan.for_each_input(&mut |input| found = found || has_join(input));
-    found
 }
 
 impl UpdateProgram {

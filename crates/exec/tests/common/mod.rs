@@ -248,6 +248,7 @@ impl Database {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             max_allowed_packet: 1 << 26,
+            history: plugin_api::HistorySettings::default(),
             cascades_fire_triggers: false,
         };
         let program = compile(plan, &self.registry, &bind)?;
@@ -441,6 +442,7 @@ impl Table {
                 .map(|index| index.id.0),
             parents: Vec::new(),
             children: Vec::new(),
+            history: None,
         }
     }
 

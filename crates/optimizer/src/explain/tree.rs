@@ -678,7 +678,10 @@ fn key_column(
 ) -> Option<String> {
     let definition = context.table(table);
     let known = definition.indexes.iter().find(|known| known.id.0 == index)?;
-    Some(super::shown(&definition.columns[known.parts.get(position)?.column]))
+    // The end of the row follows the parts of the definition.
+    let leading = usize::from(definition.has_leading_part(known));
+    let parts = definition.key_parts(known);
+    Some(super::shown(&definition.columns[parts.get(position + leading)?.column]))
 }
 
 fn key_text(

@@ -20,7 +20,7 @@ pub struct TableView {
     pub schema: String,
     /// Table name.
     pub name: String,
-    /// `BASE TABLE`, `VIEW`, `SYSTEM VIEW`, `SEQUENCE`.
+    /// `BASE TABLE`, `SYSTEM VERSIONED`, `VIEW`, `SYSTEM VIEW`, `SEQUENCE`.
     pub table_type: &'static str,
     /// Engine name; `None` for views.
     pub engine: Option<String>,
@@ -122,6 +122,8 @@ pub struct ColumnView {
     pub comment: String,
     /// INVISIBLE.
     pub invisible: bool,
+    /// WITHOUT SYSTEM VERSIONING in a table that keeps history.
+    pub without_history: bool,
     /// `PRI`, `UNI`, `MUL` or empty.
     pub key: &'static str,
     /// How its values are spread, a JSON document.

@@ -7,6 +7,7 @@ use definitions::alter::copy::{copy_statement, fills_dates, was_auto_increment};
 use engine_api::{CommitHandle, IsolationLevel, Progress};
 use errors::{Error, ErrorCode, Result};
 use exec::TransactionSource;
+use plugin_api::HistorySettings;
 use syntax::ast;
 use types::SqlMode;
 
@@ -48,7 +49,8 @@ pub(crate) fn alter_by_copy(
     let cancel = session.shared.cancel.clone();
     // Commits of other sessions before the lock was granted must be in the copy's snapshot.
     sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
-    let moves = old.engine != new.engine;
+    // Of the rows that others change meanwhile all would be taken.
+    let moves = old.engine != new.engine || definitions::history::changes(old, &new);
     let txn = session.transactions.transaction(&engine)?;
     let online =
         online && !moves && txn.begin_noting(old.id).map_err(|error| error.into_error(&cancel))?;
@@ -172,11 +174,17 @@ pub(super) fn as_copy<T>(
         Arc::new(catalog::EffectivePrivileges::everything()),
     );
     let limit = session.settings.sql_select_limit.take();
+    // Copied rows keep their times.
+    let history = std::mem::replace(
+        &mut session.settings.history,
+        HistorySettings { gives_row_times: true, ..HistorySettings::default() },
+    );
     // No other session can change the old table now: its rows need no locks, which reads of an INSERT take above this level.
     let own_level = &mut session.transactions.characteristics.isolation;
     let isolation = std::mem::replace(own_level, IsolationLevel::ReadCommitted);
     let result = body(session);
     session.transactions.characteristics.isolation = isolation;
+    session.settings.history = history;
     session.settings.sql_select_limit = limit;
     session.privileges = privileges;
     session.settings.sql_mode = mode;

@@ -46,9 +46,6 @@ pub(super) fn create_table_with(
         return session.send_ok(sink, OkInfo::default());
     }
     check_create(session, create, &schema, &name)?;
-    if !create.periods.is_empty() {
-        return Err(Error::not_supported("PERIOD FOR SYSTEM_TIME"));
-    }
     if already_there(session, create, (&schema, &name), running)? {
         return session.send_ok(sink, OkInfo::default());
     }

@@ -175,6 +175,9 @@ pub(crate) fn truncate_table(
     if table.is_sequence() {
         bail!(ILLEGAL_HA, name);
     }
+    if table.row_times().is_some() {
+        bail!(VERS_NOT_SUPPORTED, "TRUNCATE TABLE");
+    }
     let snapshot = session.snapshot();
     if session.settings.foreign_key_checks
         && let Some(child) = snapshot.children_of(&schema, &name).find(|child| child.id != table.id)

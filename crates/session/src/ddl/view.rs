@@ -209,10 +209,12 @@ pub(crate) fn drop_views(
         let relation = session.snapshot().kind(&schema, &name);
         match relation {
             Some(RelationKind::View) => edits.push(Edit::DropView { schema, name }),
-            Some(RelationKind::Table | RelationKind::Sequence) if drop.if_exists => {
+            Some(RelationKind::Table | RelationKind::Sequence | RelationKind::SystemVersioned)
+                if drop.if_exists =>
+            {
                 session.working.note(ErrorCode::WRONG_OBJECT, &[&schema, &name, &"VIEW"]);
             }
-            Some(RelationKind::Table | RelationKind::Sequence) => {
+            Some(RelationKind::Table | RelationKind::Sequence | RelationKind::SystemVersioned) => {
                 bail!(WRONG_OBJECT, schema, name, "VIEW")
             }
             None => missing.push(format!("{schema}.{name}")),

@@ -332,6 +332,9 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
             let log = registry.binary_log().filter(|log| log.is_active());
             log.map_or(Ok(()), |log| log.check_purged(&text))?;
         }
+        "system_versioning_asof" if !variables::is_as_of(&text) => {
+            bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+        }
         "lc_time_names" => variables::check_locale(&text)?,
         _ => {}
     }

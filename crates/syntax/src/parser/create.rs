@@ -487,6 +487,7 @@ impl<'a> Parser<'a> {
             }
             KeyPartKind::Column { name, length }
         };
+        self.refuse_periods()?;
         let desc = self.eat(Kw::DESC);
         let explicit_asc = !desc && self.eat(Kw::ASC);
         Ok(KeyPart { kind, desc, explicit_asc })

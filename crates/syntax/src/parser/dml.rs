@@ -140,6 +140,7 @@ impl<'a> Parser<'a> {
         let low_priority = self.eat(Kw::LOW_PRIORITY);
         let ignore = self.eat(Kw::IGNORE);
         let tables = self.table_references()?;
+        self.refuse_periods()?;
         self.expect(Kw::SET)?;
         let set = self.assignments()?;
         let filter = self.opt_where()?;
@@ -206,6 +207,9 @@ impl<'a> Parser<'a> {
             self.bump();
         }
         self.delete_target(&mut delete)?;
+        if let DeleteTarget::History { .. } = delete.target {
+            return Ok(Statement::Delete(delete));
+        }
         delete.filter = self.opt_where()?;
         if matches!(delete.target, DeleteTarget::Single(_)) {
             delete.order_by = self.opt_order_by()?;
@@ -220,7 +224,12 @@ impl<'a> Parser<'a> {
             let tables = self.comma_list(|p| Ok(p.name_opt_wild()?.0))?;
             self.expect(Kw::FROM)?;
             let from = self.table_references()?;
-            delete.target = DeleteTarget::Multi { tables, using: false, from };
+            delete.target = match history_of(&tables, &from) {
+                Some(table) if !self.at(Kw::WHERE) => {
+                    DeleteTarget::History { table, before: self.opt_before()? }
+                }
+                _ => DeleteTarget::Multi { tables, using: false, from },
+            };
             return Ok(());
         }
         let (name, wild) = self.name_opt_wild()?;
@@ -235,6 +244,7 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let mut table = NamedTable { name, ..NamedTable::default() };
+        self.refuse_periods()?;
         table.partitions = self.opt_partition_list()?;
         table.alias = self.opt_table_alias()?;
         if table.partitions.is_empty() {
@@ -242,6 +252,16 @@ impl<'a> Parser<'a> {
         }
         delete.target = DeleteTarget::Single(Box::new(table));
         Ok(())
+    }
+
+    /// `BEFORE SYSTEM_TIME x`.
+    fn opt_before(&mut self) -> PResult<Option<SystemPoint>> {
+        if !self.at2(Kw::BEFORE, Kw::SYSTEM_TIME) {
+            return Ok(None);
+        }
+        self.bump();
+        self.bump();
+        self.system_point().map(Some)
     }
 
     /// `[db.]t[.*]`.
@@ -512,4 +532,14 @@ impl<'a> Parser<'a> {
             None => self.fail(),
         }
     }
+}
+
+/// The table of DELETE HISTORY FROM t. A table may be called history: then its rows are deleted.
+fn history_of(tables: &[ObjectName], from: &[TableFactor]) -> Option<Box<NamedTable>> {
+    let ([ObjectName { schema: None, name }], [TableFactor::Table(table)]) = (tables, from) else {
+        return None;
+    };
+    let is_history = |name: &Ident| name.text.eq_ignore_ascii_case("history");
+    let known = table.alias.as_ref().unwrap_or(&table.name.name);
+    (is_history(name) && !is_history(known)).then(|| table.clone())
 }

@@ -295,11 +295,11 @@ impl<'a> Parser<'a> {
         Ok(SystemTime::FromTo(low, self.system_point()?))
     }
 
-    fn system_point(&mut self) -> PResult<SystemPoint> {
+    pub(super) fn system_point(&mut self) -> PResult<SystemPoint> {
         if self.eat(Kw::TRANSACTION) {
             return Ok(SystemPoint::Transaction(Box::new(self.nested(|p| p.bit_expr(0))?)));
         }
-        if self.at(Kw::TIMESTAMP) && !matches!(self.peek().kind, Tok::Str | Tok::LParen) {
+        if self.at(Kw::TIMESTAMP) && self.peek().kind != Tok::LParen {
             self.bump();
         }
         Ok(SystemPoint::Timestamp(Box::new(self.nested(|p| p.bit_expr(0))?)))

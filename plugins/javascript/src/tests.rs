@@ -69,6 +69,7 @@ fn bind_context() -> BindContext {
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         max_allowed_packet: 1 << 26,
+        history: plugin_api::HistorySettings::default(),
         cascades_fire_triggers: false,
     }
 }

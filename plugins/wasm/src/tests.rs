@@ -463,6 +463,7 @@ fn call_of(module: &Module, name: &str, args: &[Value]) -> Result<Value> {
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         max_allowed_packet: 1 << 20,
+        history: plugin_api::HistorySettings::default(),
         cascades_fire_triggers: false,
     };
     let info = |_: &Value| ArgInfo { ty: DataType::null(), constant: None, fixed: false };
@@ -572,6 +573,7 @@ impl GroupsOf {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             max_allowed_packet: 1 << 20,
+            history: plugin_api::HistorySettings::default(),
             cascades_fire_triggers: false,
         };
         let arguments = [ArgInfo { ty: big(), constant: None, fixed: false }];

@@ -54,6 +54,7 @@ fn bind_context() -> BindContext {
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         max_allowed_packet: 128 << 20,
+        history: plugin_api::HistorySettings::default(),
         cascades_fire_triggers: false,
     }
 }

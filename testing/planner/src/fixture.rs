@@ -221,6 +221,7 @@ impl Fixture {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             max_allowed_packet: 64 << 20,
+            history: plugin_api::HistorySettings::default(),
             cascades_fire_triggers: false,
         }
     }
@@ -242,8 +243,12 @@ impl Fixture {
         if view == View::Bound {
             return Ok(plan::print::logical_plan(&bound.plan) + &collations(&bound.plan.statement));
         }
-        let input =
-            OptimizeInput { tables: &bound.tables, statistics: &self.sizes, collation: COLLATION };
+        let input = OptimizeInput {
+            tables: &bound.tables,
+            statistics: &self.sizes,
+            collation: COLLATION,
+            trace: None,
+        };
         let (plan, _, explainer) = optimizer::optimize_for_analysis(bound.plan, &input)?;
         if let Plan::Rows { columns, rows } = &plan {
             return Ok(table(columns, rows));

@@ -752,6 +752,8 @@ pub struct DropIndex {
 pub struct CreateView {
     /// `OR REPLACE`, `IF NOT EXISTS`.
     pub flags: CreateFlags,
+    /// `JSON DUALITY`.
+    pub is_duality: bool,
     /// `ALGORITHM`.
     pub algorithm: ViewAlgorithm,
     /// `DEFINER`.

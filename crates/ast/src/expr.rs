@@ -207,6 +207,8 @@ pub enum ExprKind {
     },
     /// `JSON_VALUE(...)`.
     JsonValue(Box<JsonValue>),
+    /// `JSON_DUALITY_OBJECT(..)`.
+    DualityObject(Box<DualityObject>),
     /// `DEFAULT(column)`, or bare `DEFAULT` as a value of INSERT, UPDATE and SET.
     Default(Option<Box<ColumnName>>),
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE; MariaDB's `VALUE(column)`.
@@ -748,6 +750,36 @@ pub struct JsonValue {
     pub returning: Option<DataType>,
     pub on_empty: Option<JsonOn>,
     pub on_error: Option<JsonOn>,
+}
+
+/// `JSON_DUALITY_OBJECT([WITH (tags)] 'key': value, ...)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DualityObject {
+    /// The object of a JSON duality view's documents, which such a view alone has.
+    pub is_root: bool,
+    /// What the view may change.
+    pub tags: DualityTags,
+    /// At least one.
+    pub members: Vec<DualityMember>,
+}
+
+/// `WITH (INSERT, UPDATE, DELETE)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct DualityTags {
+    pub insert: bool,
+    pub update: bool,
+    pub delete: bool,
+    /// A tag was written twice.
+    pub is_repeated: bool,
+}
+
+/// `'key': value`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct DualityMember {
+    pub key: Box<str>,
+    pub value: Expr,
 }
 
 /// The result of JSON_VALUE and JSON_TABLE when nothing is found or an error occurs.

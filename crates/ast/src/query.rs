@@ -1,6 +1,6 @@
 //! Queries: SELECT and its surrounding clauses.
 
-use super::{DataType, Expr, Ident, JsonOn, ObjectName, Span, WindowSpec};
+use super::{DataType, DualityObject, Expr, ExprKind, Ident, JsonOn, ObjectName, Span, WindowSpec};
 
 /// A query expression with everything that may follow it.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,22 @@ pub struct Query {
     pub into: Option<Into>,
     /// Its source text, without enclosing parentheses.
     pub span: Span,
+}
+
+impl Query {
+    /// The object of the documents, where the query is one of a JSON duality view.
+    pub fn duality_root(&mut self) -> Option<&mut DualityObject> {
+        match &mut self.body {
+            SetExpr::Query(query) => query.duality_root(),
+            SetExpr::Select(select) => {
+                let item = &mut select.items.first_mut()?.kind;
+                let SelectItemKind::Expr { expr, .. } = item else { return None };
+                let ExprKind::DualityObject(object) = &mut expr.kind else { return None };
+                Some(object)
+            }
+            SetExpr::Values(_) | SetExpr::Table(_) | SetExpr::SetOp(_) => None,
+        }
+    }
 }
 
 /// `WITH [RECURSIVE] cte, ...`.

@@ -131,6 +131,8 @@ pub struct Binder<'a> {
     /// `user@host` whose privileges count, inside a view with definer's rights.
     pub(crate) definer: Option<Arc<str>>,
     pub(crate) view_depth: u32,
+    /// Inside the document of a JSON duality view.
+    pub(crate) in_duality: bool,
     /// An expression of a table's definition is bound: its value must not depend on the session.
     pub(crate) in_definition: bool,
     /// Conditions of the views bound so far on rows written through them.
@@ -219,6 +221,7 @@ impl<'a> Binder<'a> {
             deepest_aggregate: None,
             definer: None,
             view_depth: 0,
+            in_duality: false,
             in_definition: false,
             view_checks: Vec::new(),
             read_only: Vec::new(),

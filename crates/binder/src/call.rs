@@ -103,6 +103,7 @@ impl<'b> Binder<'b> {
                 self.bind_json_extract(value, path, *unquote)
             }
             ExprKind::JsonValue(value) => self.bind_json_value(value),
+            ExprKind::DualityObject(object) => self.bind_duality_object(object),
             ExprKind::Default(Some(column)) => self.bind_default_of(column),
             ExprKind::Default(None) => bail!(WRONG_USAGE, "DEFAULT", "expression"),
             ExprKind::Values(column) => self.bind_insert_value(column),

@@ -332,11 +332,7 @@ impl Binder<'_> {
             bail!(VIEW_RECURSIVE, view.schema, view.name);
         }
         let privilege = self.require(&view.schema, &view.name, PrivilegeKind::Select);
-        let options = syntax::ParseOptions::default();
-        let parsed = syntax::parse_one(&view.definition, &options);
-        let Ok((syntax::Statement::Query(query), _)) = parsed else {
-            bail!(VIEW_INVALID, view.schema, view.name)
-        };
+        let Some(query) = view_query(view) else { bail!(VIEW_INVALID, view.schema, view.name) };
         if catalog::system_schema(&view.schema).is_none() {
             self.views.push(view.clone());
         }
@@ -692,6 +688,18 @@ pub(crate) enum Found {
     Information(Arc<str>, Arc<str>),
 }
 
+/// The query of a view; `None` where it cannot be read.
+pub fn view_query(view: &View) -> Option<Box<ast::Query>> {
+    let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default());
+    let Ok((syntax::Statement::Query(mut query), _)) = parsed else { return None };
+    if view.is_duality
+        && let Some(root) = query.duality_root()
+    {
+        root.is_root = true;
+    }
+    Some(query)
+}
+
 /// A plugin's view as the catalog would have it.
 pub fn system_view(view: &plugin_api::SystemView) -> View {
     View {
@@ -705,6 +713,7 @@ pub fn system_view(view: &plugin_api::SystemView) -> View {
         check_option: Arc::from("NONE"),
         charset_client: Arc::from("utf8mb4"),
         collation_connection: Arc::from("utf8mb4_0900_ai_ci"),
+        is_duality: false,
     }
 }
 

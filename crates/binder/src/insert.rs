@@ -12,6 +12,7 @@ use syntax::ast;
 use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 
 use crate::binder::{Binder, Reference};
+use crate::duality;
 use crate::from::Found;
 use crate::reader::PrivilegeKind;
 use crate::scope::{
@@ -81,6 +82,9 @@ impl Binder<'_> {
 
     /// INSERT into a view of one table whose columns are that table's: the same on the table.
     fn bind_view_insert(&mut self, insert: &ast::Insert, view: &View) -> Result<LogicalInsert> {
+        if view.is_duality {
+            return Err(duality::refused_insert(insert, view));
+        }
         self.push_block();
         let named = ast::NamedTable { name: insert.table.clone(), ..ast::NamedTable::default() };
         self.bind_named_table(&named)?;

@@ -10,6 +10,7 @@ mod block;
 mod call;
 mod collation;
 mod compare;
+mod duality;
 mod expr;
 mod fixed;
 mod from;
@@ -44,7 +45,7 @@ mod view_write;
 mod window;
 
 pub use binder::{BindInput, Binder, Bound, Reference};
-pub use from::system_view;
+pub use from::{system_view, view_query};
 pub use fulltext::{fulltext_write, key_columns, record_of};
 pub use literal::number_of_bits;
 pub use reader::{

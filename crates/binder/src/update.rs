@@ -10,6 +10,7 @@ use plan::{
 use syntax::ast;
 
 use crate::binder::{Binder, NamedView};
+use crate::duality;
 use crate::grouping::plain_register;
 use crate::reader::PrivilegeKind;
 use crate::scope::{Clause, ScopeSource, ScopeTable, ShownView};
@@ -47,6 +48,9 @@ impl Binder<'_> {
         self.push_block();
         self.block().clause = Clause::On;
         let mut root = self.bind_from(&update.tables)?;
+        if self.views.iter().any(|view| view.is_duality) {
+            return Err(duality::refused_update(update));
+        }
         self.apply_hints(update.hints.as_deref(), 0);
         if multi_table && (!update.order_by.is_empty() || update.limit.is_some()) {
             let clause = if update.order_by.is_empty() { "LIMIT" } else { "ORDER BY" };
@@ -360,6 +364,9 @@ impl Binder<'_> {
             }
             ast::DeleteTarget::Multi { from, .. } => (self.bind_from(from)?, true),
         };
+        if self.views.iter().any(|view| view.is_duality) {
+            return Err(duality::refused_delete(delete));
+        }
         let instances = self.deleted_instances(&delete.target)?;
         if let Some(filter) = &delete.filter {
             self.block().clause = Clause::Where;

@@ -713,7 +713,7 @@ pub(crate) fn read_pair(bytes: &[u8]) -> Result<(String, String)> {
 }
 
 /// A view: schema 1, name 2, definition 3, column 4, definer 5, invoker 6, algorithm 7, check option 8, character set of
-/// the client 9, collation of the connection 10.
+/// the client 9, collation of the connection 10, JSON duality view 11.
 pub(crate) fn write_view(view: &View) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &view.schema);
@@ -728,6 +728,9 @@ pub(crate) fn write_view(view: &View) -> Vec<u8> {
     out.text(8, &view.check_option);
     out.text(9, &view.charset_client);
     out.text(10, &view.collation_connection);
+    if view.is_duality {
+        out.flag(11, true);
+    }
     out.finish()
 }
 
@@ -744,6 +747,7 @@ pub(crate) fn read_view(bytes: &[u8]) -> Result<View> {
         check_option: none,
         charset_client: Arc::from("utf8mb4"),
         collation_connection: Arc::from("utf8mb4_0900_ai_ci"),
+        is_duality: false,
     };
     for field in object_fields(bytes)? {
         match field.tag {
@@ -757,6 +761,7 @@ pub(crate) fn read_view(bytes: &[u8]) -> Result<View> {
             8 => view.check_option = field.text()?.into(),
             9 => view.charset_client = field.text()?.into(),
             10 => view.collation_connection = field.text()?.into(),
+            11 => view.is_duality = field.flag()?,
             _ => {}
         }
     }

@@ -347,6 +347,8 @@ pub struct View {
     pub charset_client: Arc<str>,
     /// `collation_connection` of that session.
     pub collation_connection: Arc<str>,
+    /// A JSON duality view: its rows are documents.
+    pub is_duality: bool,
 }
 
 /// The option of a table that is a sequence: its only row says how the values go on.

@@ -12,6 +12,7 @@ mod comments;
 mod context;
 pub mod create;
 mod draft;
+mod duality;
 mod elements;
 pub mod encryption;
 mod engines;
@@ -38,6 +39,7 @@ pub use charsets::{note_charset, note_old_charset, warn_in_words};
 pub use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
 pub use context::Context;
 pub use draft::{Draft, is_hidden, is_single_unique};
+pub use duality::{DualityLink, DualityTable, check_duality, duality_of, is_other_kind};
 pub use engines::{
     DECLARED_ENGINE, EngineChoice, Engines, SHOWN_ENGINE, check_transaction, default_row_format,
     engine_choice, shown_engine,

@@ -480,7 +480,7 @@ pub(crate) fn create_view(view: &View, current: Option<&str>, style: Style) -> S
     let (user, host) = view.definer.rsplit_once('@').unwrap_or((&view.definer, "%"));
     let security = if view.invoker { "INVOKER" } else { "DEFINER" };
     let columns: Vec<String> = view.columns.iter().map(|name| quote(name)).collect();
-    let columns = if columns.is_empty() || names_itself(view) {
+    let columns = if columns.is_empty() || view.is_duality || names_itself(view) {
         String::new()
     } else {
         format!(" ({})", columns.join(","))
@@ -498,5 +498,6 @@ pub(crate) fn create_view(view: &View, current: Option<&str>, style: Style) -> S
         }
     };
     let query = at_home.as_deref().unwrap_or(&view.definition);
-    style.requoted(&format!("CREATE {how}VIEW {name}{columns} AS {query}{check}"))
+    let kind = if view.is_duality { "JSON RELATIONAL DUALITY VIEW" } else { "VIEW" };
+    style.requoted(&format!("CREATE {how}{kind} {name}{columns} AS {query}{check}"))
 }

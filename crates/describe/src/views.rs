@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use binder::{BindInput, Binder, VariableTypes, ViewReader};
 use catalog::{Relation, View};
+use definitions::DualityTable;
 use errors::Result;
 use plan::{LogicalStatement, OutputColumn};
-use plugin_api::{BindContext, ColumnView, TableView};
+use plugin_api::{BindContext, ColumnView, DualityLinkView, DualityObjectView, TableView};
 use types::{DataType, SqlMode, TypeKind};
 
 use crate::columns::{default_view, plain_column};
@@ -50,8 +51,23 @@ impl Information<'_> {
             check_option: view.check_option.to_string(),
             session_charset: view.charset_client.to_string(),
             session_collation: view.collation_connection.to_string(),
+            duality: self.duality_objects(view),
             ..TableView::default()
         }
+    }
+
+    /// The objects of a JSON duality view; none of any other.
+    fn duality_objects(&self, view: &View) -> Vec<DualityObjectView> {
+        if !view.is_duality {
+            return Vec::new();
+        }
+        let catalog = self.catalog_view();
+        let find = |schema: &str, name: &str| catalog.relation(schema, name);
+        let mut objects = Vec::new();
+        if let Ok(root) = definitions::duality_of(&view.definition, &find) {
+            add_objects(&root, None, &mut objects);
+        }
+        objects
     }
 
     /// Whether rows can be changed through a view.
@@ -61,8 +77,8 @@ impl Information<'_> {
 
     /// Columns of a view; empty when an object that it refers to is gone.
     fn view_columns(&self, view: &View) -> Vec<ColumnView> {
-        let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default());
-        let Ok((statement, _)) = parsed else { return Vec::new() };
+        let Some(query) = binder::view_query(view) else { return Vec::new() };
+        let statement = syntax::Statement::Query(query);
         let bind = |binder: Binder<'_>| binder.bind(&statement, view.definition.as_bytes());
         let bound = self.with_binder(view, bind);
         let Ok(bound) = bound else { return Vec::new() };
@@ -106,6 +122,31 @@ impl Information<'_> {
             parameter_types: None,
         }))
     }
+}
+
+/// An object and those within it.
+fn add_objects(table: &DualityTable, above: Option<usize>, objects: &mut Vec<DualityObjectView>) {
+    let own = objects.len();
+    let link = table.link.as_ref().zip(above).map(|(link, parent)| DualityLinkView {
+        parent,
+        key: link.key.to_string(),
+        parent_column: link.parent.to_string(),
+        child_column: link.child.to_string(),
+        is_nested: link.is_nested,
+    });
+    let column = |(name, key): &(Arc<str>, Arc<str>)| {
+        (name.to_string(), key.to_string(), *name == table.primary)
+    };
+    objects.push(DualityObjectView {
+        schema: table.schema.to_string(),
+        table: table.table.to_string(),
+        link,
+        insert: table.tags.insert,
+        update: table.tags.update,
+        delete: table.tags.delete,
+        columns: table.columns.iter().map(column).collect(),
+    });
+    table.children.iter().for_each(|child| add_objects(child, Some(own), objects));
 }
 
 /// The zero of a type, as the default of a computed column is shown; `None` of a nullable one and of types without defaults.

@@ -72,16 +72,17 @@ pub use http::{
 pub use identity::{Loading, PluginInfo};
 pub use information::{
     AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,
-    ConstraintKind, ConstraintView, CopyProgress, DynamicPrivilegeView, EarlierPasswordView,
-    EngineInformation, EngineStatView, EngineView, EventView, FileOperations, FileUseView,
-    FunctionView, GeneratedView, IndexPartView, IndexView, InfoColumn, InfoFilter,
-    InformationContext, InformationTable, IntervalView, IoBucket, MetadataLockRow, ParameterView,
-    PartitionView, PlanCacheView, PluginItemView, PluginView, ProcessView, ProgramInformation,
-    ProxyView, ReferencedView, ResourceGroupView, RoleGrantView, RoleView, RoutinePrivilegesView,
-    RoutineView, SchemaInformation, SchemaPrivilegesView, SchemaView, ServerInformation,
-    SessionTable, StatusInformation, StatusScope, SystemProcedure, SystemView, TableDefinition,
-    TableDetail, TableEditor, TablePrivilegesView, TableView, TableWaitsRow, TablespaceView,
-    TimedCounts, TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
+    ConstraintKind, ConstraintView, CopyProgress, DualityLinkView, DualityObjectView,
+    DynamicPrivilegeView, EarlierPasswordView, EngineInformation, EngineStatView, EngineView,
+    EventView, FileOperations, FileUseView, FunctionView, GeneratedView, IndexPartView, IndexView,
+    InfoColumn, InfoFilter, InformationContext, InformationTable, IntervalView, IoBucket,
+    MetadataLockRow, ParameterView, PartitionView, PlanCacheView, PluginItemView, PluginView,
+    ProcessView, ProgramInformation, ProxyView, ReferencedView, ResourceGroupView, RoleGrantView,
+    RoleView, RoutinePrivilegesView, RoutineView, SchemaInformation, SchemaPrivilegesView,
+    SchemaView, ServerInformation, SessionTable, StatusInformation, StatusScope, SystemProcedure,
+    SystemView, TableDefinition, TableDetail, TableEditor, TablePrivilegesView, TableView,
+    TableWaitsRow, TablespaceView, TimedCounts, TriggerView, UserLockView, VariableChange,
+    VariableView, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

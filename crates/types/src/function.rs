@@ -118,6 +118,10 @@ pub enum FunctionRole {
     JsonTableColumn,
     /// The start of the statement: CURRENT_TIMESTAMP as a default.
     Now,
+    /// `JSON_OBJECT(key, value, ..)`: the members of JSON_DUALITY_OBJECT.
+    JsonObject,
+    /// The document of a JSON duality view, with its tag, from the object.
+    JsonDualityDocument,
     /// `JSON_CONTAINS(document, candidate)`: a multi-valued index may answer it.
     JsonContains,
     /// `JSON_OVERLAPS(document, document)`: likewise.

@@ -124,6 +124,7 @@ impl Printer<'_> {
             Match(search) => self.match_against(search),
             JsonExtract { value, path, unquote } => self.json_extract(value, path, *unquote),
             JsonValue(value) => self.json_value(value),
+            DualityObject(object) => self.duality_object(object),
             Default(None) => self.s("DEFAULT"),
             Default(Some(column)) => self.column_call("default", column),
             Values(column) => self.column_call("values", column),
@@ -631,6 +632,26 @@ impl Printer<'_> {
             GetFormatKind::Datetime => "get_format(DATETIME, ",
         });
         self.expr(expr);
+        self.s(")");
+    }
+
+    fn duality_object(&mut self, object: &DualityObject) {
+        self.s("json_duality_object(");
+        let tags = object.tags;
+        let written = [(tags.insert, "INSERT"), (tags.update, "UPDATE"), (tags.delete, "DELETE")];
+        let written: Vec<&str> =
+            written.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
+        if !written.is_empty() {
+            self.s(" WITH (");
+            self.s(&written.join(","));
+            self.s(") ");
+        }
+        for (position, member) in object.members.iter().enumerate() {
+            self.when(position > 0, ",");
+            self.text(&member.key);
+            self.s(":");
+            self.expr(&member.value);
+        }
         self.s(")");
     }
 

@@ -534,6 +534,7 @@ impl Printer<'_> {
             Some(SqlSecurity::Definer) => "SQL SECURITY DEFINER ",
             Some(SqlSecurity::Invoker) => "SQL SECURITY INVOKER ",
         });
+        self.when(view.is_duality, "JSON RELATIONAL DUALITY ");
         self.s("VIEW ");
         self.when(view.flags.if_not_exists, "IF NOT EXISTS ");
         self.object(&view.name);

@@ -29,7 +29,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(0),
         "JSON_OBJECT([key, val, ...])\nA JSON object of the pairs.",
         bind_object,
-    ),
+    )
+    .role(FunctionRole::JsonObject),
     scalar(
         "JSON_QUOTE",
         Arity::exactly(1),

@@ -3,6 +3,7 @@
 mod argument;
 mod contains;
 mod create;
+mod etag;
 mod merge;
 mod modify;
 mod read;
@@ -32,8 +33,9 @@ impl Plugin for JsonFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 8] = [
+    let families: [&[ScalarFunction]; 9] = [
         create::FUNCTIONS,
+        etag::FUNCTIONS,
         read::FUNCTIONS,
         modify::FUNCTIONS,
         merge::FUNCTIONS,

@@ -8,6 +8,7 @@ mod columns;
 mod constraints;
 mod dictionary;
 mod drizzle;
+mod duality;
 mod extensions;
 mod files;
 mod keyring;
@@ -112,6 +113,10 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("information_schema", "RESOURCE_GROUPS", processors::resource_groups),
     ("information_schema", "TABLES", tables::tables),
     ("information_schema", "VIEWS", tables::views),
+    ("information_schema", "JSON_DUALITY_VIEWS", duality::views),
+    ("information_schema", "JSON_DUALITY_VIEW_TABLES", duality::tables),
+    ("information_schema", "JSON_DUALITY_VIEW_COLUMNS", duality::columns),
+    ("information_schema", "JSON_DUALITY_VIEW_LINKS", duality::links),
     ("information_schema", "PARTITIONS", tables::partitions),
     ("information_schema", "ROUTINES", routines::routines),
     ("information_schema", "LIBRARIES", routines::libraries),

@@ -177,6 +177,7 @@ impl Fixture {
             check_option: "NONE".into(),
             charset_client: "utf8mb4".into(),
             collation_connection: "utf8mb4_0900_ai_ci".into(),
+            is_duality: false,
         })))
     }
 

@@ -180,6 +180,7 @@ pub fn catalog() -> Catalog {
         check_option: Arc::from("NONE"),
         charset_client: Arc::from("utf8mb4"),
         collation_connection: Arc::from("utf8mb4_0900_ai_ci"),
+        is_duality: false,
     };
     let mut relations = BTreeMap::new();
     for table in [t1, t2, t3, t4] {

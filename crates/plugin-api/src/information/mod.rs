@@ -31,8 +31,8 @@ pub use server::{
 pub use session_table::SessionTable;
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};
 pub use table::{
-    ColumnView, ConstraintKind, ConstraintView, GeneratedView, IndexPartView, IndexView,
-    PartitionView, ReferencedView, TableDetail, TableView,
+    ColumnView, ConstraintKind, ConstraintView, DualityLinkView, DualityObjectView, GeneratedView,
+    IndexPartView, IndexView, PartitionView, ReferencedView, TableDetail, TableView,
 };
 pub use view::{SystemProcedure, SystemView};
 

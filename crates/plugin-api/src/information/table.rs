@@ -70,6 +70,42 @@ pub struct TableView {
     pub temporary: bool,
     /// Partitions in order, with their subpartitions; empty for a table without PARTITION BY.
     pub partitions: Vec<PartitionView>,
+    /// The objects of a JSON duality view, the document first; empty for any other, and when a table is gone.
+    pub duality: Vec<DualityObjectView>,
+}
+
+/// An object of a JSON duality view, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DualityObjectView {
+    /// Schema of the table whose rows are the objects.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// The object that has it; `None` of the document.
+    pub link: Option<DualityLinkView>,
+    /// `WITH (INSERT)`.
+    pub insert: bool,
+    /// `WITH (UPDATE)`.
+    pub update: bool,
+    /// `WITH (DELETE)`.
+    pub delete: bool,
+    /// Column, key, and whether the column is the primary key.
+    pub columns: Vec<(String, String, bool)>,
+}
+
+/// What ties an object of a JSON duality view to the one that has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DualityLinkView {
+    /// Place of the other in the list of objects.
+    pub parent: usize,
+    /// Key in the other.
+    pub key: String,
+    /// Column of the other's table.
+    pub parent_column: String,
+    /// Column of the own table.
+    pub child_column: String,
+    /// An array of objects.
+    pub is_nested: bool,
 }
 
 /// A partition or a subpartition, as information tables see it.

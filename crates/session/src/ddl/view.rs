@@ -33,12 +33,17 @@ pub(crate) fn create_view(
     session.require_on_table(&schema, &name, PrivilegeSet::CREATE_VIEW)?;
     crate::ddl::check_writable_in(session, &schema)?;
     let present = session.view().relation(&schema, &name);
+    definitions::check_duality(create)?;
     // What is wrong with the query is told before what has the name.
     let view = build_view(session, create, &schema, &name, running)?;
     let replaces = alter || create.flags.or_replace;
     let edit = match present {
         None if alter => bail!(NO_SUCH_TABLE, schema, name),
         None => Edit::CreateView(Arc::new(view)),
+        Some(old) if replaces && definitions::is_other_kind(&old, create) => {
+            let kind = if create.is_duality { "SQL" } else { "JSON_DUALITY" };
+            bail!(JDV_OTHER_KIND, schema, name, kind)
+        }
         Some(Relation::View(_)) if replaces => {
             Edit::ReplaceView { schema, name, new: Arc::new(view) }
         }
@@ -76,6 +81,12 @@ fn build_view(
         let table = planned.tables.iter().find(|table| table.temporary);
         bail!(VIEW_SELECT_TMPTABLE, table.map_or("", |table| &table.name));
     }
+    if let Some(view) = planned.views.iter().find(|view| view.is_duality) {
+        match create.is_duality {
+            true => bail!(JDV_BASE_TABLE, view.schema, view.name),
+            false => bail!(JDV_IN_VIEW, view.name, "a normal SQL view"),
+        }
+    }
     if !planned.parameters.is_empty() || planned.names_variable {
         bail!(VIEW_SELECT_VARIABLE);
     }
@@ -83,7 +94,8 @@ fn build_view(
     let reads_itself = planned.privileges.iter().any(|needed| {
         catalog::same_name(&needed.schema, schema) && catalog::same_name(&needed.table, name)
     });
-    if reads_itself {
+    // One of a JSON duality view was found above.
+    if reads_itself && !create.is_duality {
         bail!(NO_SUCH_TABLE, schema, name);
     }
     session.lock_plan(&planned)?;
@@ -94,7 +106,7 @@ fn build_view(
         let mut columns: Vec<Arc<str>> =
             planned.program.columns().iter().map(|meta| meta.name.clone()).collect();
         renamed = rename_duplicates(&create.query, &mut columns);
-        columns
+        if create.is_duality { vec![Arc::from("data")] } else { columns }
     } else {
         create.columns.iter().map(|name| Arc::from(&*name.text)).collect()
     };
@@ -121,11 +133,16 @@ fn build_view(
         _ => create.query_span,
     };
     let definition = understood_query(session, &create.query, span, running.source, &renamed)?;
+    if create.is_duality {
+        let catalog = session.view();
+        definitions::duality_of(&definition, &|schema, name| catalog.relation(schema, name))?;
+    }
+    let is_named = create.is_duality || !create.columns.is_empty();
     let view = View {
         schema: schema.clone(),
         name: name.clone(),
         definition: definition.into(),
-        columns: if create.columns.is_empty() { Vec::new() } else { columns },
+        columns: if is_named { columns } else { Vec::new() },
         definer: definer.into(),
         invoker: create.security == Some(SqlSecurity::Invoker),
         algorithm: Arc::from(match create.algorithm {
@@ -140,6 +157,7 @@ fn build_view(
         }),
         charset_client: session.services.text("character_set_client").into(),
         collation_connection: session.settings.collation_connection.name.into(),
+        is_duality: create.is_duality,
     };
     if create.check_option.is_some() && !is_updatable(session, &view) {
         bail!(VIEW_NONUPD_CHECK, view.schema, view.name);
@@ -256,7 +274,7 @@ fn items_mut(body: &mut ast::SetExpr) -> Option<&mut Vec<ast::SelectItem>> {
     }
 }
 
-/// Renames expressions without an explicit alias where their name is taken; returns which were renamed.
+/// Renames expressions without an explicit alias where their name is taken or too long; returns which were renamed.
 fn rename_duplicates(query: &ast::Query, columns: &mut [Arc<str>]) -> Vec<(usize, Arc<str>)> {
     let mut body = query.body.clone();
     let nameless: Vec<bool> = match items_mut(&mut body) {
@@ -271,8 +289,15 @@ fn rename_duplicates(query: &ast::Query, columns: &mut [Arc<str>]) -> Vec<(usize
             .collect(),
         _ => return Vec::new(),
     };
-    let written = columns.to_vec();
     let mut renamed = Vec::new();
+    for (position, column) in columns.iter_mut().enumerate() {
+        // The same names may be columns and tables.
+        if nameless[position] && check_table_name(column).is_err() {
+            *column = format!("Name_exp_{}", position + 1).into();
+            renamed.push((position, column.clone()));
+        }
+    }
+    let written = columns.to_vec();
     for position in 1..columns.len() {
         for other in 0..position {
             if !catalog::same_name(&columns[position], &columns[other]) {

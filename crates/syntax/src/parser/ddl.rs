@@ -99,7 +99,7 @@ impl<'a> Parser<'a> {
     fn create_program(&mut self, prefix: Prefix) -> PResult<Statement> {
         let for_view = prefix.algorithm.is_some() || prefix.security.is_some();
         match self.kw() {
-            Kw::VIEW => self.create_view(prefix, false),
+            Kw::VIEW | Kw::JSON => self.create_view(prefix, false),
             _ if for_view => self.fail(),
             Kw::PROCEDURE | Kw::FUNCTION | Kw::AGGREGATE => self.create_routine(prefix),
             Kw::TRIGGER => self.create_trigger(prefix),
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
             _ => {
                 let prefix = self.prefix(false)?;
                 match self.kw() {
-                    Kw::VIEW => self.create_view(prefix, true),
+                    Kw::VIEW | Kw::JSON => self.create_view(prefix, true),
                     Kw::EVENT => self.alter_event(prefix),
                     _ => self.fail(),
                 }
@@ -403,16 +403,25 @@ impl<'a> Parser<'a> {
 
     // --- views
 
-    /// At VIEW.
+    /// At VIEW or JSON.
     fn create_view(&mut self, prefix: Prefix, alter: bool) -> PResult<Statement> {
-        self.bump();
-        let if_not_exists = !alter && self.if_not_exists()?;
+        let is_duality = self.eat(Kw::JSON);
+        if is_duality {
+            self.eat(Kw::RELATIONAL);
+            self.expect(Kw::DUALITY)?;
+        }
+        self.expect(Kw::VIEW)?;
+        let takes_condition = !(alter || is_duality && prefix.or_replace);
+        let if_not_exists = takes_condition && self.if_not_exists()?;
         let name = self.object_name()?;
         let columns = if self.at_tok(Tok::LParen) { self.paren_idents()? } else { Vec::new() };
         self.expect(Kw::AS)?;
         let start = self.start();
-        let query = *self.query()?;
+        let mut query = *self.query()?;
         let query_span = self.span_from(start);
+        if is_duality && let Some(root) = query.duality_root() {
+            root.is_root = true;
+        }
         let mut check_option = None;
         if self.eat(Kw::WITH) {
             check_option = Some(if self.eat(Kw::LOCAL) {
@@ -425,6 +434,7 @@ impl<'a> Parser<'a> {
         }
         let view = Box::new(CreateView {
             flags: CreateFlags { or_replace: prefix.or_replace, if_not_exists },
+            is_duality,
             algorithm: prefix.algorithm.unwrap_or_default(),
             definer: prefix.definer,
             security: prefix.security,

@@ -96,6 +96,7 @@ impl<'a> Parser<'a> {
             Kw::GET_FORMAT => self.get_format()?,
             Kw::WEIGHT_STRING => self.weight_string()?,
             Kw::JSON_VALUE => self.json_value()?,
+            Kw::JSON_DUALITY_OBJECT => self.duality_object()?,
             Kw::NEXTVAL | Kw::LASTVAL => {
                 self.bump();
                 self.bump();
@@ -541,6 +542,49 @@ impl<'a> Parser<'a> {
         let (on_empty, on_error) = self.json_on_clauses()?;
         let value = JsonValue { doc, path, returning, on_empty, on_error };
         self.close(ExprKind::JsonValue(Box::new(value)))
+    }
+
+    fn duality_object(&mut self) -> PResult<ExprKind> {
+        self.open_call()?;
+        let tags = self.duality_tags()?;
+        let mut members = Vec::new();
+        loop {
+            let key = self.text()?;
+            self.expect_tok(Tok::Colon)?;
+            members.push(DualityMember { key, value: self.expr()? });
+            if !self.eat_tok(Tok::Comma) {
+                break;
+            }
+        }
+        let object = DualityObject { is_root: false, tags, members };
+        self.close(ExprKind::DualityObject(Box::new(object)))
+    }
+
+    /// `[WITH tag]`, `[WITH (tag, ...)]`.
+    fn duality_tags(&mut self) -> PResult<DualityTags> {
+        let mut tags = DualityTags::default();
+        if !self.eat(Kw::WITH) {
+            return Ok(tags);
+        }
+        let is_list = self.eat_tok(Tok::LParen);
+        loop {
+            let tag = match self.kw() {
+                Kw::INSERT => &mut tags.insert,
+                Kw::UPDATE => &mut tags.update,
+                Kw::DELETE => &mut tags.delete,
+                _ => return self.fail(),
+            };
+            let is_repeated = std::mem::replace(tag, true);
+            tags.is_repeated |= is_repeated;
+            self.bump();
+            if !is_list || !self.eat_tok(Tok::Comma) {
+                break;
+            }
+        }
+        if is_list {
+            self.expect_tok(Tok::RParen)?;
+        }
+        Ok(tags)
     }
 
     /// `[.. ON EMPTY] [.. ON ERROR]`.

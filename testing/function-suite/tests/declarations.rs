@@ -113,6 +113,8 @@ fn roles() -> Vec<FunctionRole> {
         R::AnyValue,
         R::Week,
         R::UnixTimestamp,
+        R::JsonDualityDocument,
+        R::JsonObject,
     ]);
     roles
 }

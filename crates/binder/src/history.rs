@@ -98,7 +98,7 @@ impl Binder<'_> {
     /// DELETE HISTORY: rows that are not current, or those that ended before a time.
     ///
     /// # Errors
-    /// 4124; 1965-like for views.
+    /// 4124; 1347 for views.
     pub(crate) fn bind_delete_history(
         &mut self,
         named: &ast::NamedTable,

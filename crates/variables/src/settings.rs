@@ -217,7 +217,7 @@ impl Settings {
             foreign_key_checks: read.flag("foreign_key_checks"),
             statement_cost: read.flag("statement_cost"),
             profiling: read.flag("profiling"),
-            traces_optimizer: read.text("optimizer_trace").contains("enabled=on"),
+            traces_optimizer: read.has_switch("optimizer_trace", "enabled=on"),
             restricts_foreign_keys: read.flag("restrict_fk_on_non_standard_key"),
             transactional_ddl: read.flag("transactional_ddl"),
             ddl_skips_ahead: read.text("ddl_wait_policy") == "skip_ahead",
@@ -262,6 +262,9 @@ impl Settings {
 
 /// The time that `system_versioning_asof` names, in the session's zone; `None` for DEFAULT.
 fn as_of(text: &str, zone: &dyn ZoneRules) -> Option<i64> {
+    if text == "DEFAULT" {
+        return None;
+    }
     zone.local_to_utc(local_as_of(text)?)
 }
 
@@ -353,20 +356,28 @@ struct Read<'a> {
 }
 
 impl Read<'_> {
+    /// Without a copy: each log-in reads all of them.
+    fn look(&self, name: &str) -> Option<&Value> {
+        let id = self.globals.definitions.find(name)?;
+        Some(self.values.get(id))
+    }
+
     fn value(&self, name: &str) -> Value {
-        let id = self.globals.definitions.find(name);
-        id.map_or(Value::Null, |id| self.values.get(id).clone())
+        self.look(name).cloned().unwrap_or(Value::Null)
     }
 
     fn number(&self, name: &str) -> u64 {
-        as_u64(&self.value(name))
+        self.look(name).map_or(0, as_u64)
     }
 
     fn double(&self, name: &str) -> f64 {
-        match self.value(name) {
-            Value::Double(number) => number,
-            _ => 0.0,
-        }
+        if let Some(Value::Double(number)) = self.look(name) { *number } else { 0.0 }
+    }
+
+    /// Whether a variable of switches has this one.
+    fn has_switch(&self, name: &str, switch: &str) -> bool {
+        let Some(Value::Bytes(switches)) = self.look(name) else { return false };
+        switches.windows(switch.len()).any(|part| part == switch.as_bytes())
     }
 
     /// Seconds; `None` for 0.
@@ -386,7 +397,7 @@ impl Read<'_> {
     }
 
     fn text(&self, name: &str) -> String {
-        as_text(&self.value(name))
+        self.look(name).map_or_else(|| as_text(&Value::Null), as_text)
     }
 
     fn collation(&self, name: &str) -> &'static Collation {

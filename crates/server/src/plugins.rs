@@ -29,6 +29,7 @@ pub(crate) fn known(
         Box::new(functions_misc::MiscFunctions),
         Box::new(aggregates::Aggregates),
         Box::new(information_schema::InformationSchema),
+        Box::new(help::HelpTopics),
         Box::new(show::ShowStatements),
         Box::new(execute::Execute),
         Box::new(ErrorLogPlugin(error_log.clone())),

@@ -160,8 +160,6 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("mysql", "db", accounts::db),
     ("mysql", "component", server::mysql_component),
     ("mysql", "plugin", server::mysql_plugin),
-    ("mysql", "help_topic", server::help_topic),
-    ("mysql", "help_category", server::help_category),
     ("performance_schema", "global_variables", server::global_variables),
     ("performance_schema", "session_variables", server::session_variables),
     ("performance_schema", "global_status", server::global_status),

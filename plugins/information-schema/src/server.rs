@@ -2,8 +2,8 @@
 
 use errors::Result;
 use plugin_api::{
-    FunctionView, InfoFilter, InformationContext, Loading, OptimizerTraceView, PluginItemView,
-    PluginView, ProcessView, SessionServices, StatusScope,
+    InfoFilter, InformationContext, Loading, OptimizerTraceView, PluginItemView, PluginView,
+    ProcessView, SessionServices, StatusScope,
 };
 use types::Value;
 
@@ -383,30 +383,4 @@ pub fn optimizer_traces(session: &dyn SessionServices) -> Vec<Vec<Value>> {
         ]
     };
     session.optimizer_traces().into_iter().map(row).collect()
-}
-
-/// `mysql.help_topic`: the functions with their help.
-pub fn help_topic(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    let mut functions = ctx.functions();
-    functions.sort_unstable();
-    for (number, FunctionView { name, help }) in functions.iter().enumerate() {
-        emit(&[
-            Value::UInt(number as u64 + 1),
-            Value::text(name),
-            Value::UInt(1),
-            Value::text(help),
-            Value::text(""),
-            Value::text(""),
-        ])?;
-    }
-    Ok(())
-}
-
-/// `mysql.help_category`.
-pub fn help_category(
-    _: &dyn InformationContext,
-    _: &InfoFilter,
-    emit: &mut Emit<'_>,
-) -> Result<()> {
-    emit(&[Value::UInt(1), Value::text("Functions"), Value::UInt(0), Value::text("")])
 }

@@ -1,4 +1,4 @@
-//! SHOW, DESCRIBE and HELP as views: each is rewritten to a SELECT over information tables.
+//! SHOW and DESCRIBE as views: each is rewritten to a SELECT over information tables.
 //!
 //! Invariant: no rows are produced here, so privileges, LIKE, WHERE and metadata come from the same place as for every other SELECT.
 
@@ -24,7 +24,7 @@ pub struct ShowStatements;
 
 impl Plugin for ShowStatements {
     fn info(&self) -> PluginInfo {
-        PluginInfo::new("show", "SHOW, DESCRIBE and HELP statements")
+        PluginInfo::new("show", "SHOW and DESCRIBE statements")
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
@@ -48,9 +48,6 @@ impl StatementRewriter for ShowRewriter {
         let select = match &statement {
             Statement::Show(show) => show_select(show, &scope)?,
             Statement::Describe(describe) => Some(objects::describe(describe, &scope)?),
-            Statement::Help(topic) => {
-                Some(server::help(&String::from_utf8_lossy(topic.as_bytes()), facts))
-            }
             _ => None,
         };
         Ok(select.map(|select| select.text(sql)))

@@ -1,6 +1,5 @@
 //! SHOW statements about the server.
 
-use plugin_api::{FunctionView, InformationContext};
 use syntax::ast::{Limit, VarScope};
 
 use crate::select::{Select, literal};
@@ -297,22 +296,4 @@ pub fn replica_status(channel: Option<&str>, is_known: bool) -> Select {
         Some(channel) => select.only(format!("Channel_Name = {}", literal(channel))),
         None => select,
     }
-}
-
-/// HELP 'topic': the topic, or a list when the word does not match exactly one.
-pub fn help(topic: &str, facts: &dyn InformationContext) -> Select {
-    let is_word = |function: &&FunctionView| function.name.eq_ignore_ascii_case(topic);
-    if facts.functions().iter().filter(is_word).count() != 1 {
-        return Select::from("mysql.help_topic")
-            .item("name", "name")
-            .item("'N'", "is_it_category")
-            .only(format!("name LIKE {}", literal(topic)))
-            .ordered("1");
-    }
-    Select::from("mysql.help_topic")
-        .item("name", "name")
-        .item("description", "description")
-        .item("example", "example")
-        .only(format!("name LIKE {}", literal(topic)))
-        .ordered("1")
 }

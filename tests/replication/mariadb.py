@@ -276,6 +276,22 @@ def sequences(source, replica):
     caught_up(source, replica)
 
 
+def of_mariadb(source, replica):
+    """Types that only MariaDB has, and tables that keep history with the times of their rows."""
+    rows(source.port, "CREATE TABLE d.addresses (u UUID PRIMARY KEY DEFAULT uuid(), a INET6, b INET4); INSERT INTO d.addresses (a, b) VALUES ('::1', '10.0.0.1'), ('2001:db8::7', NULL); "
+                      "INSERT INTO d.addresses VALUES ('123e4567-e89b-12d3-a456-426655440000', '::ffff:1.2.3.4', '255.255.255.255'); UPDATE d.addresses SET b = '10.0.0.2' WHERE a = '::1'")
+    rows(source.port, "CREATE TABLE d.versioned (a INT PRIMARY KEY, b INT) WITH SYSTEM VERSIONING; INSERT INTO d.versioned VALUES (1, 1), (2, 2), (3, 3); UPDATE d.versioned SET b = b + 10 WHERE a < 3; "
+                      "DELETE FROM d.versioned WHERE a = 1; REPLACE INTO d.versioned VALUES (3, 4)")
+    same("types and history of MariaDB", source, replica)
+    history = "SELECT a, b, row_start, row_end FROM d.versioned FOR SYSTEM_TIME ALL ORDER BY a, row_start, row_end"
+    expect("the times of rows", rows(replica.port, history), rows(source.port, history))
+    rows(source.port, "DELETE HISTORY FROM d.versioned; DROP TABLE d.addresses")
+    caught_up(source, replica)
+    expect("DELETE HISTORY", rows(replica.port, history), rows(source.port, history))
+    rows(source.port, "DROP TABLE d.versioned")
+    caught_up(source, replica)
+
+
 def refused(source, replica):
     """What only MariaDB knows is named; it can be passed over."""
     rows(source.port, "CREATE TABLE d.by_key (a INT PRIMARY KEY) PARTITION BY KEY (a) PARTITIONS 3; CREATE TABLE d.by_hash (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 3; "
@@ -285,8 +301,8 @@ def refused(source, replica):
                       "CREATE TABLE d.outside (a INT PRIMARY KEY)")
     same("partitions by hash", source, replica)
     for statement, named in [
-        ("CREATE TABLE d.versioned (a INT) WITH SYSTEM VERSIONING", "WITH SYSTEM VERSIONING"),
-        ("CREATE TABLE d.addresses (a INET6)", "INET6"),
+        ("CREATE TABLE d.versioned (a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pn CURRENT)", "SYSTEM_TIME"),
+        ("CREATE TABLE d.periods (a DATE, b DATE, PERIOD FOR p (a, b))", "PERIOD"),
         ("ALTER TABLE d.by_key TRUNCATE PARTITION p1", "TRUNCATE PARTITION"),
         ("SET sql_mode = 'ANSI_QUOTES'; ALTER TABLE d.\"by_key\" EXCHANGE PARTITION p1 WITH TABLE d.outside", "EXCHANGE PARTITION"),
     ]:
@@ -302,7 +318,7 @@ def refused(source, replica):
     expect("a statement instead of rows is refused", (number, "binlog_format must be ROW" in text), ("1235", True))
     rows(replica.port, "SET GLOBAL sql_replica_skip_counter = 1; START REPLICA")
     caught_up(source, replica)
-    rows(source.port, "SET sql_log_bin = 0; DELETE FROM d.quoted WHERE a = 30; DROP TABLE IF EXISTS d.versioned, d.addresses")
+    rows(source.port, "SET sql_log_bin = 0; DELETE FROM d.quoted WHERE a = 30; DROP TABLE IF EXISTS d.versioned, d.periods")
     # A channel that runs again takes what names no partition by key.
     rows(source.port, "ALTER TABLE d.by_key TRUNCATE PARTITION ALL; INSERT INTO d.by_key VALUES (1), (2), (3); DROP TABLE d.outside")
     # The replica goes on after the whole of it.
@@ -348,6 +364,7 @@ def main():
         own = rows(replica.port, "SELECT @@server_uuid, @@gtid_executed")[0]
         expect("its transactions have identifiers of this server", own[1].startswith(own[0] + ":1-"), True)
         sequences(source, replica)
+        of_mariadb(source, replica)
         refused(source, replica)
     finally:
         source.stop()

@@ -92,39 +92,39 @@ fn find_rows(
         lock,
         wait: WaitPolicy::Wait,
     };
-    // History is read, too.
-    let limit = if table.history.is_some() { usize::MAX } else { limit };
+    let is_current = |values: &[Value]| {
+        table.history.as_ref().is_none_or(|history| values[history.end] == history.never)
+    };
     let mut batch = RowBatch::new();
+    let mut rows = Vec::new();
+    let mut damaged = None;
     let transaction = run.transaction(table.engine)?;
     let fetched = transaction.open_cursor(&spec).and_then(|cursor| {
-        let mut count = 0;
-        loop {
-            let more =
-                transaction.fetch(cursor, (limit - count).min(CHILDREN_PER_FETCH), &mut batch);
-            match more {
+        // Old rows are read too, and not kept: a key may have any number of them.
+        while rows.len() < limit && damaged.is_none() {
+            batch.clear();
+            let wanted = (limit - rows.len()).min(CHILDREN_PER_FETCH);
+            match transaction.fetch(cursor, wanted, &mut batch) {
                 Ok(0) => break,
-                Ok(rows) => count += rows,
+                Ok(_) => {}
                 Err(error) => {
                     transaction.close_cursor(cursor);
                     return Err(error);
                 }
             }
-            if count >= limit {
-                break;
+            for row in batch.iter() {
+                match table.layout.decode_all(row.record) {
+                    Ok(values) if is_current(&values) => rows.push((row.locator.to_vec(), values)),
+                    Ok(_) => {}
+                    Err(error) => damaged = Some(error),
+                }
             }
         }
         transaction.close_cursor(cursor);
         Ok(())
     });
     run.engine(fetched)?;
-    let mut rows = Vec::with_capacity(batch.len());
-    for row in batch.iter() {
-        let values = table.layout.decode_all(row.record)?;
-        if table.history.as_ref().is_none_or(|history| values[history.end] == history.never) {
-            rows.push((row.locator.to_vec(), values));
-        }
-    }
-    Ok(rows)
+    damaged.map_or(Ok(rows), Err)
 }
 
 /// Whether two rows differ in some columns.

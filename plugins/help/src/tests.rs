@@ -1,5 +1,7 @@
 //! Tests of what a word finds.
 
+use syntax::ParseOptions;
+
 use crate::topics::{Found, Help};
 
 fn help() -> Help {
@@ -43,5 +45,20 @@ fn names_are_unique_and_texts_are_there() {
     for topic in &help.topics {
         assert!(topic.description.len() > "Syntax:\n\n".len(), "{}", topic.name);
         assert!(topic.name.len() <= 64 && topic.category > 0, "{}", topic.name);
+    }
+}
+
+#[test]
+fn examples_are_statements() {
+    for topic in help().topics {
+        let mut rest = &*topic.example;
+        while !rest.trim().is_empty() {
+            match syntax::parse_one(rest, &ParseOptions::default()) {
+                Ok((_, used)) => rest = &rest[used..],
+                // In a stored program only.
+                Err(_) if rest.starts_with("DECLARE") => break,
+                Err(error) => panic!("{}: {error}: {rest}", topic.name),
+            }
+        }
     }
 }

@@ -342,10 +342,18 @@ impl<'l> Session<'l> {
         list.push(element);
         let texts: Vec<String> = list.iter().map(Element::to_string).collect();
         let sql = format!("REPLACE INTO lists VALUES ({id}, {k}, {g}, '{}')", texts.join(","));
-        self.expect(&sql, |changed| match is_new {
+        let changed = self.run(&sql)?;
+        let is_right = match is_new {
             true => changed == 1 || changed == 2 && !locks_gaps,
             false => changed == 2,
-        })?;
+        };
+        if !is_right {
+            return Err(Stopped::Failed(format!("{sql}: {changed} rows")));
+        }
+        if is_new && changed == 2 {
+            // A list came after the look. REPLACE keeps its notes when the primary key is the same, and the new list has not its elements.
+            self.run(&format!("DELETE FROM notes WHERE list = {id} AND element <> {element}"))?;
+        }
         ops.push(Op::Append { key: key_of(place, &list), element, undone: false });
         Ok(())
     }

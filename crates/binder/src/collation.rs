@@ -109,6 +109,7 @@ pub(crate) fn coercibility(expr: &Expr, known: &Coercibilities) -> Coercibility 
             | CastKind::BesideDate
             | CastKind::NumberBeside(_)
             | CastKind::BesideYear
+            | CastKind::Exact(_)
             | CastKind::Fitting { .. }
             | CastKind::TimestampToLocal
             | CastKind::TimestampToUtc => match of(operand) {

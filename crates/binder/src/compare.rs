@@ -13,6 +13,8 @@ use crate::fixed;
 use crate::literal::width;
 use crate::typing::is_stringy;
 
+/// Digits that a double always keeps.
+const DIGITS_OF_DOUBLE: u32 = 15;
 /// Rows wider than this compare for equality only.
 const ROW_ORDER_MAX: usize = 64;
 
@@ -107,7 +109,7 @@ impl Binder<'_> {
         if matches!(kind, CastKind::Implicit | CastKind::BesideDate)
             && ty.kind == TypeKind::DateTime
             && operand.ty().is_string()
-            && (is_fixed(operand) || operand.is_constant() && !operand.is_volatile())
+            && is_fixed(operand)
             && !self.has_placeholders
             && matches!(other, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
         {
@@ -221,7 +223,10 @@ impl Binder<'_> {
     /// A constant as it compares with `column`.
     fn constant_for(&self, column: &Expr, ty: &DataType, constant: Expr, equality: bool) -> Expr {
         let from = constant.ty();
-        if from.kind == TypeKind::Null {
+        let is_date = matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp);
+        let is_variable = matches!(constant, Expr::UserVariable { .. });
+        // A variable is only read as a date.
+        if from.kind == TypeKind::Null || is_variable && !(is_date && from.is_string()) {
             return constant;
         }
         match ty.kind {
@@ -241,10 +246,22 @@ impl Binder<'_> {
                 Expr::Cast { operand: Box::new(constant), kind, ty: beside }
             }
             TypeKind::Year => year_constant(constant),
+            TypeKind::Decimal if is_exact_beside(&from, ty) => exact_constant(constant, ty.kind),
             TypeKind::Enum if equality && crate::grouping::plain_register(column).is_some() => {
                 member_constant(ty, constant)
             }
-            _ if ty.is_integer() => integer_constant(constant),
+            _ if ty.is_integer() => match integer_constant(constant) {
+                constant
+                    if is_exact_beside(&constant.ty(), ty)
+                        && crate::grouping::plain_register(column).is_some() =>
+                {
+                    exact_constant(constant, ty.kind)
+                }
+                constant => constant,
+            },
+            TypeKind::Float | TypeKind::Double if from.is_text() => {
+                cast(constant, DataType::double())
+            }
             _ => constant,
         }
     }
@@ -555,13 +572,29 @@ fn is_computed_time(time: &Expr, text: &Expr) -> bool {
     time.ty().kind == TypeKind::Time && text.ty().is_string() && !(is_column && is_fixed(text))
 }
 
-/// A constant or a parameter.
+/// One value for the whole statement: a constant, a parameter, a variable.
 fn is_fixed(expr: &Expr) -> bool {
     match expr {
         Expr::Literal { .. } | Expr::Parameter { .. } => true,
+        Expr::UserVariable { .. } => true,
         Expr::Cast { operand, .. } => is_fixed(operand),
-        _ => false,
+        expr => expr.is_constant() && !expr.is_volatile(),
     }
+}
+
+/// Whether a constant compares with an integer or a DECIMAL as an exact number. As doubles, integers of more than 15 digits would equal
+/// their neighbours, and no index would serve.
+fn is_exact_beside(from: &DataType, ty: &DataType) -> bool {
+    match from.kind {
+        // As doubles, only DECIMALs of few digits equal no more numbers than these.
+        TypeKind::Double => ty.is_integer() || ty.length <= DIGITS_OF_DOUBLE,
+        _ => from.is_text(),
+    }
+}
+
+fn exact_constant(constant: Expr, kind: TypeKind) -> Expr {
+    let ty = DataType::decimal(65, 30).with_nullable(true);
+    Expr::Cast { operand: Box::new(constant), kind: CastKind::Exact(kind), ty }
 }
 
 fn cast(operand: Expr, ty: DataType) -> Expr {

@@ -43,6 +43,7 @@ mod update;
 mod view_check;
 mod view_write;
 mod window;
+mod zero_dates;
 
 pub use binder::{BindInput, Binder, Bound, Reference};
 pub use from::{system_view, view_query};

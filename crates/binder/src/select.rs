@@ -89,7 +89,9 @@ impl Binder<'_> {
         let filter = match &select.filter {
             Some(filter) => {
                 self.block().clause = Clause::Where;
-                Some(self.bind_condition(filter)?)
+                let mut filter = self.bind_condition(filter)?;
+                self.find_zero_dates(&mut filter);
+                Some(filter)
             }
             None => None,
         };

@@ -61,7 +61,8 @@ impl Binder<'_> {
         }
         if let Some(filter) = &update.filter {
             self.block().clause = Clause::Where;
-            let predicate = self.bind_condition(filter)?;
+            let mut predicate = self.bind_condition(filter)?;
+            self.find_zero_dates(&mut predicate);
             root = Logical::Filter { input: Box::new(root), predicate };
         }
         self.block().clause = Clause::FieldList;
@@ -370,7 +371,8 @@ impl Binder<'_> {
         let instances = self.deleted_instances(&delete.target)?;
         if let Some(filter) = &delete.filter {
             self.block().clause = Clause::Where;
-            let predicate = self.bind_condition(filter)?;
+            let mut predicate = self.bind_condition(filter)?;
+            self.find_zero_dates(&mut predicate);
             root = Logical::Filter { input: Box::new(root), predicate };
         }
         if multi_table && (!delete.order_by.is_empty() || delete.limit.is_some()) {

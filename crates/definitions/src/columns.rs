@@ -6,7 +6,7 @@ use catalog::{Check, Column, ColumnDefault, ColumnHistory, Generated};
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{self, ColumnAttribute, ExprKind};
 use types::convert::{CastContext, StoreMode, store};
-use types::{DataType, TypeKind, Value, geometry};
+use types::{DataType, SqlMode, TypeKind, Value, geometry};
 
 use crate::charsets::note_type_charset;
 use crate::column_type::{TypeContext, column_type};
@@ -326,7 +326,8 @@ pub(crate) fn column_default(
     Ok(ColumnDefault::Constant(value))
 }
 
-/// A constant in the column's type; 1067 when it does not fit.
+/// A constant in the column's type; 1067 when it does not fit. Without strict mode a date that NO_ZERO_DATE or NO_ZERO_IN_DATE refuses is
+/// the zero date, with a warning.
 fn convert_default(
     ctx: &mut dyn Context,
     name: &str,
@@ -334,9 +335,36 @@ fn convert_default(
     value: &Value,
     from: &DataType,
 ) -> Result<Value> {
+    let mode = ctx.settings().sql_mode;
+    let fitted = fit_default(ctx, name, ty, (value, from), mode);
+    if fitted.is_ok() || mode.is_strict() {
+        return fitted;
+    }
+    let zero = if ty.kind == TypeKind::Date {
+        Value::Date(types::Date::ZERO)
+    } else if matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp) {
+        Value::DateTime(types::DateTime::ZERO)
+    } else {
+        return fitted;
+    };
+    let zeros = mode.without(SqlMode::NO_ZERO_DATE).without(SqlMode::NO_ZERO_IN_DATE);
+    // A TIMESTAMP has the zero date and no other with zeros.
+    let as_date = DataType::new(TypeKind::DateTime, 26, 6);
+    fit_default(ctx, name, &as_date, (value, from), zeros)?;
+    ctx.conditions().warn(errors::ErrorCode::WARN_DATA_OUT_OF_RANGE, &[&name, &1]);
+    Ok(zero)
+}
+
+fn fit_default(
+    ctx: &mut dyn Context,
+    name: &str,
+    ty: &DataType,
+    (value, from): (&Value, &DataType),
+    mode: SqlMode,
+) -> Result<Value> {
     let mut conditions = Diagnostics::default();
     let settings = ctx.settings();
-    let mut cast = CastContext::new(settings.sql_mode, &mut conditions);
+    let mut cast = CastContext::new(mode, &mut conditions);
     cast.column = name;
     cast.time_zone = &*settings.time_zone;
     let converted = store(value, from, ty, &mut cast, StoreMode::Strict)

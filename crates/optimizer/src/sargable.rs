@@ -6,8 +6,9 @@ use types::elements::element_value;
 use types::{BoxesOfTruth, CollationId, DataType, FunctionRole, JsonRef, TypeKind, Value};
 
 use crate::Planner;
-use crate::predicate::has_subquery;
 
+/// Digits that a double always keeps.
+const DIGITS_OF_DOUBLE: u32 = 15;
 /// The longest list of OR-ed equalities and IN elements that becomes ranges.
 pub(crate) const IN_LIST_MAX: usize = 4096;
 
@@ -46,11 +47,13 @@ pub(crate) struct Sarg {
     pub reads: RegisterSet,
 }
 
-/// How well a value fits a key.
+/// How well a value fits a key: whether the index covers an equality and a range exactly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Fit {
     equal: bool,
     range: bool,
+    /// The keys are in the order of the comparison. Otherwise the index serves equality alone.
+    ordered: bool,
 }
 
 /// The restriction of a column by a comparison with a value, and whether it covers the predicate completely.
@@ -58,6 +61,9 @@ fn comparison(op: BinaryOp, value: Expr, fit: &Fit, nullable: bool) -> Option<(S
     let range = |lower, upper| SargKind::Range { lower, upper };
     // Without a lower end the range starts with the NULLs.
     let exact_below = fit.range && !nullable;
+    if !fit.ordered && !matches!(op, BinaryOp::Equal | BinaryOp::NullSafeEqual) {
+        return None;
+    }
     Some(match op {
         BinaryOp::Equal => (SargKind::Equal { value, null_safe: false }, fit.equal),
         BinaryOp::NullSafeEqual => (SargKind::Equal { value, null_safe: true }, fit.equal),
@@ -109,6 +115,9 @@ impl Planner<'_> {
                 let (Some((low, a, mut reads)), Some((high, b, more))) = (low, high) else {
                     return;
                 };
+                if !a.ordered || !b.ordered {
+                    return;
+                }
                 reads.union(&more);
                 let kind = SargKind::Range { lower: Some((low, true)), upper: Some((high, true)) };
                 push(column, kind, a.range && b.range, reads);
@@ -249,7 +258,10 @@ impl Planner<'_> {
 
     /// What a value reads, if it has one value for all rows of the table.
     fn free_reads(&self, id: InstanceId, value: &Expr) -> Option<RegisterSet> {
-        if value.is_volatile() || has_subquery(value) {
+        // A subquery that reads nothing from outside runs once.
+        let is_dependent =
+            |node: &Expr| matches!(node, Expr::Subquery { id, .. } if !self.outer(*id).is_empty());
+        if value.is_volatile() || value.any(&mut |node| is_dependent(node)) {
             return None;
         }
         let reads = self.reads(value);
@@ -263,6 +275,12 @@ impl Planner<'_> {
         let register = match expr {
             Expr::Column { register, .. } => *register,
             Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. } => operand.as_column()?,
+            // A member is compared as its text or its number.
+            Expr::Cast { operand, kind: CastKind::Implicit, .. }
+                if operand.ty().kind == TypeKind::Enum =>
+            {
+                operand.as_column()?
+            }
             _ => return None,
         };
         let column = self.instance(id).column_of(register)?;
@@ -356,64 +374,59 @@ pub(crate) fn mirror(op: BinaryOp) -> BinaryOp {
     }
 }
 
+/// The index covers the comparison exactly.
+const EXACT: Fit = Fit { equal: true, range: true, ordered: true };
+/// The ends of a range are rounded to values of the column.
+const ROUNDED: Fit = Fit { equal: true, range: false, ordered: true };
+/// The rows that the index finds are compared again.
+const ROUGH: Fit = Fit { equal: false, range: false, ordered: true };
+/// The same, and the index serves equality alone.
+const ALIKE: Fit = Fit { equal: false, range: false, ordered: false };
+
 /// How the index order of `ty` fits a comparison with `value`.
 fn fit(ty: &DataType, value: &Expr, collation: CollationId) -> Option<Fit> {
     let from = value.ty();
     if from.kind == TypeKind::Null {
-        return Some(Fit { equal: true, range: true });
+        return Some(EXACT);
     }
-    let exact = Fit { equal: true, range: true };
-    let rounded = Fit { equal: true, range: false };
-    let rough = Fit { equal: false, range: false };
     match ty.kind {
-        // The ends of a range are rounded to the integers next to them.
-        _ if ty.is_integer() && (from.is_integer() || from.kind == TypeKind::Decimal) => {
-            Some(exact)
-        }
         TypeKind::TinyInt
         | TypeKind::SmallInt
         | TypeKind::MediumInt
         | TypeKind::Int
         | TypeKind::BigInt
         | TypeKind::Year
-        | TypeKind::Bit => match from.kind {
-            _ if is_whole(&from) => {
-                let same = from.kind == ty.kind && from.unsigned == ty.unsigned;
-                Some(if same || in_range(ty, value) { exact } else { rounded })
-            }
-            TypeKind::Decimal => Some(rounded),
-            _ => None,
-        },
-        TypeKind::Decimal => match from.kind {
-            _ if is_whole(&from) => Some(rounded),
-            TypeKind::Decimal => Some(rounded),
-            _ => None,
-        },
-        TypeKind::Float | TypeKind::Double => (is_whole(&from)
-            || matches!(from.kind, TypeKind::Decimal | TypeKind::Float | TypeKind::Double))
-        .then_some(rough),
+        | TypeKind::Bit
+        | TypeKind::Decimal
+        | TypeKind::Float
+        | TypeKind::Double => fit_number(ty, &from, value),
         TypeKind::Date => match from.kind {
-            TypeKind::Date => Some(exact),
-            TypeKind::DateTime | TypeKind::Timestamp => Some(rounded),
+            TypeKind::Date => Some(EXACT),
+            TypeKind::DateTime | TypeKind::Timestamp => Some(ROUNDED),
             _ => None,
         },
         TypeKind::DateTime => match from.kind {
-            TypeKind::Date => Some(exact),
-            TypeKind::DateTime | TypeKind::Timestamp if from.decimals <= ty.decimals => Some(exact),
-            TypeKind::DateTime | TypeKind::Timestamp => Some(rounded),
+            TypeKind::Date => Some(EXACT),
+            TypeKind::DateTime | TypeKind::Timestamp if from.decimals <= ty.decimals => Some(EXACT),
+            TypeKind::DateTime | TypeKind::Timestamp => Some(ROUNDED),
             _ => None,
         },
         TypeKind::Timestamp => match from.kind {
-            TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => Some(rough),
+            TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => Some(ROUGH),
             _ => None,
         },
         TypeKind::Time => match from.kind {
-            TypeKind::Time if from.decimals <= ty.decimals => Some(exact),
-            TypeKind::Time => Some(rounded),
+            TypeKind::Time if from.decimals <= ty.decimals => Some(EXACT),
+            TypeKind::Time => Some(ROUNDED),
             _ => None,
         },
+        TypeKind::Enum if from.kind == TypeKind::Enum => {
+            (from.members == ty.members).then_some(EXACT)
+        }
+        // Members are sorted by their numbers and compared as texts. The empty text may be a member, and is the value of the number 0.
         TypeKind::Enum => {
-            (from.kind == TypeKind::Enum && from.members == ty.members).then_some(exact)
+            let is_text = from.is_text() && collation == ty.collation && !has_empty_member(ty);
+            (is_text || is_whole(&from)).then_some(ALIKE)
         }
         TypeKind::Char
         | TypeKind::VarChar
@@ -426,12 +439,68 @@ fn fit(ty: &DataType, value: &Expr, collation: CollationId) -> Option<Fit> {
         | TypeKind::TinyBlob
         | TypeKind::Blob
         | TypeKind::MediumBlob
-        | TypeKind::LongBlob => (from.is_string() && collation == ty.collation).then_some(rough),
-        TypeKind::Fixed(_) => (from.kind == ty.kind).then_some(exact),
+        | TypeKind::LongBlob => fit_text(ty, &from, collation),
+        TypeKind::Fixed(_) => (from.kind == ty.kind).then_some(EXACT),
         TypeKind::Null | TypeKind::Set | TypeKind::Json | TypeKind::Vector | TypeKind::Geometry => {
             None
         }
     }
+}
+
+fn fit_number(ty: &DataType, from: &DataType, value: &Expr) -> Option<Fit> {
+    let is_float = |ty: &DataType| matches!(ty.kind, TypeKind::Float | TypeKind::Double);
+    let is_decimal = from.kind == TypeKind::Decimal;
+    // Of a text that is compared as a double.
+    let is_double = is_float(from) || from.is_text() && ty.kind != TypeKind::Bit;
+    if is_float(ty) {
+        return (is_double || is_decimal || is_whole(from)).then_some(ROUGH);
+    }
+    if ty.kind == TypeKind::Decimal {
+        // As doubles, DECIMALs of more digits equal their neighbours.
+        let is_double = is_double && ty.length <= DIGITS_OF_DOUBLE;
+        return if is_whole(from) || is_decimal {
+            Some(ROUNDED)
+        } else {
+            is_double.then_some(ROUGH)
+        };
+    }
+    // The ends of a range are rounded to the integers next to them.
+    if ty.is_integer() && (from.is_integer() || is_decimal) {
+        return Some(EXACT);
+    }
+    if is_whole(from) {
+        let same = from.kind == ty.kind && from.unsigned == ty.unsigned;
+        return Some(if same || in_range(ty, value) { EXACT } else { ROUNDED });
+    }
+    if is_decimal { Some(ROUNDED) } else { is_double.then_some(ROUGH) }
+}
+
+fn fit_text(ty: &DataType, from: &DataType, collation: CollationId) -> Option<Fit> {
+    if !from.is_string() {
+        return None;
+    }
+    if collation == ty.collation {
+        return Some(ROUGH);
+    }
+    // Equal bytes are equal in every collation.
+    implies_equal(collation, ty.collation).then_some(ALIKE)
+}
+
+fn has_empty_member(ty: &DataType) -> bool {
+    ty.members.as_ref().is_some_and(|members| members.names().any(<[u8]>::is_empty))
+}
+
+/// Whether values that `bytes`, a collation of bytes, finds equal are equal in `collation`.
+fn implies_equal(bytes: CollationId, collation: CollationId) -> bool {
+    if bytes == CollationId::BINARY {
+        return true;
+    }
+    let bytes = charset::collation_or_binary(bytes);
+    let collation = charset::collation_or_binary(collation);
+    // Texts that differ in blanks at the end are equal where blanks are padding.
+    bytes.is_bin()
+        && bytes.charset.name == collation.charset.name
+        && (bytes.pad == PadAttribute::NoPad || collation.pad == PadAttribute::PadSpace)
 }
 
 fn is_whole(ty: &DataType) -> bool {

@@ -90,6 +90,8 @@ pub enum CastKind {
     NumberBeside(TypeKind),
     /// A constant compared with a YEAR: 1 to 99 mean 1970 to 2069.
     BesideYear,
+    /// A constant text or double compared with an exact number of this type: as an exact number, with which an index can be searched.
+    Exact(TypeKind),
     /// A parameter beside texts of another character set: an error when that lacks one of its characters, 3988 for a
     /// client's parameter and 3854 for a literal.
     Fitting { placeholder: bool },

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use types::{TypeKind, Value};
 
 use crate::{
-    Access, AggregateCall, BinaryOp, Expr, FrameBound, FulltextMode, IndexKeySource, InsertMode,
-    InsertSource, Logical, LogicalInsertSource, LogicalPlan, LogicalStatement, Physical, Plan,
-    RangeSpec, Register, SortKey, SubqueryKind, UnaryOp, WindowCall,
+    Access, AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FulltextMode, IndexKeySource,
+    InsertMode, InsertSource, Logical, LogicalInsertSource, LogicalPlan, LogicalStatement,
+    Physical, Plan, RangeSpec, Register, SortKey, SubqueryKind, UnaryOp, WindowCall,
 };
 
 /// The operator as SQL writes it.
@@ -155,6 +155,7 @@ pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
         Expr::FirstNotNull { parts, .. } => format!("coalesce({})", list(parts)),
         Expr::Held { values, rest } => format!("({} with held {})", expr(rest), list(values)),
         Expr::HeldValue { index, .. } => format!("held {index}"),
+        Expr::Cast { operand, kind: CastKind::Exact(_), .. } => expr(operand),
         Expr::Cast { operand, kind, ty: target } => {
             format!("{kind:?}({} as {})", expr(operand), ty(target))
         }

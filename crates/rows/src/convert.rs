@@ -216,6 +216,7 @@ pub fn cast(
             }
         }
         (CastKind::Fitting { .. }, _) => types::cast(&value, from, to, &mut context(session)),
+        (CastKind::Exact(kind), _) => Ok(Value::Decimal(exact(&value, from, kind, session))),
         (CastKind::BesideYear, _) => {
             Ok(year(types::cast(&value, from, to, &mut context(session))?))
         }
@@ -243,6 +244,25 @@ fn no_date(value: &Value, kind: TypeKind) -> Error {
     value.write_plain_text(&mut text);
     let text = String::from_utf8_lossy(&text);
     Error::with(ErrorCode::WRONG_VALUE, &[&kind, &&*text])
+}
+
+/// A constant as an exact number. A text that is not a number warns, as in the reference, of a double beside integers.
+fn exact(
+    value: &Value,
+    from: &DataType,
+    kind: TypeKind,
+    session: &mut FunctionContext<'_>,
+) -> Decimal {
+    match value {
+        Value::Bytes(text) if kind != TypeKind::Decimal => {
+            let parsed = Decimal::parse_lenient(text);
+            if parsed.truncated() && !text.trim_ascii().is_empty() {
+                context(session).warn_truncated("DOUBLE", text);
+            }
+            parsed.value
+        }
+        value => types::to_decimal(value, from, &mut context(session)),
+    }
 }
 
 /// A number that is compared with dates, or with dates and times: as the date that it represents, or else its position among them.

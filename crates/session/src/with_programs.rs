@@ -231,7 +231,10 @@ impl Host for Lender<'_> {
                 (None, None) => return Err(Error::internal("a trigger without a definition")),
             };
             known = Some(loaded.clone());
-            programs::fire_trigger(&mut ProgramSession::new(session), &loaded, rows.old, rows.new)
+            with_own_savepoints(session, |session| {
+                let mut host = ProgramSession::new(session);
+                programs::fire_trigger(&mut host, &loaded, rows.old, rows.new)
+            })
         });
         self.loaded[number] = known;
         outcome
@@ -260,13 +263,10 @@ impl Host for Lender<'_> {
                 None => programs::callable(&mut ProgramSession::new(session), routine)?,
             };
             known = Some(loaded.clone());
-            programs::call_function(
-                &mut ProgramSession::new(session),
-                &loaded,
-                caption,
-                args,
-                arguments,
-            )
+            with_own_savepoints(session, |session| {
+                let mut host = ProgramSession::new(session);
+                programs::call_function(&mut host, &loaded, caption, args, arguments)
+            })
         });
         self.loaded[number] = known;
         outcome
@@ -275,4 +275,15 @@ impl Host for Lender<'_> {
     fn lend(&mut self, call: StatementCall<'_>) -> Result<Value> {
         self.lent.run(call)
     }
+}
+
+/// Runs a function or a trigger: it sees none of its caller's savepoints, and its own end with it.
+fn with_own_savepoints<T>(
+    session: &mut Session,
+    body: impl FnOnce(&mut Session) -> Result<T>,
+) -> Result<T> {
+    let outside = session.transactions.enter_savepoints();
+    let outcome = body(session);
+    session.transactions.leave_savepoints(outside);
+    outcome
 }

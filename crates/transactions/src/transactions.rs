@@ -71,6 +71,8 @@ pub struct Transactions {
     pub slot: Arc<MetadataSlot>,
     parts: Vec<Part>,
     savepoints: Vec<NamedSavepoint>,
+    /// Those before it belong to the callers of the running function or trigger, which cannot see them.
+    visible_savepoints: usize,
     /// Definitions that they changed, with `transactional_ddl`.
     pub definitions: Option<Arc<PendingDefinitions>>,
     /// AUTO_INCREMENT counters of tables before they set them.
@@ -107,6 +109,7 @@ impl Transactions {
             slot,
             parts: Vec::new(),
             savepoints: Vec::new(),
+            visible_savepoints: 0,
             definitions: None,
             counters: Vec::new(),
             definition_began: None,
@@ -454,7 +457,9 @@ impl Transactions {
     /// SAVEPOINT: replaces one of the same name.
     pub fn savepoint(&mut self, name: &str) {
         let key = name.to_lowercase();
-        self.savepoints.retain(|savepoint| savepoint.name != key);
+        if let Ok(position) = self.find_savepoint(name) {
+            self.savepoints.remove(position);
+        }
         let place = self.place();
         self.savepoints.push(NamedSavepoint { name: key, place });
     }
@@ -576,10 +581,23 @@ impl Transactions {
 
     fn find_savepoint(&self, name: &str) -> Result<usize> {
         let key = name.to_lowercase();
-        self.savepoints
+        let hidden = self.visible_savepoints.min(self.savepoints.len());
+        self.savepoints[hidden..]
             .iter()
             .position(|savepoint| savepoint.name == key)
+            .map(|position| hidden + position)
             .ok_or_else(|| err!(SP_DOES_NOT_EXIST, "SAVEPOINT", name))
+    }
+
+    /// A function or a trigger begins: it has savepoints of its own. Give the result to `leave_savepoints`.
+    pub fn enter_savepoints(&mut self) -> usize {
+        std::mem::replace(&mut self.visible_savepoints, self.savepoints.len())
+    }
+
+    /// A function or a trigger has ended: its savepoints are released.
+    pub fn leave_savepoints(&mut self, outside: usize) {
+        self.savepoints.truncate(self.visible_savepoints);
+        self.visible_savepoints = outside;
     }
 }
 

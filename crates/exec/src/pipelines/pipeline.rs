@@ -6,6 +6,7 @@ use batch::{
 use engine_api::{
     CancelToken, EngineIndex, IndexId, KeyContent, KeyRange, RecordBlock, SnapshotReader, TableId,
 };
+use errors::Diagnostics;
 use plan::{Access, BinaryOp, ExecutionMode, Expr, Physical, Register, RowLocking, TableAccess};
 use rows::layout::Layout;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -346,7 +347,14 @@ impl Pipeline {
         run: &mut Run<'_>,
         new_sink: impl Fn() -> S + Sync,
     ) -> Fit<Vec<S>> {
-        let ranges = self.ranges(run)?;
+        // As with the constants.
+        let warnings = std::mem::replace(run.function.diagnostics, Diagnostics::new(1));
+        let ranges = self.ranges(run);
+        let warned = std::mem::replace(run.function.diagnostics, warnings);
+        let ranges = ranges?;
+        if !warned.is_empty() {
+            return Err(Unfit);
+        }
         let mode = run.env.settings.execution_mode;
         let facts = Facts::of(&run.function);
         let constants = self.constants(run)?;

@@ -56,7 +56,7 @@ impl<'a> CastContext<'a> {
 
     /// Warning 1292 about a text that is not wholly a number or date.
     #[cold]
-    pub(crate) fn warn_truncated(&mut self, kind: &str, text: &[u8]) {
+    pub fn warn_truncated(&mut self, kind: &str, text: &[u8]) {
         self.diagnostics.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &[&kind, &text_for_message(text)]);
     }
 

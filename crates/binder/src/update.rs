@@ -66,6 +66,10 @@ impl Binder<'_> {
         }
         self.block().clause = Clause::FieldList;
         let mut targets = self.bind_assignments(&update.set)?;
+        let portion = self.bind_portion(update.portion.as_deref(), Some(&mut targets))?;
+        if let Some(predicate) = portion.as_ref().map(|portion| portion.holds.clone()) {
+            root = Logical::Filter { input: Box::new(root), predicate };
+        }
         if !self.block().aggregates.is_empty() {
             bail!(INVALID_GROUP_FUNC_USE);
         }
@@ -80,6 +84,7 @@ impl Binder<'_> {
             target.write.selected = self.selection_of(target.instance);
             target.write.view_checks = self.checks_of(target.instance, ViewWrite::Update)?;
         }
+        self.add_portion(portion, &mut targets)?;
         if multi_table {
             self.lock_reads();
         }
@@ -368,6 +373,10 @@ impl Binder<'_> {
             return Err(duality::refused_delete(delete));
         }
         let instances = self.deleted_instances(&delete.target)?;
+        let portion = self.bind_portion(delete.portion.as_deref(), None)?;
+        if let Some(predicate) = portion.as_ref().map(|portion| portion.holds.clone()) {
+            root = Logical::Filter { input: Box::new(root), predicate };
+        }
         if let Some(filter) = &delete.filter {
             self.block().clause = Clause::Where;
             let predicate = self.bind_condition(filter)?;
@@ -395,6 +404,7 @@ impl Binder<'_> {
             }
             targets.push(LogicalTarget { instance, write, assignments: Vec::new() });
         }
+        self.add_portion(portion, &mut targets)?;
         self.lock_reads();
         self.blocks.pop();
         self.cte_scope.truncate(outer);
@@ -457,7 +467,7 @@ impl Binder<'_> {
 }
 
 /// A placeholder until all of SET is bound.
-fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
+pub(crate) fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
     plan::TableWrite {
         table: table.id.0,
         engine: table.engine.clone(),
@@ -477,5 +487,7 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         parents: Vec::new(),
         children: Vec::new(),
         history: None,
+        overlaps: Vec::new(),
+        portion: None,
     }
 }

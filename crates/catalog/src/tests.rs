@@ -45,6 +45,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
             visible: true,
             for_foreign_key: true,
             using_btree: true,
+            without_overlaps: false,
             comment: String::new(),
         }],
         fulltext: Vec::new(),
@@ -62,6 +63,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
         comment: String::new(),
         options: vec![("ROW_FORMAT".into(), "DYNAMIC".into())],
         partitioning: None,
+        period: None,
         created_micros: 7,
         definition: TableDef {
             id: TableId(id),

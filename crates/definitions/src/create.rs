@@ -19,6 +19,7 @@ use crate::history;
 use crate::indexes::{add_constraint, note_repeated_indexes};
 use crate::options::{apply_table_options, declare_engine};
 use crate::partitions::{build_partitioning, check_partition_qualifiers, check_partitioned};
+use crate::periods;
 use crate::sequences::{check_structure, is_sequence};
 use crate::timestamps;
 
@@ -76,6 +77,7 @@ pub fn complete(
 ) -> Result<(Table, Option<u64>)> {
     check_structure(&draft, create)?;
     history::settle(&mut draft, true)?;
+    periods::settle(&mut draft, create.partitioning.is_some())?;
     if create.like.is_none() && !is_sequence(&draft) {
         generated_key::add(ctx, &mut draft, create.partitioning.is_some())?;
     }

@@ -19,6 +19,7 @@ use crate::draft::{
 };
 use crate::names::is_too_long;
 use crate::partitions::partition_column;
+use crate::periods::resolve;
 
 /// Maximum number of columns of a table.
 const COLUMNS_MAX: usize = 4096;
@@ -59,6 +60,7 @@ impl Draft {
         self.place_columns(before);
         self.check_row_size()?;
         let definition = self.definition(id, &indexes, before);
+        let period = resolve(&self);
         let mut table = Table {
             id,
             schema: self.schema,
@@ -74,6 +76,7 @@ impl Draft {
             comment: self.comment,
             options: self.options,
             partitioning: self.partitioning.map(Arc::new),
+            period,
             created_micros: self.created_micros,
             definition,
         };
@@ -169,6 +172,7 @@ impl Draft {
             origin: None,
             for_foreign_key: true,
             using_btree: false,
+            without_overlaps: None,
             fulltext: false,
             parser: WordParser::Separated,
             spatial: false,
@@ -338,6 +342,7 @@ impl Draft {
                 visible: draft.visible,
                 for_foreign_key: draft.for_foreign_key,
                 using_btree: draft.using_btree,
+                without_overlaps: draft.without_overlaps.is_some(),
                 comment: draft.comment.clone(),
             });
         }

@@ -7,8 +7,8 @@ use engine_api::{EngineIndex, IndexId, TableId};
 use errors::Result;
 use plan::writing::id_is_read;
 use plan::{
-    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, HistoryWrite, KeyColumn, TableWrite,
-    Triggers, WrittenElements,
+    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, HistoryWrite, KeyColumn, OverlapCheck,
+    TableWrite, Triggers, WrittenElements,
 };
 use rows::layout::Layout;
 use types::{DataType, TypeKind};
@@ -87,6 +87,12 @@ pub(crate) struct WriteTable {
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,
     pub(crate) history: Option<Box<HistoryWrite>>,
+    /// Its unique keys WITHOUT OVERLAPS.
+    pub(crate) overlaps: Vec<OverlapCheck>,
+    /// Writing a row means no more than to give it to the engine: there are neither FULLTEXT indexes nor periods that must not overlap.
+    pub(crate) is_plain: bool,
+    /// See `needs_values()`.
+    pub(super) needs_values: bool,
 }
 
 /// Compiles the expressions of written columns.
@@ -219,6 +225,12 @@ impl TableCompiler {
             parents: self.foreign_keys(&table.parents),
             children: self.foreign_keys(&table.children),
             history: table.history.clone(),
+            needs_values: !table.parents.is_empty()
+                || !table.children.is_empty()
+                || table.history.is_some()
+                || table.portion.is_some(),
+            overlaps: table.overlaps.clone(),
+            is_plain: table.fulltext.is_empty() && table.overlaps.is_empty(),
         })
     }
 

@@ -8,6 +8,7 @@ use types::{StoreMode, Value};
 use super::Written;
 use super::foreign::with_row;
 use super::row::computed;
+use super::stored;
 use super::table::{WriteColumn, WriteTable};
 use crate::fulltext;
 use crate::run::Run;
@@ -59,14 +60,14 @@ pub(crate) fn insert_row(
     run: &mut Run<'_>,
 ) -> Result<Written> {
     if wish(table, run) == RowWish::No {
-        return fulltext::insert_row(table, record, insert, run);
+        return stored::insert_row(table, record, insert, run);
     }
     let mut room = run.buffers.logged.take().unwrap_or_default();
     let new = &mut room.1;
     let written = read(table, record, new, run).and_then(|()| {
         let write = RowWrite { table: table.id, old: None, new: Some(new), edited: &[] };
         before(&write, run)?;
-        let written = fulltext::insert_row(table, record, insert, run)?;
+        let written = stored::insert_row(table, record, insert, run)?;
         if let Written::Done = written {
             after(&write, run)?;
         }
@@ -92,13 +93,13 @@ pub(crate) fn update_row(
     run: &mut Run<'_>,
 ) -> Result<Written> {
     let old = stored_if_watched(table, locator, run)?;
-    let Some(old) = old else { return fulltext::update_row(table, locator, record, run) };
+    let Some(old) = old else { return stored::update_row(table, locator, record, run) };
     let mut new = Vec::new();
     read(table, record, &mut new, run)?;
     let write =
         RowWrite { table: table.id, old: Some(&old), new: Some(&new), edited: &table.edited };
     before(&write, run)?;
-    let written = fulltext::update_row(table, locator, record, run)?;
+    let written = stored::update_row(table, locator, record, run)?;
     if let Written::Done = written {
         after(&write, run)?;
     }

@@ -64,8 +64,8 @@ impl Binder<'_> {
         let from = self.bind_bound(&portion.from, &ty)?;
         let to = self.bind_bound(&portion.to, &ty)?;
         // Who cuts rows reads the columns of the period.
-        let start_read = self.period_column(&table, period.start)?;
         let end_read = self.period_column(&table, period.end)?;
+        let start_read = self.period_column(&table, period.start)?;
         let begins = self.comparison(BinaryOp::Less, start_read, to.clone())?;
         let ends = self.comparison(BinaryOp::Greater, end_read, from.clone())?;
         let is_some = self.comparison(BinaryOp::Less, from.clone(), to.clone())?;

@@ -7,6 +7,7 @@ use types::{SqlMode, TypeKind};
 
 use crate::context::Context;
 use crate::draft::Draft;
+use crate::periods::has_keys;
 
 /// Names of engines that select the server's own.
 const MEANS_DEFAULT: &[&str] = &["INNODB", "SQUALL"];
@@ -199,6 +200,9 @@ pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
     }
     if can.remote && table.partitioning.is_some() {
         return refuse("PARTITION BY");
+    }
+    if can.remote && has_keys(table) {
+        return refuse("WITHOUT OVERLAPS");
     }
     if (!can.multi_valued_indexes || table.partitioning.is_some())
         && table.indexes.iter().any(|index| table.spatial_column(index).is_some())

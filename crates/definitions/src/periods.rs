@@ -93,13 +93,15 @@ pub(crate) fn rename_column(draft: &mut Draft, old: &str, new: &Arc<str>) {
     }
 }
 
-/// A column of keys WITHOUT OVERLAPS stays as long as they do: without it fewer rows could be beside each other.
+/// One of several columns of a key WITHOUT OVERLAPS stays as long as the key does: without it fewer rows could be beside each other. With its only one
+/// the key goes.
 ///
 /// # Errors
 /// 1072.
 pub(crate) fn check_dropped(draft: &Draft, column: &str) -> Result<()> {
     let has = |index: &&DraftIndex| {
         index.without_overlaps.is_some()
+            && index.parts.len() > 1
             && index.parts.iter().any(|part| same_name(&part.column, column))
     };
     if draft.indexes.iter().any(|index| has(&index)) {
@@ -218,6 +220,6 @@ pub(crate) fn looks_at_rows(definition: &IndexDef) -> bool {
 }
 
 /// Whether rows of the table depend on each other by their periods: such a table is copied while nobody else changes it.
-pub fn has_keys(table: &Table) -> bool {
+pub(crate) fn has_keys(table: &Table) -> bool {
     table.indexes.iter().any(|index| index.without_overlaps)
 }

@@ -522,7 +522,7 @@ catalog! {
     KEY_CONTAINS_PERIOD_FIELDS = 4170, "HY000", "Key `{}` cannot explicitly include column `{}`";
     KEY_CANT_HAVE_WITHOUT_OVERLAPS = 4171, "HY000", "Key `{}` cannot have WITHOUT OVERLAPS";
     IT_IS_A_VIEW = 1965, "42S02", "'{}' is a view";
-    NOT_CONSTANT_EXPRESSION = 1487, "42000", "Expression in {} must be constant";
+    NOT_CONSTANT_EXPRESSION = 1487, "HY000", "Expression in {} must be constant";
     VERS_NOT_SUPPORTED = 4137, "HY000", "System-versioned tables do not support {}";
     CTE_EXPANSION_LIMIT_EXCEEDED = 4169, "HY000", "Common table expression expansion exceeded an implementation limit. Simplify the query.";
     VALIDATE_PASSWORD_INSUFFICIENT_CHANGED_CHARACTERS = 4165, "HY000", "The new password must have at least '{}' characters that are different from the old password. It has only '{}' character(s) different. For this comparison, uppercase letters and lowercase letters are considered to be equal.";

@@ -51,7 +51,6 @@ pub(crate) fn alter_by_copy(
     sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
     // Of the rows that others change meanwhile all would be taken.
     let moves = old.engine != new.engine || definitions::history::changes(old, &new);
-    let moves = moves || definitions::periods::has_keys(&new);
     let txn = session.transactions.transaction(&engine)?;
     let online =
         online && !moves && txn.begin_noting(old.id).map_err(|error| error.into_error(&cancel))?;

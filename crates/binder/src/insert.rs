@@ -46,7 +46,7 @@ impl Binder<'_> {
         let base = self.new_registers(table.columns.len());
         let changes = insert.replace || !insert.on_duplicate.is_empty();
         let kind = if changes { WriteKind::InsertOrChange } else { WriteKind::Insert };
-        if changes && table.indexes.iter().any(|index| index.without_overlaps) {
+        if changes && table.refuses_overlaps() {
             // A new row may overlap any number of rows.
             return Err(Error::not_supported("WITHOUT OVERLAPS"));
         }

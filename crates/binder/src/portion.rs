@@ -149,10 +149,9 @@ impl Binder<'_> {
 
 /// The type of values that are compared with the columns of a period: in the session's time zone.
 fn bound_type(column: &DataType) -> DataType {
-    match column.kind {
-        TypeKind::Timestamp => DataType { kind: TypeKind::DateTime, ..column.clone() },
-        _ => column.clone(),
-    }
+    let is_utc = column.kind == TypeKind::Timestamp;
+    let kind = if is_utc { TypeKind::DateTime } else { column.kind };
+    DataType { kind, ..column.clone() }
 }
 
 /// The period begins before it ends.

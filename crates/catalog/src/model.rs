@@ -445,6 +445,11 @@ impl Table {
         numbered.into_iter().find(|name| is_free(name)).map(Arc::from)
     }
 
+    /// Whether rows depend on each other by their periods: there is a key WITHOUT OVERLAPS.
+    pub fn refuses_overlaps(&self) -> bool {
+        self.indexes.iter().any(|index| index.without_overlaps)
+    }
+
     /// The period called `name`, without regard to case.
     pub fn period(&self, name: &str) -> Option<&Period> {
         self.period.as_ref().filter(|period| same_name(&period.name, name))

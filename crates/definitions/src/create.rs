@@ -49,7 +49,11 @@ pub fn write_draft(
     }
     apply_table_options(ctx, &mut draft, create.options.iter())?;
     for (name, start, end) in &create.periods {
-        history::declare_period(&mut draft, name, start, end)?;
+        if history::is_system_time(name) {
+            history::declare_period(&mut draft, start, end);
+        } else {
+            periods::declare(&mut draft, name, start, end)?;
+        }
     }
     for definition in &create.columns {
         let built = build_column(ctx, &draft, definition)?;

@@ -11,7 +11,6 @@ use types::fulltext::WordParser;
 use crate::context::Context;
 use crate::history::{SystemPeriod, declared_period};
 use crate::options::schema_collation;
-use crate::periods::DraftPeriod;
 
 /// A column of a draft.
 #[derive(Clone, Debug)]
@@ -89,6 +88,28 @@ impl DraftIndex {
             spatial: false,
             entries: None,
         }
+    }
+}
+
+/// A period of a draft: names instead of positions.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftPeriod {
+    pub(crate) name: Arc<str>,
+    pub(crate) start: Arc<str>,
+    pub(crate) end: Arc<str>,
+}
+
+impl DraftPeriod {
+    /// The period of an existing table.
+    pub(crate) fn of(table: &Table) -> Option<DraftPeriod> {
+        let period = table.period.as_ref()?;
+        let name = |at: usize| table.columns[at].name.clone();
+        let (start, end) = (name(period.start), name(period.end));
+        Some(DraftPeriod { name: period.name.clone(), start, end })
+    }
+
+    pub(crate) fn is_of(&self, column: &str) -> bool {
+        same_name(&self.start, column) || same_name(&self.end, column)
     }
 }
 

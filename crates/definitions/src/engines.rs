@@ -7,7 +7,6 @@ use types::{SqlMode, TypeKind};
 
 use crate::context::Context;
 use crate::draft::Draft;
-use crate::periods::has_keys;
 
 /// Names of engines that select the server's own.
 const MEANS_DEFAULT: &[&str] = &["INNODB", "SQUALL"];
@@ -201,7 +200,7 @@ pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
     if can.remote && table.partitioning.is_some() {
         return refuse("PARTITION BY");
     }
-    if can.remote && has_keys(table) {
+    if can.remote && table.refuses_overlaps() {
         return refuse("WITHOUT OVERLAPS");
     }
     if (!can.multi_valued_indexes || table.partitioning.is_some())

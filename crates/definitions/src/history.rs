@@ -12,7 +12,6 @@ use types::TypeKind;
 
 use crate::context::Context;
 use crate::draft::{Draft, DraftColumn};
-use crate::periods;
 use crate::quoting::quote;
 
 /// The two columns of PERIOD FOR SYSTEM_TIME.
@@ -47,21 +46,9 @@ pub(crate) fn is_system_time(period: &Ident) -> bool {
     period.text.eq_ignore_ascii_case("SYSTEM_TIME")
 }
 
-/// PERIOD FOR of a definition.
-///
-/// # Errors
-/// Those of a period of application time.
-pub(crate) fn declare_period(
-    draft: &mut Draft,
-    name: &Ident,
-    start: &Ident,
-    end: &Ident,
-) -> Result<()> {
-    if !is_system_time(name) {
-        return periods::declare(draft, name, start, end);
-    }
+/// PERIOD FOR SYSTEM_TIME of a definition.
+pub(crate) fn declare_period(draft: &mut Draft, start: &Ident, end: &Ident) {
     draft.system_period = Some((Arc::from(&*start.text), Arc::from(&*end.text)));
-    Ok(())
 }
 
 /// The period of a table that has declared columns.

@@ -2,35 +2,13 @@
 
 use std::sync::Arc;
 
-use catalog::{ColumnDefault, Period, Table, same_name};
+use catalog::{ColumnDefault, Period, same_name};
 use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{Ident, IndexAlgorithm, IndexDef, IndexOption};
 use types::{TypeKind, Value};
 
 use crate::context::Context;
-use crate::draft::{Draft, DraftIndex, DraftPart};
-
-/// A period of a draft: names instead of positions.
-#[derive(Clone, Debug)]
-pub(crate) struct DraftPeriod {
-    pub(crate) name: Arc<str>,
-    pub(crate) start: Arc<str>,
-    pub(crate) end: Arc<str>,
-}
-
-impl DraftPeriod {
-    /// The period of an existing table.
-    pub(crate) fn of(table: &Table) -> Option<DraftPeriod> {
-        let period = table.period.as_ref()?;
-        let name = |at: usize| table.columns[at].name.clone();
-        let (start, end) = (name(period.start), name(period.end));
-        Some(DraftPeriod { name: period.name.clone(), start, end })
-    }
-
-    fn is_of(&self, column: &str) -> bool {
-        same_name(&self.start, column) || same_name(&self.end, column)
-    }
-}
+use crate::draft::{Draft, DraftIndex, DraftPart, DraftPeriod};
 
 /// PERIOD FOR of a definition.
 ///
@@ -217,9 +195,4 @@ pub(crate) fn resolve(draft: &Draft) -> Option<Period> {
 /// Whether an ALTER TABLE has to look at rows again: new periods and keys over them must hold of all.
 pub(crate) fn looks_at_rows(definition: &IndexDef) -> bool {
     definition.without_overlaps.is_some()
-}
-
-/// Whether rows of the table depend on each other by their periods: such a table is copied while nobody else changes it.
-pub(crate) fn has_keys(table: &Table) -> bool {
-    table.indexes.iter().any(|index| index.without_overlaps)
 }

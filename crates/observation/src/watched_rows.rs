@@ -67,10 +67,9 @@ pub(crate) fn logged_table(table: &Table, snapshot: &CatalogSnapshot) -> LoggedT
     let is_plain = |part: &catalog::IndexPart| {
         part.prefix_length.is_none() && !table.columns[part.column].ty.is_text()
     };
-    // Rows with other keys may have a time in common.
-    let may_overlap = table.indexes.iter().any(|index| index.without_overlaps);
     let is_independent = !parts.is_empty()
-        && !may_overlap
+        // Rows with other keys may have a time in common.
+        && !table.refuses_overlaps()
         && has_one_unique_key
         && parts.iter().all(is_plain)
         && table.foreign_keys.is_empty()

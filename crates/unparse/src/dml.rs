@@ -92,17 +92,17 @@ impl Printer<'_> {
         self.hints(update.hints.as_deref());
         self.when(update.low_priority, "low_priority ");
         self.when(update.ignore, "ignore ");
-        match (&update.portion, &update.tables[..]) {
-            (Some(portion), [TableFactor::Table(table)]) => {
-                self.object(&table.name);
-                self.partitions(&table.partitions);
-                self.portion(portion);
-                if let Some(alias) = &table.alias {
-                    self.s(" ");
-                    self.ident(alias);
-                }
+        if let (Some(portion), [TableFactor::Table(table)]) = (&update.portion, &update.tables[..])
+        {
+            self.object(&table.name);
+            self.partitions(&table.partitions);
+            self.portion(portion);
+            if let Some(alias) = &table.alias {
+                self.s(" ");
+                self.ident(alias);
             }
-            _ => self.table_factors(&update.tables),
+        } else {
+            self.table_factors(&update.tables);
         }
         self.s(" set ");
         self.assignments(&update.set);

@@ -7,7 +7,6 @@ use syntax::ast::Ident;
 use types::Value;
 
 use super::{Altered, Request};
-use crate::periods;
 
 /// The ALGORITHM clause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -353,7 +352,7 @@ fn obstacle_to_others(
     if rewrites.checks_parents {
         return Some(CHECKS_PARENTS);
     }
-    if periods::has_keys(new) {
+    if new.refuses_overlaps() {
         return Some("rows whose periods must not overlap are copied under a lock");
     }
     if rewrites.loses_primary {

@@ -198,22 +198,34 @@ fn apply_action(
         A::SecondaryLoad | A::SecondaryUnload => {
             return Err(Error::not_supported("SECONDARY_LOAD"));
         }
-        A::AddPeriod { name, start, end, .. } if history::is_system_time(name) => {
-            history::declare_period(draft, name, start, end)?;
+        A::AddPeriod { .. } | A::DropPeriod { .. } => {
+            request.rebuild |= change_period(ctx, draft, action)?;
         }
-        A::AddPeriod { name, start, end, if_not_exists } => {
-            request.rebuild |= periods::add(ctx, draft, (name, *if_not_exists), (start, end))?;
-        }
-        A::DropPeriod { name, .. } if history::is_system_time(name) => {
-            history::drop_period(draft, name)?;
-        }
-        A::DropPeriod { name, if_exists } => periods::remove(ctx, draft, name, *if_exists)?,
         A::DropSystemVersioning => {
             history::end(draft)?;
             request.rebuild = true;
         }
     }
     Ok(())
+}
+
+/// ADD and DROP PERIOD. Whether all rows must be looked at.
+fn change_period(ctx: &mut dyn Context, draft: &mut Draft, action: &AlterAction) -> Result<bool> {
+    use AlterAction as A;
+    if let A::AddPeriod { name, start, end, if_not_exists } = action {
+        if history::is_system_time(name) {
+            history::declare_period(draft, start, end);
+            return Ok(false);
+        }
+        return periods::add(ctx, draft, (name, *if_not_exists), (start, end));
+    }
+    if let A::DropPeriod { name, if_exists } = action {
+        if history::is_system_time(name) {
+            history::drop_period(draft, name)?;
+        }
+        periods::remove(ctx, draft, name, *if_exists)?;
+    }
+    Ok(false)
 }
 
 fn add_column(

@@ -9,7 +9,6 @@ mod overlaps;
 mod point;
 mod portion;
 mod row;
-mod stored;
 mod table;
 mod target_rows;
 mod trigger;

@@ -12,46 +12,110 @@
 //! Then `s` has in it all the time of `r`, and one of the two was stored last. `s` searched last: then it found `r`, or the new row, which come
 //! before `s` in the index. `r` searched last: then it found `s`, or ended with a row between the two, of which the same is true.
 
-use engine_api::{Direction, IndexId, KeyBound, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
+use engine_api::{
+    Direction, EngineIndex, IndexId, KeyBound, KeyRange, RowBatch, RowLock, ScanSpec, TableId,
+    WaitPolicy,
+};
 use errors::Result;
-use plan::OverlapCheck;
-use types::Value;
+use plan::{OverlapCheck, TableWrite};
+use rows::layout::Layout;
+use rows::times::is_before;
 use types::key::encode_part;
+use types::{DataType, Value};
 
-use super::Written;
-use super::table::WriteTable;
 use crate::run::Run;
 
 /// Rows read at a time: the first that is not the new one tells.
 const ROWS_PER_FETCH: usize = 2;
 
-/// Stores a row; it is a duplicate if it overlaps another one. `old`: the row that it replaces.
-pub(crate) fn stored<'r>(
-    table: &WriteTable,
-    (old, record): (Option<&[u8]>, &[u8]),
-    run: &mut Run<'r>,
-    store: impl FnOnce(&mut Run<'r>) -> Result<Written>,
-) -> Result<Written> {
-    if table.overlaps.is_empty() {
-        return store(run);
-    }
-    let savepoint = run.transaction(table.engine)?.savepoint();
-    if let Written::Duplicate { index, locator } = store(run)? {
-        return Ok(Written::Duplicate { index, locator });
-    }
-    let new = table.layout.decode_all(record)?;
-    let old = old.map(|old| table.layout.decode_all(old)).transpose()?;
-    for check in &table.overlaps {
-        if old.as_ref().is_some_and(|old| !differs(check, old, &new)) {
-            continue;
+/// The keys of a table.
+pub(crate) struct Overlaps {
+    table: TableId,
+    engine: EngineIndex,
+    /// Each with the type of the period's end.
+    checks: Vec<(OverlapCheck, DataType)>,
+}
+
+impl Overlaps {
+    pub(crate) fn of(table: &TableWrite, engine: EngineIndex) -> Option<Box<Overlaps>> {
+        if table.overlaps.is_empty() {
+            return None;
         }
-        if let Some(locator) = find(table, check, &new, run)? {
-            let undone = run.transaction(table.engine)?.rollback_to(savepoint);
-            run.engine(undone)?;
-            return Ok(Written::Duplicate { index: IndexId(check.index), locator });
+        let ty = |check: &OverlapCheck| table.columns[check.end].ty.clone();
+        let checks = table.overlaps.iter().map(|check| (check.clone(), ty(check))).collect();
+        Some(Box::new(Overlaps { table: TableId(table.table), engine, checks }))
+    }
+
+    /// A row that overlaps one which was just stored in place of `old`: the key and the row's locator.
+    pub(crate) fn find(
+        &self,
+        layout: &Layout,
+        (old, record): (Option<&[u8]>, &[u8]),
+        run: &mut Run<'_>,
+    ) -> Result<Option<(IndexId, Vec<u8>)>> {
+        let new = layout.decode_all(record)?;
+        let old = old.map(|old| layout.decode_all(old)).transpose()?;
+        for (check, end) in &self.checks {
+            let is_same = old.as_ref().is_some_and(|old| !differs(check, old, &new));
+            let is_null = check.alike.iter().any(|part| new[part.column].is_null());
+            if is_same || is_null || !counts(check, &new) {
+                continue;
+            }
+            if let Some(locator) = self.search(layout, (check, end), &new, run)? {
+                return Ok(Some((IndexId(check.index), locator)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn search(
+        &self,
+        layout: &Layout,
+        (check, end): (&OverlapCheck, &DataType),
+        new: &[Value],
+        run: &mut Run<'_>,
+    ) -> Result<Option<Vec<u8>>> {
+        let opened = run.transaction(self.engine)?.open_cursor(&self.range(check, end, new));
+        let cursor = run.engine(opened)?;
+        let mut batch = RowBatch::new();
+        let found = loop {
+            batch.clear();
+            let fetched = run.transaction(self.engine)?.fetch(cursor, ROWS_PER_FETCH, &mut batch);
+            match run.engine(fetched) {
+                Ok(0) => break Ok(None),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+            let mut told = batch.iter().filter_map(|row| {
+                let overlaps = judge(layout, check, new, row.record).transpose()?;
+                Some(overlaps.map(|overlaps| overlaps.then(|| row.locator.to_vec())))
+            });
+            if let Some(told) = told.next() {
+                break told;
+            }
+        };
+        run.transaction(self.engine)?.close_cursor(cursor);
+        found
+    }
+
+    /// The rows that are like the new one and end after it starts.
+    fn range(&self, check: &OverlapCheck, end: &DataType, new: &[Value]) -> ScanSpec {
+        let mut alike = Vec::new();
+        for part in &check.alike {
+            let value = &new[part.column];
+            encode_part(value, &part.ty, part.prefix_length, part.descending, &mut alike);
+        }
+        let mut lower = alike.clone();
+        encode_part(&new[check.start], end, None, false, &mut lower);
+        ScanSpec {
+            table: self.table,
+            index: IndexId(check.index),
+            range: KeyRange { lower: KeyBound::Excluded(lower), upper: KeyBound::Included(alike) },
+            direction: Direction::Forward,
+            lock: RowLock::Shared,
+            wait: WaitPolicy::Wait,
         }
     }
-    Ok(Written::Done)
 }
 
 /// Whether a change of a row may make it overlap others.
@@ -67,69 +131,14 @@ fn counts(check: &OverlapCheck, row: &[Value]) -> bool {
     check.current.as_ref().is_none_or(|(end, never)| row[*end] == *never)
 }
 
-/// The locator of a row that overlaps `new`, which is stored.
-fn find(
-    table: &WriteTable,
-    check: &OverlapCheck,
-    new: &[Value],
-    run: &mut Run<'_>,
-) -> Result<Option<Vec<u8>>> {
-    let is_null = check.alike.iter().any(|part| new[part.column].is_null());
-    if is_null || !counts(check, new) {
-        return Ok(None);
-    }
-    let mut alike = Vec::new();
-    for part in &check.alike {
-        let value = &new[part.column];
-        encode_part(value, &part.ty, part.prefix_length, part.descending, &mut alike);
-    }
-    let mut lower = alike.clone();
-    encode_part(&new[check.start], &table.columns[check.end].ty, None, false, &mut lower);
-    let spec = ScanSpec {
-        table: table.id,
-        index: IndexId(check.index),
-        range: KeyRange { lower: KeyBound::Excluded(lower), upper: KeyBound::Included(alike) },
-        direction: Direction::Forward,
-        lock: RowLock::Shared,
-        wait: WaitPolicy::Wait,
-    };
-    let opened = run.transaction(table.engine)?.open_cursor(&spec);
-    let cursor = run.engine(opened)?;
-    let mut batch = RowBatch::new();
-    let mut found = Ok(None);
-    let mut is_over = false;
-    while !is_over {
-        batch.clear();
-        let fetched = run.transaction(table.engine)?.fetch(cursor, ROWS_PER_FETCH, &mut batch);
-        is_over = !matches!(fetched, Ok(count) if count > 0);
-        if let Err(error) = fetched {
-            found = Err(run.engine_error(error));
-        }
-        for row in batch.iter().take_while(|_| !is_over) {
-            match judge(table, check, new, row.record) {
-                Ok(None) => continue,
-                Ok(Some(overlaps)) => found = Ok(overlaps.then(|| row.locator.to_vec())),
-                Err(error) => found = Err(error),
-            }
-            is_over = true;
-            break;
-        }
-    }
-    run.transaction(table.engine)?.close_cursor(cursor);
-    found
-}
-
 /// Whether a stored row overlaps the new one; `None` for a row that does not tell.
 fn judge(
-    table: &WriteTable,
+    layout: &Layout,
     check: &OverlapCheck,
     new: &[Value],
     record: &[u8],
 ) -> Result<Option<bool>> {
-    let row = table.layout.decode_all(record)?;
-    let is_new = !differs(check, &row, new);
-    if is_new || !counts(check, &row) {
-        return Ok(None);
-    }
-    Ok(Some(rows::times::is_before(&row[check.start], &new[check.end])))
+    let row = layout.decode_all(record)?;
+    let tells = differs(check, &row, new) && counts(check, &row);
+    Ok(tells.then(|| is_before(&row[check.start], &new[check.end])))
 }

@@ -7,12 +7,13 @@ use engine_api::{EngineIndex, IndexId, TableId};
 use errors::Result;
 use plan::writing::id_is_read;
 use plan::{
-    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, HistoryWrite, KeyColumn, OverlapCheck,
-    TableWrite, Triggers, WrittenElements,
+    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, HistoryWrite, KeyColumn, TableWrite,
+    Triggers, WrittenElements,
 };
 use rows::layout::Layout;
 use types::{DataType, TypeKind};
 
+use super::overlaps::Overlaps;
 use crate::expr::{Code, Truth};
 use crate::fulltext::KeptFulltext;
 use crate::ops::{NodeCompiler, is_utc};
@@ -88,7 +89,7 @@ pub(crate) struct WriteTable {
     pub(crate) children: Vec<ForeignKey>,
     pub(crate) history: Option<Box<HistoryWrite>>,
     /// Its unique keys WITHOUT OVERLAPS.
-    pub(crate) overlaps: Vec<OverlapCheck>,
+    pub(crate) overlaps: Option<Box<Overlaps>>,
     /// Writing a row means no more than to give it to the engine: there are neither FULLTEXT indexes nor periods that must not overlap.
     pub(crate) is_plain: bool,
     /// See `needs_values()`.
@@ -201,9 +202,10 @@ impl TableCompiler {
             .indexes
             .iter()
             .map(|(id, name, columns)| (IndexId(*id), name.clone(), columns.clone()));
+        let engine = compiler.exprs.engine(&table.engine)?;
         Ok(WriteTable {
             id: TableId(table.table),
-            engine: compiler.exprs.engine(&table.engine)?,
+            engine,
             layout: Layout::new(&types, missing),
             auto_increment: table.columns.iter().position(|column| column.auto_increment),
             id_is_read: id_is_read(table),
@@ -229,7 +231,7 @@ impl TableCompiler {
                 || !table.children.is_empty()
                 || table.history.is_some()
                 || table.portion.is_some(),
-            overlaps: table.overlaps.clone(),
+            overlaps: Overlaps::of(table, engine),
             is_plain: table.fulltext.is_empty() && table.overlaps.is_empty(),
         })
     }

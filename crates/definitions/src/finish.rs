@@ -49,9 +49,6 @@ impl Draft {
         self.name_foreign_keys(before)?;
         let indexes = self.resolve_indexes(before)?;
         let fulltext = self.resolve_fulltext()?;
-        if self.keeps_history && self.partitioning.is_some() {
-            return Err(Error::not_supported("partitions of a system-versioned table"));
-        }
         if let Some(partitioning) = &self.partitioning {
             let column = partition_column(&self, partitioning, self.partition_origin)?;
             self.columns.push(column);

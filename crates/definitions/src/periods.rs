@@ -134,8 +134,11 @@ pub(crate) fn settle(draft: &mut Draft, partitioned: bool) -> Result<()> {
             let name = index.name.clone().unwrap_or_else(|| Arc::from(""));
             bail!(KEY_CONTAINS_PERIOD_FIELDS, name, part.column);
         }
-        if partitioned {
-            return Err(Error::not_supported("WITHOUT OVERLAPS in a partitioned table"));
+        if partitioned && index.primary {
+            // Its rows are ordered by partition first.
+            return Err(Error::not_supported(
+                "PRIMARY KEY WITHOUT OVERLAPS of a partitioned table",
+            ));
         }
         let part = |column: &Arc<str>| DraftPart {
             column: column.clone(),

@@ -8,3 +8,5 @@ create table zoo.vers (id int primary key, x int) with system versioning; insert
 create sequence zoo.sq start with 5; select nextval(zoo.sq);
 create table zoo.uca (a varchar(20) collate utf8mb4_uca1400_ai_ci, b int default (1+2), key(a)); insert into zoo.uca values ('x',2);
 create table zoo.aria (a int primary key) engine=aria page_checksum=1; insert into zoo.aria values (1);
+create table zoo.stays (animal int, cage int, a date, b date, period for stay(a, b), primary key (animal, stay without overlaps), unique (cage, stay without overlaps)); insert into zoo.stays values (1, 1, '2026-01-01', '2027-01-01'), (2, 2, '2026-01-01', '2027-01-01'); update zoo.stays for portion of stay from '2026-03-01' to '2026-04-01' set cage = 3 where animal = 1;
+create table zoo.both_times (x int, a timestamp(3), b timestamp(3), period for p(a, b)) with system versioning; insert into zoo.both_times values (1, '2026-01-01', '2027-01-01'); delete from zoo.both_times for portion of p from '2026-02-01' to '2026-03-01';

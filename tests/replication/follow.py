@@ -37,9 +37,15 @@ def define(port, seed, stop):
             f"CREATE TABLE {table}_copy AS SELECT a, b FROM {table}",
             f"CREATE TRIGGER logged.tr{number} AFTER INSERT ON {table} FOR EACH ROW INSERT INTO {table}_copy VALUES (new.a, new.b)",
             f"INSERT INTO {table} (a, b) VALUES (3, 'three')",
+            f"CREATE TABLE {table}_p (a INT, b INT, s DATE, e DATE, PERIOD FOR p (s, e), PRIMARY KEY (a, p WITHOUT OVERLAPS)) WITH SYSTEM VERSIONING",
+            f"INSERT INTO {table}_p VALUES (1, 0, '2026-01-01', '2027-01-01'), (2, 0, '2026-01-01', '2027-01-01')",
+            f"UPDATE {table}_p FOR PORTION OF p FROM '2026-03-01' TO '2026-07-01' SET b = b + 1",
+            f"DELETE FROM {table}_p FOR PORTION OF p FROM '2026-05-01' TO '2026-08-01'",
+            f"INSERT INTO {table}_p VALUES (1, 2, '2026-05-02', '2026-07-30')",
+            f"UPDATE {table}_p SET a = a + 2 WHERE s > '2026-04-01'",
         ]
         if chance.random() < 0.5:
-            text.append(f"DROP TABLE {table}_copy, {table}")
+            text.append(f"DROP TABLE {table}_copy, {table}_p, {table}")
         subprocess.run(client(port, "--force"), input=";\n".join(text) + ";\n", capture_output=True, text=True)
         time.sleep(0.2)
 

@@ -292,6 +292,26 @@ def of_mariadb(source, replica):
     caught_up(source, replica)
 
 
+def periods(source, replica):
+    """Rows that are cut, and those that must not overlap."""
+    rows(source.port, "CREATE TABLE d.rates (room INT, price INT, a DATE, b DATE, PERIOD FOR p (a, b), PRIMARY KEY (room, p WITHOUT OVERLAPS)); "
+                      "CREATE TABLE d.both_times (room INT NOT NULL, a TIMESTAMP(3), b TIMESTAMP(3), PERIOD FOR p (a, b), UNIQUE (room, p WITHOUT OVERLAPS)) WITH SYSTEM VERSIONING; "
+                      "INSERT INTO d.rates VALUES (1, 1, '2026-01-01', '2027-01-01'), (2, 1, '2026-01-01', '2026-06-01'), (2, 2, '2026-06-01', '2027-01-01'); "
+                      "INSERT INTO d.both_times (room, a, b) SELECT room, a, b FROM d.rates")
+    for table in ("rates", "both_times"):
+        rows(source.port, f"UPDATE d.{table} FOR PORTION OF p FROM '2026-03-01' TO '2026-07-01' SET room = room + 10; "
+                          f"DELETE FROM d.{table} FOR PORTION OF p FROM '2026-05-01' TO '2026-08-01'; "
+                          f"UPDATE d.{table} SET a = a + INTERVAL 5 DAY, b = b + INTERVAL 5 DAY ORDER BY a DESC; DELETE FROM d.{table} WHERE room = 1; "
+                          f"INSERT INTO d.{table} (room, a, b) VALUES (1, '2026-01-01', '2026-12-01')")
+    same("periods", source, replica)
+    history = "SELECT *, row_start, row_end FROM d.both_times FOR SYSTEM_TIME ALL ORDER BY room, row_start, row_end, a"
+    expect("both kinds of time", rows(replica.port, history), rows(source.port, history))
+    rows(source.port, "ALTER TABLE d.rates DROP PRIMARY KEY, DROP PERIOD FOR p; DROP TABLE d.both_times; ALTER TABLE d.rates ADD PERIOD FOR q (a, b), ADD UNIQUE (room, q WITHOUT OVERLAPS)")
+    same("periods that are altered", source, replica)
+    rows(source.port, "DROP TABLE d.rates")
+    caught_up(source, replica)
+
+
 def refused(source, replica):
     """What only MariaDB knows is named; it can be passed over."""
     rows(source.port, "CREATE TABLE d.by_key (a INT PRIMARY KEY) PARTITION BY KEY (a) PARTITIONS 3; CREATE TABLE d.by_hash (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 3; "
@@ -302,7 +322,6 @@ def refused(source, replica):
     same("partitions by hash", source, replica)
     for statement, named in [
         ("CREATE TABLE d.versioned (a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pn CURRENT)", "SYSTEM_TIME"),
-        ("CREATE TABLE d.periods (a DATE, b DATE, PERIOD FOR p (a, b))", "PERIOD"),
         ("ALTER TABLE d.by_key TRUNCATE PARTITION p1", "TRUNCATE PARTITION"),
         ("SET sql_mode = 'ANSI_QUOTES'; ALTER TABLE d.\"by_key\" EXCHANGE PARTITION p1 WITH TABLE d.outside", "EXCHANGE PARTITION"),
     ]:
@@ -318,7 +337,7 @@ def refused(source, replica):
     expect("a statement instead of rows is refused", (number, "binlog_format must be ROW" in text), ("1235", True))
     rows(replica.port, "SET GLOBAL sql_replica_skip_counter = 1; START REPLICA")
     caught_up(source, replica)
-    rows(source.port, "SET sql_log_bin = 0; DELETE FROM d.quoted WHERE a = 30; DROP TABLE IF EXISTS d.versioned, d.periods")
+    rows(source.port, "SET sql_log_bin = 0; DELETE FROM d.quoted WHERE a = 30; DROP TABLE IF EXISTS d.versioned")
     # A channel that runs again takes what names no partition by key.
     rows(source.port, "ALTER TABLE d.by_key TRUNCATE PARTITION ALL; INSERT INTO d.by_key VALUES (1), (2), (3); DROP TABLE d.outside")
     # The replica goes on after the whole of it.
@@ -365,6 +384,7 @@ def main():
         expect("its transactions have identifiers of this server", own[1].startswith(own[0] + ":1-"), True)
         sequences(source, replica)
         of_mariadb(source, replica)
+        periods(source, replica)
         refused(source, replica)
     finally:
         source.stop()

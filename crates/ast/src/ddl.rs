@@ -164,7 +164,7 @@ pub struct CreateTable {
     pub columns: Vec<ColumnDef>,
     /// Keys, constraints and checks outside column definitions, in order.
     pub constraints: Vec<TableConstraint>,
-    /// MariaDB's `PERIOD FOR SYSTEM_TIME (a, b)` (name, start, end).
+    /// MariaDB's `PERIOD FOR name (a, b)` (name, start, end).
     pub periods: Vec<(Ident, Ident, Ident)>,
     /// Table options, in order.
     pub options: Vec<TableOption>,
@@ -293,6 +293,8 @@ pub struct IndexDef {
     pub name: Option<Ident>,
     /// The indexed parts.
     pub parts: Vec<KeyPart>,
+    /// `p WITHOUT OVERLAPS` after the parts (MariaDB): the period.
+    pub without_overlaps: Option<Ident>,
     /// Its options.
     pub options: Vec<IndexOption>,
     /// Where.
@@ -650,10 +652,18 @@ pub enum AlterAction {
     SecondaryLoad,
     SecondaryUnload,
     Partition(Box<PartitionAction>),
-    /// MariaDB.
-    AddPeriod(Ident, Ident, Ident),
-    /// MariaDB.
-    DropPeriod(Ident),
+    /// MariaDB's `ADD PERIOD [IF NOT EXISTS] FOR name (start, end)`.
+    AddPeriod {
+        name: Ident,
+        start: Ident,
+        end: Ident,
+        if_not_exists: bool,
+    },
+    /// MariaDB's `DROP PERIOD [IF EXISTS] FOR name`.
+    DropPeriod {
+        name: Ident,
+        if_exists: bool,
+    },
     /// MariaDB's `DROP SYSTEM VERSIONING`.
     DropSystemVersioning,
 }

@@ -83,6 +83,8 @@ pub struct Update {
     pub hints: Option<Box<str>>,
     /// Table references; one plain table is the single-table form.
     pub tables: Vec<TableFactor>,
+    /// MariaDB's `FOR PORTION OF` (single-table form).
+    pub portion: Option<Box<Portion>>,
     /// `SET`.
     pub set: Vec<Assignment>,
     /// `WHERE`.
@@ -93,6 +95,17 @@ pub struct Update {
     pub limit: Option<Limit>,
     /// `RETURNING`.
     pub returning: Vec<SelectItem>,
+}
+
+/// MariaDB's `FOR PORTION OF name FROM from TO to`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Portion {
+    /// The period.
+    pub name: Ident,
+    /// Where the portion begins.
+    pub from: Expr,
+    /// Where it ends.
+    pub to: Expr,
 }
 
 impl Update {
@@ -117,6 +130,8 @@ pub struct Delete {
     pub hints: Option<Box<str>>,
     /// The rows to delete.
     pub target: DeleteTarget,
+    /// MariaDB's `FOR PORTION OF` (single-table form).
+    pub portion: Option<Box<Portion>>,
     /// `WHERE`.
     pub filter: Option<Expr>,
     /// `ORDER BY` (single-table form).

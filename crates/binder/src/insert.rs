@@ -46,6 +46,10 @@ impl Binder<'_> {
         let base = self.new_registers(table.columns.len());
         let changes = insert.replace || !insert.on_duplicate.is_empty();
         let kind = if changes { WriteKind::InsertOrChange } else { WriteKind::Insert };
+        if changes && table.refuses_overlaps() {
+            // A new row may overlap any number of rows.
+            return Err(Error::not_supported("WITHOUT OVERLAPS"));
+        }
         let mut target = self.table_write(&table, base, kind)?;
         target.selected = crate::partitions::selected(&table, &insert.partitions, base)?;
         let columns = self.target_columns(insert, &table)?;

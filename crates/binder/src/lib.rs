@@ -25,6 +25,7 @@ mod json_table;
 mod literal;
 mod native;
 mod partitions;
+mod portion;
 mod query;
 mod reader;
 mod respell;

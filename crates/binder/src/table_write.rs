@@ -13,6 +13,7 @@ use plan::{
 use types::{DataType, FunctionRole, TypeKind, Value};
 
 use crate::binder::Binder;
+use crate::portion::{overlap_checks, period_check};
 use crate::reader::StoredProgram;
 
 /// Cascades go no deeper than this.
@@ -174,6 +175,7 @@ impl Binder<'_> {
             let predicate = self.bind_text_over(&check.expression, table, base)?;
             checks.push((check.name.clone(), predicate));
         }
+        checks.extend(period_check(table, base));
         let position = |column: usize| table.columns[column].stored;
         let indexes = table
             .indexes
@@ -205,6 +207,8 @@ impl Binder<'_> {
             parents: Vec::new(),
             children: Vec::new(),
             history: self.history_write(table),
+            overlaps: overlap_checks(table),
+            portion: None,
         })
     }
 
@@ -336,6 +340,8 @@ impl Binder<'_> {
                 parents: Vec::new(),
                 children: Vec::new(),
                 history: None,
+                overlaps: Vec::new(),
+                portion: None,
             }),
             columns,
             other_columns: Vec::new(),

@@ -67,6 +67,10 @@ impl Binder<'_> {
         }
         self.block().clause = Clause::FieldList;
         let mut targets = self.bind_assignments(&update.set)?;
+        let portion = self.bind_portion(update.portion.as_deref(), Some(&mut targets))?;
+        if let Some(predicate) = portion.as_ref().map(|portion| portion.holds.clone()) {
+            root = Logical::Filter { input: Box::new(root), predicate };
+        }
         if !self.block().aggregates.is_empty() {
             bail!(INVALID_GROUP_FUNC_USE);
         }
@@ -81,6 +85,7 @@ impl Binder<'_> {
             target.write.selected = self.selection_of(target.instance);
             target.write.view_checks = self.checks_of(target.instance, ViewWrite::Update)?;
         }
+        self.add_portion(portion, &mut targets)?;
         if multi_table {
             self.lock_reads();
         }
@@ -369,6 +374,10 @@ impl Binder<'_> {
             return Err(duality::refused_delete(delete));
         }
         let instances = self.deleted_instances(&delete.target)?;
+        let portion = self.bind_portion(delete.portion.as_deref(), None)?;
+        if let Some(predicate) = portion.as_ref().map(|portion| portion.holds.clone()) {
+            root = Logical::Filter { input: Box::new(root), predicate };
+        }
         if let Some(filter) = &delete.filter {
             self.block().clause = Clause::Where;
             let mut predicate = self.bind_condition(filter)?;
@@ -397,6 +406,7 @@ impl Binder<'_> {
             }
             targets.push(LogicalTarget { instance, write, assignments: Vec::new() });
         }
+        self.add_portion(portion, &mut targets)?;
         self.lock_reads();
         self.blocks.pop();
         self.cte_scope.truncate(outer);
@@ -459,7 +469,7 @@ impl Binder<'_> {
 }
 
 /// A placeholder until all of SET is bound.
-fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
+pub(crate) fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
     plan::TableWrite {
         table: table.id.0,
         engine: table.engine.clone(),
@@ -479,5 +489,7 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         parents: Vec::new(),
         children: Vec::new(),
         history: None,
+        overlaps: Vec::new(),
+        portion: None,
     }
 }

@@ -13,13 +13,14 @@ use types::{
 
 use crate::fields::{
     FORMAT, FORMAT_CELLS, FORMAT_ELEMENTS, FORMAT_ENTRIES, FORMAT_FIXED, FORMAT_GEOMETRIES,
-    FORMAT_GRAMS, FORMAT_HISTORY, Field, FieldWriter, damaged, nested_fields, object_fields,
+    FORMAT_GRAMS, FORMAT_HISTORY, FORMAT_PERIOD, Field, FieldWriter, damaged, nested_fields,
+    object_fields,
 };
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
     Check, Column, ColumnDefault, ColumnHistory, ForeignKey, FulltextIndex, Generated, Index,
-    IndexPart, PersistedVariable, PluginChoice, ReferenceAction, Schema, SchemaOptions, Table,
-    View,
+    IndexPart, Period, PersistedVariable, PluginChoice, ReferenceAction, Schema, SchemaOptions,
+    Table, View,
 };
 
 /// Numbers of the types. Never reused.
@@ -205,13 +206,15 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
 }
 
 /// A table: schema 1, name 2, engine 3, column 4, index 5, foreign key 6, check 7, collation 8, comment 9, option 10,
-/// created 11, id 12, engine column 13, engine index 14, engine name 15, partitioning 16, FULLTEXT index 17.
+/// created 11, id 12, engine column 13, engine index 14, engine name 15, partitioning 16, FULLTEXT index 17, period 18.
 pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     // A version without FULLTEXT indexes must not write rows without their entries, and one that does not check which
     // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
     let has_grams = |index: &FulltextIndex| index.parser != WordParser::Separated;
-    let format = if table.row_times().is_some() {
+    let format = if table.period.is_some() {
+        FORMAT_PERIOD
+    } else if table.row_times().is_some() {
         FORMAT_HISTORY
     } else if table.columns.iter().any(|column| column.ty.as_fixed().is_some()) {
         FORMAT_FIXED
@@ -287,6 +290,9 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     if let Some(partitioning) = &table.partitioning {
         out.nest(16, partitioning_writer(partitioning));
     }
+    if let Some(period) = &table.period {
+        out.nest(18, period_writer(period));
+    }
     out.finish()
 }
 
@@ -325,6 +331,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
         comment: String::new(),
         options: Vec::new(),
         partitioning: None,
+        period: None,
         created_micros: 0,
         definition: TableDef {
             id: TableId(0),
@@ -352,6 +359,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
             15 => table.definition.name = field.text()?.into(),
             16 => table.partitioning = Some(Arc::new(read_partitioning(field.bytes)?)),
             17 => table.fulltext.push(read_fulltext(field.bytes)?),
+            18 => table.period = Some(read_period(field.bytes)?),
             _ => {}
         }
     }
@@ -469,7 +477,7 @@ fn read_default(kind: u64, field: &Field<'_>) -> Result<ColumnDefault> {
     })
 }
 
-/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6, for a foreign key 7, using btree 8.
+/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6, for a foreign key 7, using btree 8, without overlaps 9.
 fn index_writer(index: &Index) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.number(1, u64::from(index.id.0));
@@ -482,7 +490,30 @@ fn index_writer(index: &Index) -> FieldWriter {
     out.text(6, &index.comment);
     out.flag(7, index.for_foreign_key);
     out.flag(8, index.using_btree);
+    out.flag(9, index.without_overlaps);
     out
+}
+
+/// A period: name 1, column of the start 2, of the end 3.
+fn period_writer(period: &Period) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.text(1, &period.name);
+    out.number(2, period.start as u64);
+    out.number(3, period.end as u64);
+    out
+}
+
+fn read_period(bytes: &[u8]) -> Result<Period> {
+    let mut period = Period { name: Arc::from(""), start: 0, end: 0 };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => period.name = field.text()?.into(),
+            2 => period.start = field.count()?,
+            3 => period.end = field.count()?,
+            _ => {}
+        }
+    }
+    Ok(period)
 }
 
 /// A part: column 1, prefix length 2, descending 3.
@@ -517,6 +548,7 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
         comment: String::new(),
         for_foreign_key: false,
         using_btree: false,
+        without_overlaps: false,
     };
     for field in nested_fields(bytes)? {
         match field.tag {
@@ -531,6 +563,7 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
             6 => index.comment = field.text()?.into(),
             7 => index.for_foreign_key = field.flag()?,
             8 => index.using_btree = field.flag()?,
+            9 => index.without_overlaps = field.flag()?,
             _ => {}
         }
     }

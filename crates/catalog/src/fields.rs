@@ -29,6 +29,9 @@ pub(crate) const FORMAT_FIXED: u16 = 7;
 /// The same frame, of a table that keeps history; it may have any of those, too.
 pub(crate) const FORMAT_HISTORY: u16 = 8;
 
+/// The same frame, of a table with a period of application time; it may have any of those, too.
+pub(crate) const FORMAT_PERIOD: u16 = 9;
+
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
 
@@ -114,7 +117,7 @@ pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     match reader.u16() {
         Some(
             FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS | FORMAT_CELLS
-            | FORMAT_GRAMS | FORMAT_FIXED | FORMAT_HISTORY,
+            | FORMAT_GRAMS | FORMAT_FIXED | FORMAT_HISTORY | FORMAT_PERIOD,
         ) => nested_fields(reader.rest()),
         Some(_) | None => Err(damaged()),
     }

@@ -119,6 +119,8 @@ pub struct Table {
     pub options: Vec<(String, String)>,
     /// PARTITION BY.
     pub partitioning: Option<Arc<crate::Partitioning>>,
+    /// PERIOD FOR, of application time.
+    pub period: Option<Period>,
     /// Microseconds since 1970 UTC.
     pub created_micros: i64,
     /// The definition given to the engine; `columns[i].stored` indexes into it.
@@ -248,6 +250,28 @@ pub struct Index {
     pub for_foreign_key: bool,
     /// `USING BTREE` was written, and is shown.
     pub using_btree: bool,
+    /// WITHOUT OVERLAPS: of rows that are alike in the parts before the last two, which are the end and the start of the table's period, no two
+    /// have a time in common.
+    pub without_overlaps: bool,
+}
+
+impl Index {
+    /// The parts without those of a period.
+    pub fn own_parts(&self) -> &[IndexPart] {
+        let period = if self.without_overlaps { 2 } else { 0 };
+        &self.parts[..self.parts.len().saturating_sub(period)]
+    }
+}
+
+/// A period of application time: the row holds from `start` until just before `end`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Period {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Index into `Table::columns`.
+    pub start: usize,
+    /// As `start`.
+    pub end: usize,
 }
 
 /// A column of an index.
@@ -408,6 +432,27 @@ impl Table {
     pub fn engine_tables(&self) -> Vec<TableDef> {
         let entries = self.fulltext.iter().map(|index| index.definition(&self.definition.name));
         std::iter::once(self.definition.clone()).chain(entries).collect()
+    }
+
+    /// The name of the check that the period begins before it ends: that of the period, with a number where another check has it.
+    pub fn period_check(&self) -> Option<Arc<str>> {
+        let name = &self.period.as_ref()?.name;
+        let is_free = |name: &str| !self.checks.iter().any(|check| same_name(&check.name, name));
+        if is_free(name) {
+            return Some(name.clone());
+        }
+        let numbered = (1..).map(|number| format!("{name}_{number}"));
+        numbered.into_iter().find(|name| is_free(name)).map(Arc::from)
+    }
+
+    /// Whether rows depend on each other by their periods: there is a key WITHOUT OVERLAPS.
+    pub fn refuses_overlaps(&self) -> bool {
+        self.indexes.iter().any(|index| index.without_overlaps)
+    }
+
+    /// The period called `name`, without regard to case.
+    pub fn period(&self, name: &str) -> Option<&Period> {
+        self.period.as_ref().filter(|period| same_name(&period.name, name))
     }
 
     /// The primary key.

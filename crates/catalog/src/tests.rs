@@ -45,6 +45,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
             visible: true,
             for_foreign_key: true,
             using_btree: true,
+            without_overlaps: false,
             comment: String::new(),
         }],
         fulltext: Vec::new(),
@@ -62,6 +63,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
         comment: String::new(),
         options: vec![("ROW_FORMAT".into(), "DYNAMIC".into())],
         partitioning: None,
+        period: None,
         created_micros: 7,
         definition: TableDef {
             id: TableId(id),
@@ -435,6 +437,20 @@ fn dictionary_entries_have_their_golden_bytes() {
 }
 
 /// The entry, and the table while it is open.
+#[test]
+fn a_table_with_a_period_has_its_golden_bytes() {
+    const PERIOD: &str = include_str!("../tests/golden/table-period.hex");
+    let mut table = table(1024, "s", "t");
+    table.period = Some(crate::Period { name: "p".into(), start: 1, end: 0 });
+    table.indexes[0].without_overlaps = true;
+    golden::check("table-period.hex", &codec::write_table(&table), PERIOD);
+    let read = codec::read_table(&golden::bytes(PERIOD)).expect("readable");
+    assert_eq!(format!("{read:?}"), format!("{table:?}"));
+    assert_eq!(read.period_check().as_deref(), Some("p"));
+    table.checks[0].name = "P".into();
+    assert_eq!(table.period_check().as_deref(), Some("p_1"));
+}
+
 #[test]
 fn a_large_definition_costs_at_most_three_times_its_text() {
     let names: Vec<String> = (0..50_000).map(|at| format!("member number {at:06}")).collect();

@@ -19,6 +19,7 @@ use crate::history;
 use crate::indexes::{add_constraint, note_repeated_indexes};
 use crate::options::{apply_table_options, declare_engine};
 use crate::partitions::{build_partitioning, check_partition_qualifiers, check_partitioned};
+use crate::periods;
 use crate::sequences::{check_structure, is_sequence};
 use crate::timestamps;
 
@@ -48,7 +49,11 @@ pub fn write_draft(
     }
     apply_table_options(ctx, &mut draft, create.options.iter())?;
     for (name, start, end) in &create.periods {
-        history::declare_period(&mut draft, name, start, end)?;
+        if history::is_system_time(name) {
+            history::declare_period(&mut draft, start, end);
+        } else {
+            periods::declare(&mut draft, name, start, end)?;
+        }
     }
     for definition in &create.columns {
         let built = build_column(ctx, &draft, definition)?;
@@ -76,6 +81,7 @@ pub fn complete(
 ) -> Result<(Table, Option<u64>)> {
     check_structure(&draft, create)?;
     history::settle(&mut draft, true)?;
+    periods::settle(&mut draft, create.partitioning.is_some())?;
     if create.like.is_none() && !is_sequence(&draft) {
         generated_key::add(ctx, &mut draft, create.partitioning.is_some())?;
     }

@@ -57,6 +57,8 @@ pub struct DraftIndex {
     pub for_foreign_key: bool,
     /// `USING BTREE` was written.
     pub using_btree: bool,
+    /// WITHOUT OVERLAPS: the period. Until the definition is complete its columns are not among the parts.
+    pub without_overlaps: Option<Arc<str>>,
     /// A FULLTEXT index.
     pub fulltext: bool,
     /// WITH PARSER, of a FULLTEXT index.
@@ -80,11 +82,34 @@ impl DraftIndex {
             origin: None,
             for_foreign_key: false,
             using_btree: false,
+            without_overlaps: None,
             fulltext: false,
             parser: WordParser::Separated,
             spatial: false,
             entries: None,
         }
+    }
+}
+
+/// A period of a draft: names instead of positions.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftPeriod {
+    pub(crate) name: Arc<str>,
+    pub(crate) start: Arc<str>,
+    pub(crate) end: Arc<str>,
+}
+
+impl DraftPeriod {
+    /// The period of an existing table.
+    pub(crate) fn of(table: &Table) -> Option<DraftPeriod> {
+        let period = table.period.as_ref()?;
+        let name = |at: usize| table.columns[at].name.clone();
+        let (start, end) = (name(period.start), name(period.end));
+        Some(DraftPeriod { name: period.name.clone(), start, end })
+    }
+
+    pub(crate) fn is_of(&self, column: &str) -> bool {
+        same_name(&self.start, column) || same_name(&self.end, column)
     }
 }
 
@@ -140,6 +165,8 @@ pub struct Draft {
     pub keeps_history: bool,
     /// The columns of PERIOD FOR SYSTEM_TIME.
     pub(crate) system_period: Option<SystemPeriod>,
+    /// PERIOD FOR of application time.
+    pub(crate) period: Option<DraftPeriod>,
 }
 
 impl Draft {
@@ -172,6 +199,7 @@ impl Draft {
             partition_origin: None,
             keeps_history: false,
             system_period: None,
+            period: None,
         }
     }
 
@@ -238,6 +266,7 @@ impl Draft {
             partition_origin,
             keeps_history: table.row_times().is_some(),
             system_period: declared_period(table),
+            period: DraftPeriod::of(table),
         }
     }
 
@@ -260,12 +289,13 @@ fn name_of(table: &Table, position: usize) -> Arc<str> {
 
 /// The indexes of an existing table, FULLTEXT ones last.
 fn index_drafts(table: &Table) -> Vec<DraftIndex> {
+    let period = || table.period.as_ref().map(|period| period.name.clone());
     let indexes = table.indexes.iter().map(|index| DraftIndex {
         name: Some(index.name.clone()),
         primary: index.id == IndexId::CLUSTERED,
         unique: index.unique,
         parts: index
-            .parts
+            .own_parts()
             .iter()
             .map(|part| DraftPart {
                 column: name_of(table, part.column),
@@ -278,6 +308,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         origin: Some(index.id),
         for_foreign_key: index.for_foreign_key,
         using_btree: index.using_btree,
+        without_overlaps: period().filter(|_| index.without_overlaps),
         fulltext: false,
         parser: WordParser::Separated,
         spatial: table.spatial_column(index).is_some(),
@@ -301,6 +332,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         origin: None,
         for_foreign_key: false,
         using_btree: false,
+        without_overlaps: None,
         fulltext: true,
         parser: index.parser,
         spatial: false,

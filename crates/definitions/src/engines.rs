@@ -200,6 +200,9 @@ pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
     if can.remote && table.partitioning.is_some() {
         return refuse("PARTITION BY");
     }
+    if can.remote && table.refuses_overlaps() {
+        return refuse("WITHOUT OVERLAPS");
+    }
     if (!can.multi_valued_indexes || table.partitioning.is_some())
         && table.indexes.iter().any(|index| table.spatial_column(index).is_some())
     {

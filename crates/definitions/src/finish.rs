@@ -19,6 +19,7 @@ use crate::draft::{
 };
 use crate::names::is_too_long;
 use crate::partitions::partition_column;
+use crate::periods::resolve;
 
 /// Maximum number of columns of a table.
 const COLUMNS_MAX: usize = 4096;
@@ -48,9 +49,6 @@ impl Draft {
         self.name_foreign_keys(before)?;
         let indexes = self.resolve_indexes(before)?;
         let fulltext = self.resolve_fulltext()?;
-        if self.keeps_history && self.partitioning.is_some() {
-            return Err(Error::not_supported("partitions of a system-versioned table"));
-        }
         if let Some(partitioning) = &self.partitioning {
             let column = partition_column(&self, partitioning, self.partition_origin)?;
             self.columns.push(column);
@@ -59,6 +57,7 @@ impl Draft {
         self.place_columns(before);
         self.check_row_size()?;
         let definition = self.definition(id, &indexes, before);
+        let period = resolve(&self);
         let mut table = Table {
             id,
             schema: self.schema,
@@ -74,6 +73,7 @@ impl Draft {
             comment: self.comment,
             options: self.options,
             partitioning: self.partitioning.map(Arc::new),
+            period,
             created_micros: self.created_micros,
             definition,
         };
@@ -169,6 +169,7 @@ impl Draft {
             origin: None,
             for_foreign_key: true,
             using_btree: false,
+            without_overlaps: None,
             fulltext: false,
             parser: WordParser::Separated,
             spatial: false,
@@ -338,6 +339,7 @@ impl Draft {
                 visible: draft.visible,
                 for_foreign_key: draft.for_foreign_key,
                 using_btree: draft.using_btree,
+                without_overlaps: draft.without_overlaps.is_some(),
                 comment: draft.comment.clone(),
             });
         }

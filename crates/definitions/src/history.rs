@@ -41,21 +41,14 @@ impl Which {
     }
 }
 
-/// PERIOD FOR of a definition.
-///
-/// # Errors
-/// 1235 for a period that is not of system time.
-pub(crate) fn declare_period(
-    draft: &mut Draft,
-    name: &Ident,
-    start: &Ident,
-    end: &Ident,
-) -> Result<()> {
-    if !name.text.eq_ignore_ascii_case("SYSTEM_TIME") {
-        return Err(Error::not_supported("PERIOD FOR application time"));
-    }
+/// Whether a period is that of system time.
+pub(crate) fn is_system_time(period: &Ident) -> bool {
+    period.text.eq_ignore_ascii_case("SYSTEM_TIME")
+}
+
+/// PERIOD FOR SYSTEM_TIME of a definition.
+pub(crate) fn declare_period(draft: &mut Draft, start: &Ident, end: &Ident) {
     draft.system_period = Some((Arc::from(&*start.text), Arc::from(&*end.text)));
-    Ok(())
 }
 
 /// The period of a table that has declared columns.
@@ -275,12 +268,12 @@ fn check_times(table: &Table, action: &AlterAction, is_ended: bool) -> Result<()
     Ok(())
 }
 
-/// ADD PERIOD in ALTER TABLE, see `declare_period`; DROP PERIOD.
+/// DROP PERIOD FOR SYSTEM_TIME.
 ///
 /// # Errors
 /// 1235, 1091.
 pub(crate) fn drop_period(draft: &Draft, name: &Ident) -> Result<()> {
-    if name.text.eq_ignore_ascii_case("SYSTEM_TIME") && draft.system_period.is_some() {
+    if draft.system_period.is_some() {
         return Err(Error::not_supported("DROP PERIOD FOR SYSTEM_TIME"));
     }
     bail!(CANT_DROP_FIELD_OR_KEY, name.text)

@@ -17,6 +17,7 @@ use crate::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
 use crate::elements::{array_cast, element_type};
 use crate::expressions::{bind_over_columns, expression_text, in_place};
 use crate::foreign_keys::foreign_key;
+use crate::periods::period_of_key;
 
 /// Adds a key, foreign key or check to a draft.
 pub fn add_constraint(
@@ -68,11 +69,14 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         origin: None,
         for_foreign_key: false,
         using_btree: false,
+        without_overlaps: None,
         fulltext,
         parser: WordParser::Separated,
         spatial,
         entries: None,
     };
+    let shown = index.name.clone().unwrap_or_else(|| Arc::from(""));
+    index.without_overlaps = period_of_key(definition, &shown)?;
     check_arrays(definition)?;
     check_order(definition, fulltext || spatial)?;
     for (position, part) in definition.parts.iter().enumerate() {

@@ -28,6 +28,7 @@ mod names;
 mod options;
 mod partition_text;
 mod partitions;
+mod periods;
 mod quoting;
 pub mod renames;
 mod resource_groups;

@@ -449,6 +449,12 @@ pub fn check_partitioned(ctx: &dyn Context, draft: &Draft) -> Result<()> {
         bail!(FOREIGN_KEY_ON_PARTITIONED);
     }
     let used = partition_reads(ctx, draft, &resolved(draft, partitioning)?)?;
+    let is_time = |name: &Arc<str>| {
+        draft.column(name).is_some_and(|at| draft.columns[at].column.history.is_time())
+    };
+    if used.iter().any(is_time) {
+        return Err(Error::not_supported("partitions by the times of rows"));
+    }
     for index in draft.indexes.iter().filter(|index| index.unique || index.primary) {
         let has = |name: &Arc<str>| {
             index.parts.iter().any(|part| {

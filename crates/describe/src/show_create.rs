@@ -108,6 +108,11 @@ pub(crate) fn create_table(
     let columns = table.columns.iter().skip(hidden).filter(|column| !column.is_unlisted());
     let mut lines: Vec<String> =
         columns.map(|column| format!("  {}", column_text(table, column, zone, style))).collect();
+    if let Some(period) = &table.period {
+        let [start, end] =
+            [period.start, period.end].map(|at| style.quote(&table.columns[at].name));
+        lines.push(format!("  PERIOD FOR {} ({start}, {end})", style.quote(&period.name)));
+    }
     let indexes = table.indexes.iter().skip(hidden);
     lines.extend(indexes.map(|index| format!("  {}", index_text(table, index, style))));
     lines.extend(table.fulltext.iter().map(|index| {
@@ -351,8 +356,9 @@ pub(crate) fn constant_text(column: &Column, value: &Value, zone: &dyn ZoneRules
 }
 
 fn index_text(table: &Table, index: &Index, style: Style) -> String {
+    let period = table.period.as_ref().filter(|_| index.without_overlaps);
     let parts: Vec<String> = index
-        .parts
+        .own_parts()
         .iter()
         .map(|part| {
             let column = &table.columns[part.column];
@@ -369,7 +375,10 @@ fn index_text(table: &Table, index: &Index, style: Style) -> String {
             text
         })
         .collect();
-    let parts = parts.join(",");
+    let mut parts = parts.join(",");
+    if let Some(period) = period {
+        parts.push_str(&format!(",{} WITHOUT OVERLAPS", style.quote(&period.name)));
+    }
     let mut text = match (index.id, index.unique) {
         (IndexId::CLUSTERED, _) => format!("PRIMARY KEY ({parts})"),
         (_, true) => format!("UNIQUE KEY {} ({parts})", style.quote(&index.name)),

@@ -3,7 +3,7 @@
 use catalog::{
     CatalogView, Column, Index, IndexPart, ReferenceAction, SEQUENCE_OPTION, Table, same_name,
 };
-use definitions::{DECLARED_ENGINE, default_row_format, is_hidden, shown_engine};
+use definitions::{DECLARED_ENGINE, default_row_format, is_hidden, quote, shown_engine};
 use engine_api::IndexId;
 use plugin_api::{
     ConstraintKind, ConstraintView, IndexPartView, IndexView, PartitionView, ReferencedView,
@@ -229,6 +229,12 @@ fn constraint_views(table: &Table, catalog: &CatalogView) -> Vec<ConstraintView>
             enforced: check.enforced,
         };
         views.push(ConstraintView { name: check.name.to_string(), kind });
+    }
+    if let (Some(name), Some(period)) = (table.period_check(), &table.period) {
+        let [start, end] = [period.start, period.end].map(|at| quote(&table.columns[at].name));
+        let kind =
+            ConstraintKind::Check { expression: format!("({start} < {end})"), enforced: true };
+        views.push(ConstraintView { name: name.to_string(), kind });
     }
     views
 }

@@ -512,6 +512,17 @@ catalog! {
     VERS_ALTER_SYSTEM_FIELD = 4130, "HY000", "Can not change system versioning field `{}`";
     VERS_DUPLICATE_ROW_START_END = 4134, "HY000", "Duplicate ROW {} column `{}`";
     VERS_ALREADY_VERSIONED = 4135, "HY000", "Table `{}` is already system-versioned";
+    PERIOD_TEMPORARY_NOT_ALLOWED = 4152, "HY000", "Application-time period table cannot be temporary";
+    PERIOD_TYPES_MISMATCH = 4153, "HY000", "Fields of PERIOD FOR `{}` have different types";
+    MORE_THAN_ONE_PERIOD = 4154, "HY000", "Cannot specify more than one application-time period";
+    PERIOD_FIELD_WRONG_ATTRIBUTES = 4155, "HY000", "Period field `{}` cannot be {}";
+    PERIOD_NOT_FOUND = 4156, "HY000", "Period `{}` is not found in table";
+    PERIOD_COLUMNS_UPDATED = 4157, "HY000", "Column `{}` used in period `{}` specified in update SET list";
+    PERIOD_CONSTRAINT_DROP = 4158, "HY000", "Can't DROP CONSTRAINT `{}`. Use DROP PERIOD `{}` for this";
+    KEY_CONTAINS_PERIOD_FIELDS = 4170, "HY000", "Key `{}` cannot explicitly include column `{}`";
+    KEY_CANT_HAVE_WITHOUT_OVERLAPS = 4171, "HY000", "Key `{}` cannot have WITHOUT OVERLAPS";
+    IT_IS_A_VIEW = 1965, "42S02", "'{}' is a view";
+    NOT_CONSTANT_EXPRESSION = 1487, "HY000", "Expression in {} must be constant";
     VERS_NOT_SUPPORTED = 4137, "HY000", "System-versioned tables do not support {}";
     CTE_EXPANSION_LIMIT_EXCEEDED = 4169, "HY000", "Common table expression expansion exceeded an implementation limit. Simplify the query.";
     VALIDATE_PASSWORD_INSUFFICIENT_CHANGED_CHARACTERS = 4165, "HY000", "The new password must have at least '{}' characters that are different from the old password. It has only '{}' character(s) different. For this comparison, uppercase letters and lowercase letters are considered to be equal.";

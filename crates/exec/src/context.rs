@@ -243,7 +243,7 @@ pub struct Outcome {
     pub matched: u64,
     /// Rows that really changed.
     pub changed: u64,
-    /// Rows given to an INSERT.
+    /// Rows given to an INSERT, or inserted by an UPDATE of a portion.
     pub records: u64,
     /// Rows of an INSERT that met a duplicate.
     pub duplicates: u64,

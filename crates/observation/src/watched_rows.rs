@@ -68,6 +68,8 @@ pub(crate) fn logged_table(table: &Table, snapshot: &CatalogSnapshot) -> LoggedT
         part.prefix_length.is_none() && !table.columns[part.column].ty.is_text()
     };
     let is_independent = !parts.is_empty()
+        // Rows with other keys may have a time in common.
+        && !table.refuses_overlaps()
         && has_one_unique_key
         && parts.iter().all(is_plain)
         && table.foreign_keys.is_empty()

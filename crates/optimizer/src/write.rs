@@ -96,6 +96,7 @@ impl Planner<'_> {
             || write.targets.iter().any(|target| self.reads_twice(target))
             || write.ordered
             || write.limit.is_some()
+            || write.targets.iter().any(|target| target.write.portion.is_some())
             || write.targets.iter().any(|target| self.scan_moves(target, &root));
         let rows = node.cost + shared.rows;
         let targets = write
@@ -150,7 +151,9 @@ impl Planner<'_> {
         let cascades = write.targets.iter().any(|target| {
             target.write.children.iter().any(|child| child.other.table == target.write.table)
         });
-        let buffered = write.multi_table || write.ordered || write.limit.is_some() || cascades;
+        let inserts = write.targets.iter().any(|target| target.write.portion.is_some());
+        let buffered =
+            write.multi_table || write.ordered || write.limit.is_some() || cascades || inserts;
         let rows = node.cost + shared.rows;
         let targets = write
             .targets

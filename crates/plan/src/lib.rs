@@ -32,9 +32,9 @@ pub use physical::{
 };
 pub use statement::{
     Assignment, ColumnSource, DeletePlan, ExecutionMode, ForeignKeyAction, ForeignKeyCheck,
-    FulltextWrite, HistoryWrite, InsertMode, InsertPlan, InsertSource, Making, OutputColumn, Plan,
-    PlanFlags, QueryPlan, Subquery, TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
-    WrittenElements,
+    FulltextWrite, HistoryWrite, InsertMode, InsertPlan, InsertSource, Making, OutputColumn,
+    OverlapCheck, Plan, PlanFlags, PortionWrite, QueryPlan, Subquery, TableWrite, Triggers,
+    UpdatePlan, ViewCheck, WrittenColumn, WrittenElements,
 };
 pub use verify::broken_promises;
 pub use walk::RegisterSet;

@@ -190,6 +190,33 @@ pub struct HistoryWrite {
     pub never: Value,
 }
 
+/// A unique key WITHOUT OVERLAPS: its parts are `alike`, then the end and the start of the period.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverlapCheck {
+    pub index: u32,
+    /// Rows that are alike in these parts must not have a time in common.
+    pub alike: Vec<crate::KeyColumn>,
+    /// The columns of the period, in the record.
+    pub start: usize,
+    pub end: usize,
+    /// Of a table that keeps history: the column of the row's end and what current rows, the only ones that count, have there.
+    pub current: Option<(usize, Value)>,
+}
+
+/// FOR PORTION OF: the row is cut to the portion, and what it was before and after is inserted again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortionWrite {
+    /// The columns of the period, in the record.
+    pub start: usize,
+    pub end: usize,
+    /// The portion.
+    pub from: Expr,
+    pub to: Expr,
+    /// Registers of the row that `rest` inserts, by columns of the record.
+    pub given: Vec<Register>,
+    pub rest: InsertPlan,
+}
+
 /// A table that is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableWrite {
@@ -224,6 +251,10 @@ pub struct TableWrite {
     pub children: Vec<ForeignKeyCheck>,
     /// `None`: it keeps no history, or the statement is about history itself.
     pub history: Option<Box<HistoryWrite>>,
+    /// Its unique keys WITHOUT OVERLAPS.
+    pub overlaps: Vec<OverlapCheck>,
+    /// FOR PORTION OF.
+    pub portion: Option<Box<PortionWrite>>,
 }
 
 /// Rows to insert.

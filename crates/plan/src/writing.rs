@@ -25,6 +25,7 @@ pub fn is_alone(table: &TableWrite, writes: impl Fn(usize) -> bool) -> bool {
     table.triggers.is_none()
         && table.fulltext.is_empty()
         && table.history.is_none()
+        && table.overlaps.is_empty()
         && keys.flat_map(|key| &key.columns).all(|column| !writes(*column))
         && exprs.all(may_repeat)
 }

@@ -11,9 +11,10 @@ pub enum Successor {
     Another,
 }
 
-/// Whether a time is before another.
+/// Whether a time is before another. Of dates too.
 pub fn is_before(one: &Value, other: &Value) -> bool {
     matches!((one, other), (Value::DateTime(one), Value::DateTime(other)) if one < other)
+        || matches!((one, other), (Value::Date(one), Value::Date(other)) if one < other)
 }
 
 /// When a changed row begins to be current, which did at `start`: as before if nothing changed that is kept, and never earlier.

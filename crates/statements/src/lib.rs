@@ -1,10 +1,11 @@
 //! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, the state that it has while it runs, and the caches of plans and texts; the records of
-//! a file that LOAD DATA reads; where backups go; where result rows go; which plugins are loaded; the traces of the optimizer; the values of sequences.
+//! a file that LOAD DATA reads; the transactions of a copy of a table; where backups go; where result rows go; which plugins are loaded; the traces of the optimizer; the values of sequences.
 //!
 //! Knows no session.
 
 pub mod backup_directory;
 pub mod backup_stream;
+pub mod copier;
 pub mod deadline;
 pub mod encryption;
 pub mod file_records;

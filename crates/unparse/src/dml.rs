@@ -92,13 +92,33 @@ impl Printer<'_> {
         self.hints(update.hints.as_deref());
         self.when(update.low_priority, "low_priority ");
         self.when(update.ignore, "ignore ");
-        self.table_factors(&update.tables);
+        if let (Some(portion), [TableFactor::Table(table)]) = (&update.portion, &update.tables[..])
+        {
+            self.object(&table.name);
+            self.partitions(&table.partitions);
+            self.portion(portion);
+            if let Some(alias) = &table.alias {
+                self.s(" ");
+                self.ident(alias);
+            }
+        } else {
+            self.table_factors(&update.tables);
+        }
         self.s(" set ");
         self.assignments(&update.set);
         self.filter(" where ", update.filter.as_ref());
         self.order_by(&update.order_by);
         self.limit(update.limit.as_ref());
         self.returning(&update.returning);
+    }
+
+    fn portion(&mut self, portion: &Portion) {
+        self.s(" for portion of ");
+        self.ident(&portion.name);
+        self.s(" from ");
+        self.expr(&portion.from);
+        self.s(" to ");
+        self.expr(&portion.to);
     }
 
     pub(super) fn delete(&mut self, delete: &Delete) {
@@ -117,6 +137,9 @@ impl Printer<'_> {
                     self.ident(alias);
                 }
                 self.partitions(&table.partitions);
+                if let Some(portion) = &delete.portion {
+                    self.portion(portion);
+                }
             }
             DeleteTarget::History { table, before } => {
                 self.s("history from ");

@@ -335,6 +335,11 @@ impl Printer<'_> {
             p.when(part.desc, " DESC");
             p.when(part.explicit_asc, " ASC");
         });
+        if let Some(period) = &index.without_overlaps {
+            self.s(",");
+            self.ident(period);
+            self.s(" WITHOUT OVERLAPS");
+        }
         self.s(")");
         for option in &index.options {
             self.s(" ");

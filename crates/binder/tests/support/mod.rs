@@ -81,6 +81,7 @@ pub fn table(
             comment: String::new(),
             for_foreign_key: false,
             using_btree: false,
+            without_overlaps: false,
         })
         .collect();
     let definition = TableDef {
@@ -132,6 +133,7 @@ pub fn table(
         comment: String::new(),
         options: Vec::new(),
         partitioning: None,
+        period: None,
         created_micros: 0,
         definition,
     }

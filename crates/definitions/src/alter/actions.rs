@@ -16,6 +16,7 @@ use crate::expressions::bind_over_columns;
 use crate::generated_key;
 use crate::options::{choose_collation, schema_collation};
 use crate::partitions::partition_reads;
+use crate::periods;
 
 /// The error of DROP for an object that does not exist.
 const CANT_DROP: ErrorCode = ErrorCode::CANT_DROP_FIELD_OR_KEY;
@@ -92,6 +93,7 @@ pub(super) fn drop_column(
     if_exists: bool,
 ) -> Result<()> {
     let Some(at) = draft.column(name) else { return missing(ctx.conditions(), name, if_exists) };
+    periods::check_dropped(draft, name)?;
     let in_key = draft
         .foreign_keys
         .iter()
@@ -215,6 +217,7 @@ pub(super) fn drop_constraint(
         draft.foreign_keys.remove(at);
         return Ok(());
     }
+    periods::check_constraint_name(draft, name)?;
     match draft.index(name) {
         Some(at) if draft.indexes[at].unique => drop_index(conditions, draft, name, if_exists),
         _ if if_exists => missing(conditions, name, true),
@@ -308,6 +311,7 @@ pub(super) fn rename_column(draft: &mut Draft, at: usize, new: &str) {
     let name: Arc<str> = Arc::from(new);
     draft.columns[at].column.name = name.clone();
     draft.columns[at].column.histogram = None;
+    periods::rename_column(draft, &old, &name);
     for index in &mut draft.indexes {
         for part in &mut index.parts {
             if same_name(&part.column, &old) {

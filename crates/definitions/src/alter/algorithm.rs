@@ -352,6 +352,9 @@ fn obstacle_to_others(
     if rewrites.checks_parents {
         return Some(CHECKS_PARENTS);
     }
+    if new.refuses_overlaps() {
+        return Some("rows whose periods must not overlap are copied under a lock");
+    }
     if rewrites.loses_primary {
         return Some(DROPS_PRIMARY);
     }

@@ -16,7 +16,7 @@ use catalog::{ColumnDefault, Table, same_name};
 use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{
     AlterAction, AlterTable, ColumnDef, ColumnPosition, Expr, Ident, ObjectName, PartitionAction,
-    TableOption,
+    TableConstraint, TableOption,
 };
 
 pub use self::algorithm::{
@@ -41,6 +41,7 @@ use crate::indexes::add_constraint;
 use crate::names::{check_column_name, check_table_name};
 use crate::options::apply_table_options;
 use crate::partitions::build_partitioning;
+use crate::periods;
 
 /// Requests of the actions besides the new definition.
 #[derive(Debug, Default)]
@@ -138,7 +139,10 @@ fn apply_action(
             draft.columns[at].column.invisible = !visible;
         }
         A::RenameColumn { old, new } => rename(ctx, draft, old, new)?,
-        A::AddConstraint(constraint) => add_constraint(ctx, draft, constraint)?,
+        A::AddConstraint(constraint) => {
+            request.rebuild |= matches!(&**constraint, TableConstraint::Index(index) if periods::looks_at_rows(index));
+            add_constraint(ctx, draft, constraint)?;
+        }
         A::DropForeignKey { name, if_exists } => {
             drop_foreign_key(ctx.conditions(), draft, &name.text, *if_exists)?;
         }
@@ -194,14 +198,34 @@ fn apply_action(
         A::SecondaryLoad | A::SecondaryUnload => {
             return Err(Error::not_supported("SECONDARY_LOAD"));
         }
-        A::AddPeriod(name, start, end) => history::declare_period(draft, name, start, end)?,
-        A::DropPeriod(name) => history::drop_period(draft, name)?,
+        A::AddPeriod { .. } | A::DropPeriod { .. } => {
+            request.rebuild |= change_period(ctx, draft, action)?;
+        }
         A::DropSystemVersioning => {
             history::end(draft)?;
             request.rebuild = true;
         }
     }
     Ok(())
+}
+
+/// ADD and DROP PERIOD. Whether all rows must be looked at.
+fn change_period(ctx: &mut dyn Context, draft: &mut Draft, action: &AlterAction) -> Result<bool> {
+    use AlterAction as A;
+    if let A::AddPeriod { name, start, end, if_not_exists } = action {
+        if history::is_system_time(name) {
+            history::declare_period(draft, start, end);
+            return Ok(false);
+        }
+        return periods::add(ctx, draft, (name, *if_not_exists), (start, end));
+    }
+    if let A::DropPeriod { name, if_exists } = action {
+        if history::is_system_time(name) {
+            history::drop_period(draft, name)?;
+        }
+        periods::remove(ctx, draft, name, *if_exists)?;
+    }
+    Ok(false)
 }
 
 fn add_column(

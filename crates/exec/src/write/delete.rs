@@ -10,6 +10,7 @@ use types::Value;
 use super::foreign::{self, Fate};
 use super::history::remove_row;
 use super::point::PointRow;
+use super::portion::{self, PortionCode};
 use super::table::{TableCompiler, WriteTable, engines};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
 use super::watched::wish;
@@ -25,6 +26,8 @@ pub(crate) struct DeleteProgram {
     pub(crate) body: Body,
     target_rows: TargetRows,
     targets: Vec<(WriteTable, usize)>,
+    /// FOR PORTION OF, of the only target.
+    portion: Option<Box<PortionCode>>,
     related: Vec<WriteTable>,
     engines: Vec<EngineIndex>,
     ignore: bool,
@@ -54,6 +57,10 @@ impl DeleteProgram {
             );
         }
         let related = tables.related(compiler)?;
+        let portion = match &plan.targets[..] {
+            [(table, _)] => PortionCode::compile(table, compiler)?,
+            _ => None,
+        };
         let returning = plan
             .returning
             .iter()
@@ -83,6 +90,7 @@ impl DeleteProgram {
             body: Body::default(),
             returning,
             targets,
+            portion,
             related,
         })
     }
@@ -155,7 +163,11 @@ impl DeleteState<'_, '_> {
             if !self.visited.is_first(at, &locator, run)? {
                 continue;
             }
-            match self.target(table, &locator, run) {
+            let deleted = match &program.portion {
+                None => self.target(table, &locator, run),
+                Some(_) => portion::whole(table, run, |run| self.target(table, &locator, run)),
+            };
+            match deleted {
                 Ok(deleted) => self.outcome.affected += u64::from(deleted),
                 Err(error) if program.ignore && ignored(&error, run) => continue,
                 Err(error) => return Err(error),
@@ -188,7 +200,16 @@ impl DeleteState<'_, '_> {
             foreign::handle_children(table, related, &path, &self.values, Fate::Deleted, run)?;
         }
         run.count_deleted(table.id);
-        // False: a cascade of this statement has handled it already.
-        remove_row(table, locator, &self.values, Successor::None, run)
+        let Some(portion) = &self.program.portion else {
+            // False: a cascade of this statement has handled it already.
+            return remove_row(table, locator, &self.values, Successor::None, run);
+        };
+        let old: Vec<Value> =
+            table.columns.iter().map(|column| run.regs[column.register].clone()).collect();
+        let removed = remove_row(table, locator, &self.values, Successor::None, run)?;
+        if removed {
+            portion.keep_rest(table, &old, run)?;
+        }
+        Ok(removed)
     }
 }

@@ -7,6 +7,7 @@ use engine_api::{
 use errors::{Error, ErrorCode, Result};
 use plan::writing::{reads_table, values_read_row};
 use plan::{InsertMode, InsertPlan, InsertSource, Physical};
+use plugin_api::RowSource;
 use rows::convert::implicit_default;
 use rows::numbers::{positive, store_id};
 use rows::times::Successor;
@@ -151,6 +152,15 @@ impl InsertProgram {
         })
     }
 
+    /// Inserts the rows of VALUES for another statement, which does not count them.
+    pub(crate) fn insert_once(&self, run: &mut Run<'_>) -> Result<()> {
+        let Source::Values(rows) = &self.source else { return Ok(()) };
+        let mut nobody = Nobody;
+        let mut state = InsertState::new(self, &mut nobody, run);
+        state.row_count = Some(rows.len() as u64);
+        rows.iter().try_for_each(|row| state.values_row(row, run))
+    }
+
     pub(crate) fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
         let mut run = Run::new(&self.body, ctx);
         run.is_strict_write = !self.ignore;
@@ -176,6 +186,15 @@ impl InsertProgram {
             );
         }
         Ok(outcome)
+    }
+}
+
+/// Of rows that another statement inserts nobody is told.
+struct Nobody;
+
+impl RowSink for Nobody {
+    fn row(&mut self, _row: &dyn RowSource) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -281,7 +300,7 @@ impl<'p, 's> InsertState<'p, 's> {
         !is_one
             && matches!(program.mode, Mode::Error)
             && program.returning.is_empty()
-            && program.table.fulltext.is_empty()
+            && program.table.is_plain
             && !run.env.settings.watches_rows
             && !run.host.has_programs()
     }
@@ -331,7 +350,7 @@ impl<'p, 's> InsertState<'p, 's> {
     /// The number of rows is not known: the engine may store many at once.
     fn expect_rows(&self, run: &mut Run<'_>) -> Result<()> {
         let table = &self.program.table;
-        if run.host.has_programs() || !table.fulltext.is_empty() {
+        if run.host.has_programs() || !table.is_plain {
             // A program may look for earlier rows, and other tables are written in between.
             return Ok(());
         }
@@ -340,7 +359,7 @@ impl<'p, 's> InsertState<'p, 's> {
     }
 
     fn rows_are_over(&self, run: &mut Run<'_>) -> Result<()> {
-        if run.host.has_programs() || !self.program.table.fulltext.is_empty() {
+        if run.host.has_programs() || !self.program.table.is_plain {
             return Ok(());
         }
         let stored = run.transaction(self.program.table.engine)?.rows_are_over();

@@ -181,9 +181,9 @@ impl WriteTable {
         Ok(())
     }
 
-    /// Whether foreign keys or history read the values of a written row.
+    /// Whether foreign keys, history or a portion read the values of a written row.
     pub(crate) fn needs_values(&self) -> bool {
-        !self.parents.is_empty() || !self.children.is_empty() || self.history.is_some()
+        self.needs_values
     }
 
     /// The values of the row in the registers, where foreign keys and history read them.

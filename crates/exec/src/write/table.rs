@@ -13,6 +13,7 @@ use plan::{
 use rows::layout::Layout;
 use types::{DataType, TypeKind};
 
+use super::overlaps::Overlaps;
 use crate::expr::{Code, Truth};
 use crate::fulltext::KeptFulltext;
 use crate::ops::{NodeCompiler, is_utc};
@@ -87,6 +88,12 @@ pub(crate) struct WriteTable {
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,
     pub(crate) history: Option<Box<HistoryWrite>>,
+    /// Its unique keys WITHOUT OVERLAPS.
+    pub(crate) overlaps: Option<Box<Overlaps>>,
+    /// Writing a row means no more than to give it to the engine: there are neither FULLTEXT indexes nor periods that must not overlap.
+    pub(crate) is_plain: bool,
+    /// See `needs_values()`.
+    pub(super) needs_values: bool,
 }
 
 /// Compiles the expressions of written columns.
@@ -195,9 +202,10 @@ impl TableCompiler {
             .indexes
             .iter()
             .map(|(id, name, columns)| (IndexId(*id), name.clone(), columns.clone()));
+        let engine = compiler.exprs.engine(&table.engine)?;
         Ok(WriteTable {
             id: TableId(table.table),
-            engine: compiler.exprs.engine(&table.engine)?,
+            engine,
             layout: Layout::new(&types, missing),
             auto_increment: table.columns.iter().position(|column| column.auto_increment),
             id_is_read: id_is_read(table),
@@ -219,6 +227,12 @@ impl TableCompiler {
             parents: self.foreign_keys(&table.parents),
             children: self.foreign_keys(&table.children),
             history: table.history.clone(),
+            needs_values: !table.parents.is_empty()
+                || !table.children.is_empty()
+                || table.history.is_some()
+                || table.portion.is_some(),
+            overlaps: Overlaps::of(table, engine),
+            is_plain: table.fulltext.is_empty() && table.overlaps.is_empty(),
         })
     }
 

@@ -4,10 +4,12 @@ use engine_api::{EngineIndex, RowLock};
 use errors::Result;
 use plan::writing::{edits, has_join};
 use plan::{Assignment, RegisterSet, UpdatePlan};
+use rows::times::is_before;
 use types::Value;
 
 use super::insert::raise_counter;
 use super::point::PointRow;
+use super::portion::{self, PortionCode};
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
@@ -20,10 +22,20 @@ use crate::output::{self, ComputedRow, Output};
 use crate::run::{Body, Run};
 use crate::watch::RowWish;
 
-/// A compiled assignment; `None` is DEFAULT.
+/// What a column becomes.
+pub(crate) enum NewValue {
+    Default,
+    Computed(StoreCode),
+    /// It stays, unless it is earlier.
+    NotBefore(StoreCode),
+    /// It stays, unless it is later.
+    NotAfter(StoreCode),
+}
+
+/// A compiled assignment.
 pub(crate) struct AssignmentCode {
     pub(crate) column: usize,
-    pub(crate) value: Option<StoreCode>,
+    pub(crate) value: NewValue,
 }
 
 pub(crate) fn assignments(
@@ -33,7 +45,10 @@ pub(crate) fn assignments(
     plan.iter()
         .map(|assignment| {
             let value = assignment.value.as_ref();
-            let value = value.map(|value| store_code(value, compiler)).transpose()?;
+            let value = match value {
+                Some(value) => NewValue::Computed(store_code(value, compiler)?),
+                None => NewValue::Default,
+            };
             Ok(AssignmentCode { column: assignment.column, value })
         })
         .collect()
@@ -83,8 +98,18 @@ pub(crate) fn assign_values(
     for assignment in assignments {
         let column = &table.columns[assignment.column];
         let value = match &assignment.value {
-            Some(code) => evaluate(code, column, row, strictness.mode, run)?,
-            None => default_value(column, row, strictness, run)?,
+            NewValue::Computed(code) => evaluate(code, column, row, strictness.mode, run)?,
+            NewValue::Default => default_value(column, row, strictness, run)?,
+            NewValue::NotBefore(code) | NewValue::NotAfter(code) => {
+                let is_late = matches!(assignment.value, NewValue::NotAfter(_));
+                let bound = evaluate(code, column, row, strictness.mode, run)?;
+                let known = run.regs[column.register].clone();
+                let goes = match is_late {
+                    true => is_before(&bound, &known),
+                    false => is_before(&known, &bound),
+                };
+                if goes { bound } else { known }
+            }
         };
         // Triggers may still replace NULL by another value.
         run.regs[column.register] = match before.is_empty() {
@@ -161,6 +186,7 @@ struct UpdateTarget {
     table: WriteTable,
     locator: usize,
     assignments: Vec<AssignmentCode>,
+    portion: Option<Box<PortionCode>>,
 }
 
 /// The columns that become what functions make of the documents in them.
@@ -209,10 +235,13 @@ impl UpdateProgram {
             if plan.targets.len() == 1 {
                 written.edited = edited(&written, changes);
             }
+            let mut all = portion::cuts(table.portion.as_deref(), compiler)?;
+            all.extend(assignments(changes, compiler)?);
             targets.push(UpdateTarget {
                 table: written,
                 locator: locator.0 as usize,
-                assignments: assignments(changes, compiler)?,
+                assignments: all,
+                portion: PortionCode::compile(table, compiler)?,
             });
         }
         for output in &plan.returning {
@@ -272,7 +301,8 @@ impl UpdateProgram {
         run.finish().give_back(ctx.scratch);
         result?;
         outcome.affected = outcome.changed;
-        outcome.info = info(&outcome, warnings as u64);
+        let inserts = self.targets.iter().any(|target| target.portion.is_some());
+        outcome.info = info(&outcome, inserts, warnings as u64);
         Ok(outcome)
     }
 
@@ -313,14 +343,18 @@ impl UpdateProgram {
 }
 
 /// The message that follows the count. Each statement pays for it: `format!` costs a point update three hundredths of its time.
-fn info(outcome: &Outcome, warnings: u64) -> String {
+fn info(outcome: &Outcome, inserts: bool, warnings: u64) -> String {
     let mut info = String::with_capacity(64);
     let counts = [
         ("Rows matched: ", outcome.matched),
         ("  Changed: ", outcome.changed),
+        ("  Inserted: ", outcome.records),
         ("  Warnings: ", warnings),
     ];
-    for (name, count) in counts {
+    for (at, (name, count)) in counts.into_iter().enumerate() {
+        if at == 2 && !inserts {
+            continue;
+        }
         info.push_str(name);
         info.push_str(itoa::Buffer::new().format(count));
     }
@@ -351,7 +385,12 @@ impl UpdateState<'_, '_> {
                 run.regs[*old] = run.regs[*new].clone();
             }
             let strictness = Strictness::of(run, program.ignore);
-            let changed = self.target(target, &locator, strictness, run);
+            let changed = match &target.portion {
+                None => self.target(target, &locator, strictness, run),
+                Some(_) => portion::whole(&target.table, run, |run| {
+                    self.target(target, &locator, strictness, run)
+                }),
+            };
             match changed {
                 Ok(changed) => self.outcome.changed += u64::from(changed),
                 Err(error) if program.ignore && ignored(&error, run) => continue,
@@ -387,6 +426,11 @@ impl UpdateState<'_, '_> {
         {
             raise_counter(&target.table, run)?;
         }
+        if let Some(portion) = &target.portion {
+            let kept = portion.keep_rest(&target.table, &self.buffers.old, run)?;
+            self.outcome.records += kept;
+        }
+        let buffers = &mut self.buffers;
         fire_after(&target.table, row, buffers, run)?;
         Ok(true)
     }

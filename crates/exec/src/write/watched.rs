@@ -5,10 +5,10 @@ use engine_api::{EngineResult, GetOutcome, IndexId, RowBuf, RowLock, Transaction
 use errors::{Diagnostics, Result};
 use types::{StoreMode, Value};
 
-use super::Written;
 use super::foreign::with_row;
 use super::row::computed;
 use super::table::{WriteColumn, WriteTable};
+use super::{Written, written};
 use crate::fulltext;
 use crate::run::Run;
 use crate::watch::{RowMark, RowWish, RowWrite};
@@ -59,14 +59,14 @@ pub(crate) fn insert_row(
     run: &mut Run<'_>,
 ) -> Result<Written> {
     if wish(table, run) == RowWish::No {
-        return fulltext::insert_row(table, record, insert, run);
+        return store_row(table, record, insert, run);
     }
     let mut room = run.buffers.logged.take().unwrap_or_default();
     let new = &mut room.1;
     let written = read(table, record, new, run).and_then(|()| {
         let write = RowWrite { table: table.id, old: None, new: Some(new), edited: &[] };
         before(&write, run)?;
-        let written = fulltext::insert_row(table, record, insert, run)?;
+        let written = store_row(table, record, insert, run)?;
         if let Written::Done = written {
             after(&write, run)?;
         }
@@ -92,13 +92,13 @@ pub(crate) fn update_row(
     run: &mut Run<'_>,
 ) -> Result<Written> {
     let old = stored_if_watched(table, locator, run)?;
-    let Some(old) = old else { return fulltext::update_row(table, locator, record, run) };
+    let Some(old) = old else { return change_row(table, locator, record, run) };
     let mut new = Vec::new();
     read(table, record, &mut new, run)?;
     let write =
         RowWrite { table: table.id, old: Some(&old), new: Some(&new), edited: &table.edited };
     before(&write, run)?;
-    let written = fulltext::update_row(table, locator, record, run)?;
+    let written = change_row(table, locator, record, run)?;
     if let Written::Done = written {
         after(&write, run)?;
     }
@@ -128,16 +128,18 @@ fn stored_if_watched(
     if wish(table, run) == RowWish::No {
         return Ok(None);
     }
+    let Some(row) = stored_row(table, locator, run)? else { return Ok(None) };
+    let mut values = Vec::new();
+    read(table, &row.record, &mut values, run)?;
+    Ok(Some(values))
+}
+
+fn stored_row(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<Option<RowBuf>> {
     let mut row = RowBuf::default();
     let (index, lock, wait) = (IndexId::CLUSTERED, RowLock::Exclusive, WaitPolicy::Wait);
     let transaction = run.transaction(table.engine)?;
     let found = transaction.get(table.id, index, locator, lock, wait, &mut row);
-    if run.engine(found)? != GetOutcome::Found {
-        return Ok(None);
-    }
-    let mut values = Vec::new();
-    read(table, &row.record, &mut values, run)?;
-    Ok(Some(values))
+    Ok((run.engine(found)? == GetOutcome::Found).then_some(row))
 }
 
 /// Reads a row, and after it the columns that are computed when read, for readers of the binary log. What a computation has to say was said
@@ -169,6 +171,66 @@ fn before(write: &RowWrite<'_>, run: &mut Run<'_>) -> Result<()> {
 fn after(write: &RowWrite<'_>, run: &mut Run<'_>) -> Result<()> {
     let is_much = run.host.row_watch().map_or(Ok(false), |watch| watch.after(write))?;
     if is_much { run.host.relieve_row_watch() } else { Ok(()) }
+}
+
+/// Gives a new row to the engine.
+#[inline]
+fn store_row(
+    table: &WriteTable,
+    record: &[u8],
+    insert: impl FnOnce(&mut dyn Transaction) -> EngineResult<()>,
+    run: &mut Run<'_>,
+) -> Result<Written> {
+    if table.is_plain {
+        let stored = insert(run.transaction(table.engine)?);
+        return written(stored, run);
+    }
+    without_overlaps(table, (None, record), run, |run| {
+        fulltext::insert_row(table, record, insert, run)
+    })
+}
+
+/// Gives a changed row to the engine.
+#[inline]
+fn change_row(
+    table: &WriteTable,
+    locator: &[u8],
+    record: &[u8],
+    run: &mut Run<'_>,
+) -> Result<Written> {
+    if table.is_plain {
+        let stored = run.transaction(table.engine)?.update(table.id, locator, record);
+        return written(stored, run);
+    }
+    let old = match table.overlaps {
+        Some(_) => stored_row(table, locator, run)?,
+        None => None,
+    };
+    let old = old.as_ref().map(|old| &old.record[..]);
+    without_overlaps(table, (old, record), run, |run| {
+        fulltext::update_row(table, locator, record, run)
+    })
+}
+
+/// Stores a row in place of `old`, which is undone if it overlaps another one: it is a duplicate then.
+fn without_overlaps<'r>(
+    table: &WriteTable,
+    rows: (Option<&[u8]>, &[u8]),
+    run: &mut Run<'r>,
+    store: impl FnOnce(&mut Run<'r>) -> Result<Written>,
+) -> Result<Written> {
+    let Some(overlaps) = &table.overlaps else { return store(run) };
+    let savepoint = run.transaction(table.engine)?.savepoint();
+    let stored = store(run)?;
+    if let Written::Duplicate { .. } = stored {
+        return Ok(stored);
+    }
+    let Some((index, locator)) = overlaps.find(&table.layout, rows, run)? else {
+        return Ok(Written::Done);
+    };
+    let undone = run.transaction(table.engine)?.rollback_to(savepoint);
+    run.engine(undone)?;
+    Ok(Written::Duplicate { index, locator })
 }
 
 /// Where the transaction's watched writes are now.

@@ -443,6 +443,8 @@ impl Table {
             parents: Vec::new(),
             children: Vec::new(),
             history: None,
+            overlaps: Vec::new(),
+            portion: None,
         }
     }
 

@@ -12,7 +12,7 @@ use catalog::{LockWait, MetadataGuard, Table};
 use definitions::alter::copy::copy_statement;
 use engine_api::{EngineIndex, IsolationLevel, NotedPass, TableId, Transaction, TxnOptions};
 use errors::{Diagnostics, Error, ErrorCode, Result, err};
-use exec::{Copier, TransactionSource, Work};
+use exec::TransactionSource;
 use plugin_api::{CopyProgress, Registry};
 
 use super::copy::{RUNNING, as_copy};
@@ -21,6 +21,7 @@ use crate::measured::{begin_stage, end_stage};
 use crate::planned::Planned;
 use crate::session::Session;
 use observation::process::SessionShared;
+use statements::copier::{Copier, Work};
 
 /// Noted rows that may be left for the time when the table is locked.
 const QUIET_ROWS: u64 = 200;

@@ -161,11 +161,12 @@ impl<'a> Parser<'a> {
             actions.push(AlterAction::AddConstraint(constraint));
             return Ok(());
         }
-        if self.at2(Kw::PERIOD, Kw::FOR) {
+        if self.at_period(Kw::NOT) {
             self.bump();
-            self.bump();
+            let if_not_exists = self.if_not_exists()?;
+            self.expect(Kw::FOR)?;
             let (name, start, end) = self.period()?;
-            actions.push(AlterAction::AddPeriod(name, start, end));
+            actions.push(AlterAction::AddPeriod { name, start, end, if_not_exists });
             return Ok(());
         }
         self.eat(Kw::COLUMN);
@@ -182,9 +183,16 @@ impl<'a> Parser<'a> {
                 AlterAction::AddColumn { column, if_not_exists, position: None }
             }
             TableElement::Constraint(constraint) => AlterAction::AddConstraint(constraint),
-            TableElement::Period(name, start, end) => AlterAction::AddPeriod(name, start, end),
+            TableElement::Period(name, start, end) => {
+                AlterAction::AddPeriod { name, start, end, if_not_exists: false }
+            }
         }));
         Ok(())
+    }
+
+    /// `PERIOD FOR`, or `PERIOD IF` and `word`.
+    fn at_period(&mut self, word: Kw) -> bool {
+        self.at2(Kw::PERIOD, Kw::FOR) || self.at2(Kw::PERIOD, Kw::IF) && self.peek2().kw == word
     }
 
     fn alter_drop(&mut self) -> PResult<AlterAction> {
@@ -228,10 +236,11 @@ impl<'a> Parser<'a> {
                 self.bump();
                 return Ok(AlterAction::DropSystemVersioning);
             }
-            Kw::PERIOD if self.peek_kw() == Kw::FOR => {
+            Kw::PERIOD if self.at_period(Kw::EXISTS) => {
                 self.bump();
-                self.bump();
-                return Ok(AlterAction::DropPeriod(self.ident()?));
+                let if_exists = self.if_exists()?;
+                self.expect(Kw::FOR)?;
+                return Ok(AlterAction::DropPeriod { name: self.ident()?, if_exists });
             }
             _ => {}
         }

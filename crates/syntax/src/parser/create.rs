@@ -444,7 +444,7 @@ impl<'a> Parser<'a> {
         if let Some(algorithm) = self.opt_index_using()? {
             options.push(IndexOption::Using(algorithm));
         }
-        let parts = self.paren_list(Self::key_part)?;
+        let (parts, without_overlaps) = self.in_parens(|p| p.key_parts(kind))?;
         while let Some(option) = self.opt_index_option()? {
             options.push(option);
         }
@@ -454,6 +454,7 @@ impl<'a> Parser<'a> {
             if_not_exists: false,
             name: None,
             parts,
+            without_overlaps,
             options,
             span: self.span_from(start),
         })
@@ -475,6 +476,29 @@ impl<'a> Parser<'a> {
         Ok(Some(algorithm))
     }
 
+    /// The parts, of a unique key perhaps followed by `p WITHOUT OVERLAPS`.
+    fn key_parts(&mut self, kind: IndexKind) -> PResult<(Vec<KeyPart>, Option<Ident>)> {
+        let mut parts = vec![self.key_part()?];
+        while self.eat_tok(Tok::Comma) {
+            parts.push(self.key_part()?);
+            if matches!(kind, IndexKind::Primary | IndexKind::Unique)
+                && self.at2(Kw::WITHOUT, Kw::OVERLAPS)
+                && let Some(KeyPart {
+                    kind: KeyPartKind::Column { name, length: None },
+                    desc: false,
+                    explicit_asc: false,
+                }) = parts.last()
+            {
+                let name = name.clone();
+                self.bump();
+                self.bump();
+                parts.pop();
+                return Ok((parts, Some(name)));
+            }
+        }
+        Ok((parts, None))
+    }
+
     fn key_part(&mut self) -> PResult<KeyPart> {
         let kind = if self.at_tok(Tok::LParen) {
             KeyPartKind::Expr(self.paren_expr()?)
@@ -487,7 +511,6 @@ impl<'a> Parser<'a> {
             }
             KeyPartKind::Column { name, length }
         };
-        self.refuse_periods()?;
         let desc = self.eat(Kw::DESC);
         let explicit_asc = !desc && self.eat(Kw::ASC);
         Ok(KeyPart { kind, desc, explicit_asc })

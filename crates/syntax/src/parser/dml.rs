@@ -139,8 +139,8 @@ impl<'a> Parser<'a> {
         let hints = self.opt_hints()?;
         let low_priority = self.eat(Kw::LOW_PRIORITY);
         let ignore = self.eat(Kw::IGNORE);
-        let tables = self.table_references()?;
-        self.refuse_periods()?;
+        let mut tables = self.table_references()?;
+        let portion = self.portion_of(&mut tables)?;
         self.expect(Kw::SET)?;
         let set = self.assignments()?;
         let filter = self.opt_where()?;
@@ -153,6 +153,7 @@ impl<'a> Parser<'a> {
             ignore,
             hints,
             tables,
+            portion,
             set,
             filter,
             order_by,
@@ -190,6 +191,7 @@ impl<'a> Parser<'a> {
             ignore: false,
             hints: self.opt_hints()?,
             target: DeleteTarget::Multi { tables: Vec::new(), using: false, from: Vec::new() },
+            portion: None,
             filter: None,
             order_by: Vec::new(),
             limit: None,
@@ -244,14 +246,48 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let mut table = NamedTable { name, ..NamedTable::default() };
-        self.refuse_periods()?;
         table.partitions = self.opt_partition_list()?;
-        table.alias = self.opt_table_alias()?;
-        if table.partitions.is_empty() {
-            table.partitions = self.opt_partition_list()?;
+        delete.portion = self.opt_portion()?;
+        if delete.portion.is_none() {
+            table.alias = self.opt_table_alias()?;
+            if table.partitions.is_empty() {
+                table.partitions = self.opt_partition_list()?;
+            }
         }
         delete.target = DeleteTarget::Single(Box::new(table));
         Ok(())
+    }
+
+    /// `FOR PORTION OF` of an UPDATE, and the alias, which follows it.
+    fn portion_of(&mut self, tables: &mut [TableFactor]) -> PResult<Option<Box<Portion>>> {
+        let [TableFactor::Table(table)] = tables else { return Ok(None) };
+        if table.alias.is_some() || table.system_time.is_some() || !table.index_hints.is_empty() {
+            return Ok(None);
+        }
+        let portion = self.opt_portion()?;
+        if portion.is_some() {
+            table.alias = self.opt_table_alias()?;
+        }
+        Ok(portion)
+    }
+
+    /// `FOR PORTION OF p FROM x TO y`.
+    fn opt_portion(&mut self) -> PResult<Option<Box<Portion>>> {
+        if !self.at2(Kw::FOR, Kw::PORTION) {
+            return Ok(None);
+        }
+        self.bump();
+        self.bump();
+        self.expect(Kw::OF)?;
+        if self.at(Kw::SYSTEM_TIME) {
+            return self.fail();
+        }
+        let name = self.ident()?;
+        self.expect(Kw::FROM)?;
+        let from = self.nested(|p| p.bit_expr(0))?;
+        self.expect(Kw::TO)?;
+        let to = self.nested(|p| p.bit_expr(0))?;
+        Ok(Some(Box::new(Portion { name, from, to })))
     }
 
     /// `BEFORE SYSTEM_TIME x`.

@@ -322,18 +322,6 @@ impl<'a> Parser<'a> {
         Err(self.error_of(ParseErrorKind::Other { code, message: message.into() }))
     }
 
-    /// FOR PORTION OF and WITHOUT OVERLAPS, of application-time periods.
-    fn refuse_periods(&mut self) -> PResult<()> {
-        let what = if self.at2(Kw::FOR, Kw::PORTION) {
-            "FOR PORTION OF"
-        } else if self.at2(Kw::WITHOUT, Kw::OVERLAPS) {
-            "WITHOUT OVERLAPS"
-        } else {
-            return Ok(());
-        };
-        Err(self.error_of(ParseErrorKind::NotSupported(what)))
-    }
-
     // --- depth
 
     /// Runs `inner` one level deeper.

@@ -12,7 +12,7 @@ use engine_api::{
 use errors::{Error, Result};
 use plugin_api::Registry;
 
-use crate::context::{Host, TransactionSource};
+use exec::{Host, TransactionSource};
 
 /// The rows that a run of the program reads, and what it does with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

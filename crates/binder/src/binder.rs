@@ -133,6 +133,8 @@ pub struct Binder<'a> {
     pub(crate) view_depth: u32,
     /// Inside the document of a JSON duality view.
     pub(crate) in_duality: bool,
+    /// What the conditions of the query that is bound say of documents' keys.
+    pub(crate) document_keys: Vec<crate::document_key::DocumentKey>,
     /// An expression of a table's definition is bound: its value must not depend on the session.
     pub(crate) in_definition: bool,
     /// Conditions of the views bound so far on rows written through them.
@@ -222,6 +224,7 @@ impl<'a> Binder<'a> {
             definer: None,
             view_depth: 0,
             in_duality: false,
+            document_keys: Vec::new(),
             in_definition: false,
             view_checks: Vec::new(),
             read_only: Vec::new(),

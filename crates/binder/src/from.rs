@@ -332,7 +332,10 @@ impl Binder<'_> {
             bail!(VIEW_RECURSIVE, view.schema, view.name);
         }
         let privilege = self.require(&view.schema, &view.name, PrivilegeKind::Select);
-        let Some(query) = view_query(view) else { bail!(VIEW_INVALID, view.schema, view.name) };
+        let Some(mut query) = view_query(view) else { bail!(VIEW_INVALID, view.schema, view.name) };
+        if view.is_duality {
+            self.add_document_key(&mut query, &alias)?;
+        }
         if catalog::system_schema(&view.schema).is_none() {
             self.views.push(view.clone());
         }

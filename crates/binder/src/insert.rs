@@ -87,7 +87,8 @@ impl Binder<'_> {
     /// INSERT into a view of one table whose columns are that table's: the same on the table.
     fn bind_view_insert(&mut self, insert: &ast::Insert, view: &View) -> Result<LogicalInsert> {
         if view.is_duality {
-            return Err(duality::refused_insert(insert, view));
+            duality::check_duality_insert(insert)?;
+            return Err(duality::planned_change());
         }
         self.push_block();
         let named = ast::NamedTable { name: insert.table.clone(), ..ast::NamedTable::default() };

@@ -10,6 +10,7 @@ mod block;
 mod call;
 mod collation;
 mod compare;
+mod document_key;
 mod duality;
 mod expr;
 mod fixed;
@@ -47,6 +48,9 @@ mod window;
 mod zero_dates;
 
 pub use binder::{BindInput, Binder, Bound, Reference};
+pub use duality::{
+    check_duality_delete, check_duality_insert, check_duality_update, refuse_more_objects,
+};
 pub use from::{system_view, view_query};
 pub use fulltext::{fulltext_write, key_columns, record_of};
 pub use literal::number_of_bits;

@@ -10,6 +10,7 @@ use types::{DataType, FunctionRole, OperatorCall, Value};
 
 use crate::binder::Binder;
 use crate::block::first_read;
+use crate::document_key::document_keys;
 use crate::scope::{
     Block, BoundQuery, Clause, ListedItem, ScopeSource, ScopeTable, VisibleColumn, WindowGroup,
     visible_or_all,
@@ -57,7 +58,11 @@ impl Binder<'_> {
         }
         self.block().clause = Clause::On;
         let first = self.instances.len();
-        let from = self.bind_from(&select.from)?;
+        let keys = document_keys(select.filter.as_ref());
+        let outer_keys = std::mem::replace(&mut self.document_keys, keys);
+        let from = self.bind_from(&select.from);
+        self.document_keys = outer_keys;
+        let from = from?;
         self.apply_hints(select.hints.as_deref(), first);
         let parts = self.bind_parts(select, order_by)?;
         if asks_membership && is_only_grouped(select, self.block()) {

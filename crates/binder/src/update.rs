@@ -49,7 +49,8 @@ impl Binder<'_> {
         self.block().clause = Clause::On;
         let mut root = self.bind_from(&update.tables)?;
         if self.views.iter().any(|view| view.is_duality) {
-            return Err(duality::refused_update(update));
+            duality::check_duality_update(update)?;
+            return Err(duality::planned_change());
         }
         self.apply_hints(update.hints.as_deref(), 0);
         if multi_table && (!update.order_by.is_empty() || update.limit.is_some()) {
@@ -371,7 +372,8 @@ impl Binder<'_> {
             ast::DeleteTarget::Multi { from, .. } => (self.bind_from(from)?, true),
         };
         if self.views.iter().any(|view| view.is_duality) {
-            return Err(duality::refused_delete(delete));
+            duality::check_duality_delete(delete)?;
+            return Err(duality::planned_change());
         }
         let instances = self.deleted_instances(&delete.target)?;
         let portion = self.bind_portion(delete.portion.as_deref(), None)?;

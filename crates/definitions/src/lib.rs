@@ -7,6 +7,7 @@
 pub mod alter;
 mod charsets;
 mod column_type;
+pub mod column_values;
 mod columns;
 mod comments;
 mod context;

@@ -72,7 +72,8 @@ impl Information<'_> {
 
     /// Whether rows can be changed through a view.
     pub(crate) fn is_view_updatable(&self, view: &Arc<View>) -> bool {
-        self.with_binder(view, |binder| binder.is_updatable(view))
+        // Whether its tags allow a change of documents or not, as in the reference.
+        view.is_duality || self.with_binder(view, |binder| binder.is_updatable(view))
     }
 
     /// Columns of a view; empty when an object that it refers to is gone.

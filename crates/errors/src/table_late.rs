@@ -581,8 +581,25 @@ catalog! {
     JDV_CHANGE_NOT_SUPPORTED = 6482, "0A000", "{} is not supported for JSON Duality Views.";
     JDV_OTHER_KIND = 6483, "HY000", "View '{}.{}' of '{}' type already exists. Replacing view with mismatched type is not supported.";
     JDV_OBJECT_ELSEWHERE = 6484, "HY000", "JSON_DUALITY_OBJECT() can only be used to define a JSON duality view.";
+    JDV_NOT_OF_TYPE = 6485, "HY000", "Path '{}' is not of type '{}'.";
+    JDV_KEY_NOT_GIVEN = 6486, "HY000", "Primary key column `{}`.`{}`.{} must be provided as path '{}'.";
+    JDV_JOIN_DIFFERS = 6487, "HY000", "Join condition is not satisfied as path '{}' for child column `{}`.`{}`.{} is not equal to path '{}' for parent column `{}`.`{}`.{}.";
+    JDV_SAME_DIFFERS = 6488, "HY000", "Path '{}' is a duplicate for primary key column `{}`.`{}`.{} but has conflicting values for column {}: path '{}' vs path '{}'";
+    JDV_UNKNOWN_MEMBER = 6489, "HY000", "Path '{}' is not mapped to any column of `{}`.`{}`.";
     JDV_NO_INSERT_TAG = 6490, "HY000", "Missing INSERT tag on table `{}`.`{}`, path '{}'.";
+    JDV_READ_ONLY_MISSING = 6491, "HY000", "Read-only subobject with path '{}', maps to row where `{}`.`{}`.{} = ({}), which does not exist.";
+    JDV_READ_ONLY_LINK = 6492, "HY000", "Path '{}' references a READ-ONLY subobject for which column `{}`.`{}`.{} violates the join condition of the attempted INSERT.";
+    JDV_ETAG_MISSING = 6493, "HY000", "ETAG missing for updated value";
+    JDV_ETAG_DIFFERS = 6494, "HY000", "Cannot update JSON duality view. The ETAG of the document in the database did not match the ETAG '{}' passed in.";
+    JDV_VALUE_NOT_GIVEN = 6495, "HY000", "Value was not provided for path '{}' and could not be inferred for column `{}`.`{}`.{}.";
+    JDV_KEY_CHANGED = 6496, "HY000", "Cannot update primary key column `{}`.`{}`.{} from path '{}'.";
+    JDV_NO_UPDATE_TAG = 6497, "HY000", "Missing UPDATE tag on `{}`.`{}`.{}, path '{}'.";
+    JDV_NO_DELETE_TAG = 6498, "HY000", "Missing DELETE tag on table `{}`.`{}`, path '{}'.";
+    JDV_NULL_INSERTED = 6499, "HY000", "NULL is not allowed when inserting into a JSON DUALITY VIEW.";
+    JDV_NULL_UPDATED = 6501, "HY000", "NULL is not allowed when updating a JSON DUALITY VIEW.";
     JDV_IN_VIEW = 6504, "HY000", "JSON DUALITY VIEW {} cannot be used with {}.";
+    JDV_NO_BASE64 = 6507, "HY000", "Path '{}' is mapped to a binary column, but its value does not have a valid base64 type header.";
     ETAG_TYPE = 6508, "HY000", "ETAG is not supported with Vector/ Geometry types.";
     TEMPORAL_FUNCTION_OVERFLOW = 6527, "22008", "{} value is out of range in '{}'";
+    JDV_KEYS_MIXED = 6560, "HY000", "Paths {} and {} use generated and explicit values for the same primary key, which is not allowed.";
 }

@@ -98,7 +98,7 @@ fn describe_once(
     let types: Vec<DataType> = running
         .parameters
         .iter()
-        .map(|value| crate::prepared::type_of_value(value, collation))
+        .map(|value| statements::preparable::type_of_value(value, collation))
         .collect();
     let (logical, context) =
         session.planner().bind_in_view(&view, statement, running.source, Some(&types))?;

@@ -8,7 +8,7 @@ use plugin_api::ResultSink;
 use syntax::{ParseOptions, Statement};
 use types::Value;
 
-use crate::information_changes::changes_information;
+use crate::duality_changes::has_no_plan;
 use crate::plan_cache::{LiftedText, PlanKey, PlanSettings};
 use crate::planned::Planned;
 use crate::session::Session;
@@ -118,7 +118,7 @@ impl Session {
         let plannable = match &statement {
             Statement::Query(query) => crate::query::find_into(query).is_none(),
             Statement::Update(_) | Statement::Insert(_) | Statement::Delete(_) => {
-                changes_information(self, &statement).is_none()
+                !has_no_plan(self, &statement)
             }
             _ => false,
         };

@@ -10,8 +10,9 @@ use plugin_api::RowSource;
 use types::convert::{CastContext, StoreMode, store};
 use types::{DataType, SqlMode, TypeKind, Value};
 
-use crate::column_values::{kept_value, plan_columns, read_columns, selected};
+use crate::column_values::{plan_columns, read_columns};
 use crate::session::Session;
+use definitions::column_values::{kept_value, selected};
 use definitions::is_hidden;
 
 /// The checksum of a table's rows.

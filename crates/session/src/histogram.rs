@@ -10,9 +10,10 @@ use plugin_api::{OkInfo, ResultSink, RowSource};
 use syntax::ast::{self, Ident, TableMaintenance};
 use types::{DataType, TypeKind, Value};
 
-use crate::column_values::{kept_value, plan_columns, read_columns, selected};
+use crate::column_values::{plan_columns, read_columns};
 use crate::maintenance::outcome_columns;
 use crate::session::Session;
+use definitions::column_values::{kept_value, selected};
 use definitions::{is_hidden, is_single_unique};
 use describe::{HistogramFault, read_histogram};
 use statements::sink::send_rows;

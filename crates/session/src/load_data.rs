@@ -14,7 +14,7 @@ use plugin_api::{OkInfo, ResultSink, SessionServices};
 use syntax::ast::Span;
 use syntax::ast::{
     ColumnName, Expr, ExprKind, Ident, Insert, InsertSource, LoadColumn, LoadData, LoadDuplicates,
-    LoadSource, Priority, Statement,
+    Priority, Statement,
 };
 use types::{CollationId, DataType, SqlMode, Value};
 
@@ -70,8 +70,11 @@ pub(crate) fn run_load_data(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    refuse_unbuilt(load)?;
+    statements::load_options::refuse_unbuilt(load)?;
     let (schema, name) = session.qualify(&load.table)?;
+    if crate::duality_changes::duality_view(session, &schema, &name).is_some() {
+        bail!(JDV_IN_VIEW, name, "LOAD");
+    }
     let table = session.find_table(&schema, &name)?;
     let mut work = prepare_load(session, load, &table)?;
     if load.local {
@@ -384,24 +387,6 @@ fn load_plan(
     let planned = session.plan_and_lock(&statement, &inner)?;
     work.plans.insert((count, records), planned.clone());
     Ok(planned)
-}
-
-fn refuse_unbuilt(load: &LoadData) -> Result<()> {
-    if load.source != LoadSource::File || load.bulk || load.compression.is_some() {
-        return Err(Error::not_supported("LOAD DATA from URLs and bulk loading"));
-    }
-    let format = &load.format;
-    let long = |part: &Option<Box<[u8]>>| part.as_ref().is_some_and(|bytes| bytes.len() > 1);
-    if long(&format.fields_enclosed_by) || long(&format.fields_escaped_by) {
-        bail!(WRONG_FIELD_TERMINATORS);
-    }
-    let empty = |part: &Option<Box<[u8]>>, default: bool| {
-        part.as_ref().map_or(default, |bytes| bytes.is_empty())
-    };
-    if empty(&format.fields_terminated_by, false) && empty(&format.fields_enclosed_by, true) {
-        return Err(Error::not_supported("LOAD DATA with fields of fixed size"));
-    }
-    Ok(())
 }
 
 fn field_type() -> DataType {

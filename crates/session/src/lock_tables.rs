@@ -8,7 +8,7 @@ use engine_api::TableId;
 use errors::{Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use statements::locked_tables::LockedTable;
-use syntax::ast::{LockTable, LockTableMode};
+use syntax::ast::{LockTable, LockTableMode, Statement};
 
 use crate::planner::Planner;
 use crate::session::Session;
@@ -116,9 +116,11 @@ fn tables_of_view(
     view: &catalog::View,
     write: bool,
 ) -> Result<Vec<LockedTable>> {
-    let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default())
-        .map_err(|_| err!(VIEW_INVALID, view.schema, view.name))?;
-    let planned = planner.plan_statement(&parsed.0, view.definition.as_bytes(), None)?;
+    let Some(query) = binder::view_query(view) else {
+        return Err(err!(VIEW_INVALID, view.schema, view.name));
+    };
+    let query = Statement::Query(query);
+    let planned = planner.plan_statement(&query, view.definition.as_bytes(), None)?;
     let table = |table: &Arc<Table>| LockedTable {
         id: Some(table.id),
         schema: table.schema.clone(),

@@ -2,7 +2,7 @@
 
 use ::accounts::PrivilegeChecks;
 use binder::{PrivilegeKind, RequiredPrivilege};
-use catalog::{AccountName, CatalogView, EffectivePrivileges};
+use catalog::{AccountName, CatalogView, EffectivePrivileges, View};
 use errors::{Result, bail, err};
 
 use crate::planned::{Planned, privilege_of};
@@ -37,6 +37,14 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Checks that the session's account may do this to a view as such.
+pub(crate) fn check_on_view(session: &Session, kind: PrivilegeKind, view: &View) -> Result<()> {
+    let (schema, table) = (view.schema.clone(), view.name.clone());
+    let needed = RequiredPrivilege { schema, table, columns: Vec::new(), kind, definer: None };
+    let own = (&*session.privileges, &session.account);
+    check_privilege(session, &session.view(), own, &needed)
 }
 
 /// Checks that these privileges include the needed one; `session` words refusals.

@@ -7,7 +7,7 @@ use binder::{BindInput, Binder, VariableTypes, ViewReader};
 use catalog::{CatalogView, Table};
 use errors::{Result, bail, err};
 use optimizer::{OptimizeInput, StatisticsSource, Trace};
-use plan::{Access, ExplainFormat, KeyWalk, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
+use plan::{ExplainFormat, KeyWalk, LogicalPlan, Plan, PlanFlags, RowLocking};
 use plugin_api::BindContext;
 use syntax::ast::{Statement, VarScope};
 use types::DataType;
@@ -81,8 +81,8 @@ pub(crate) struct Planner<'a> {
     services: &'a Services,
     temporary: &'a TemporaryTables,
     transactions: &'a Transactions,
-    /// Plain reads take locks.
-    reads_lock: bool,
+    /// The locks that plain reads take.
+    read_locks: RowLocking,
 }
 
 impl Session {
@@ -94,7 +94,10 @@ impl Session {
             services: &self.services,
             temporary: &self.temporary,
             transactions: &self.transactions,
-            reads_lock: self.transactions.reads_lock(&self.settings),
+            read_locks: match self.transactions.reads_lock(&self.settings) {
+                true => RowLocking::Shared,
+                false => RowLocking::None,
+            },
         }
     }
 }
@@ -103,6 +106,11 @@ impl<'a> Planner<'a> {
     /// The same under other settings.
     pub(crate) fn under(self, settings: &'a Settings) -> Planner<'a> {
         Planner { settings, ..self }
+    }
+
+    /// The same; what queries read is going to be changed.
+    pub(crate) fn reading_to_change(self) -> Planner<'a> {
+        Planner { read_locks: RowLocking::Exclusive, ..self }
     }
 }
 
@@ -226,7 +234,7 @@ impl Planner<'_> {
             bail!(TOO_BIG_SELECT);
         }
         if self.settings.sql_safe_updates {
-            refuse_unsafe_update(plan)?;
+            statements::safe_updates::refuse_unsafe_update(plan)?;
         }
         Ok(())
     }
@@ -251,13 +259,14 @@ impl Planner<'_> {
             parameter_types,
         };
         let mut bound = Binder::new(input).bind(statement, source)?;
-        let lock_reads = self.reads_lock && matches!(statement, Statement::Query(_));
+        let lock_reads =
+            self.read_locks != RowLocking::None && matches!(statement, Statement::Query(_));
         if lock_reads {
             for instance in &mut bound.plan.instances {
                 // The row of a sequence is locked by whoever draws values, within his statement.
                 let is_sequence = bound.tables[instance.table].is_sequence();
                 if instance.locking == RowLocking::None && !is_sequence {
-                    instance.locking = RowLocking::Shared;
+                    instance.locking = self.read_locks;
                 }
             }
         }
@@ -334,29 +343,5 @@ impl Planner<'_> {
     ) -> OptimizeInput<'a> {
         let collation = self.settings.collation_connection.id;
         OptimizeInput { tables, statistics, collation, trace: None }
-    }
-}
-
-/// `sql_safe_updates`: UPDATE and DELETE need a LIMIT or an index that finds their rows.
-fn refuse_unsafe_update(plan: &Plan) -> Result<()> {
-    let (root, limit) = match plan {
-        Plan::Update(update) => (&update.root, &update.limit),
-        Plan::Delete(delete) => (&delete.root, &delete.limit),
-        Plan::Query(_) | Plan::Insert(_) | Plan::Do { .. } | Plan::Rows { .. } => return Ok(()),
-    };
-    if limit.is_none() && scans_everything(root) {
-        bail!(UPDATE_WITHOUT_KEY_IN_SAFE_MODE);
-    }
-    Ok(())
-}
-
-fn scans_everything(root: &Physical) -> bool {
-    match root {
-        Physical::Scan { access, .. } => matches!(access, Access::Full { .. }),
-        Physical::Filter { input, .. }
-        | Physical::Project { input, .. }
-        | Physical::Sort { input, .. } => scans_everything(input),
-        Physical::Limit { .. } => false,
-        _ => false,
     }
 }

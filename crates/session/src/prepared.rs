@@ -13,7 +13,7 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, TypeKind, Value};
 
-use crate::information_changes::changes_information;
+use crate::duality_changes::has_no_plan;
 use crate::plan_cache::{Described, LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedExecution, PreparedText};
@@ -23,7 +23,7 @@ use crate::status::Counter;
 use accounts::Resource;
 use observation::ResultCounts;
 use programs::{Origin, Running};
-use statements::preparable::is_shown_directly;
+use statements::preparable::{is_shown_directly, type_of_value};
 use statements::sink::DiscardSink;
 
 /// A statement id consists of a slot (these bits, counted from 1) and the number of earlier uses of the slot.
@@ -201,32 +201,6 @@ impl Server {
     }
 }
 
-/// The type that a parameter's value has by itself.
-pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> DataType {
-    match value {
-        // A NULL has no type; as text it fits everywhere.
-        Value::Null => DataType::null(),
-        Value::Int(_) => DataType::bigint(),
-        Value::UInt(_) => DataType::bigint_unsigned(),
-        Value::Double(_) => DataType::double(),
-        Value::Decimal(number) => {
-            DataType::decimal(number.precision().clamp(1, 65), number.scale().min(30))
-        }
-        Value::Bytes(bytes) => {
-            // Rounded up, so that texts of about one size share a plan.
-            let chars = (bytes.len().max(1) as u32).next_power_of_two().max(64);
-            match chars {
-                0..=16_383 => DataType::varchar(chars, collation),
-                _ => DataType { collation, ..DataType::new(TypeKind::LongText, u32::MAX, 0) },
-            }
-        }
-        Value::Date(_) => DataType::new(TypeKind::Date, 10, 0),
-        Value::Time(_) => DataType::new(TypeKind::Time, 17, 6),
-        Value::DateTime(_) => DataType::new(TypeKind::DateTime, 26, 6),
-        Value::Json(_) => DataType::new(TypeKind::Json, u32::MAX, 0),
-    }
-}
-
 /// The plan of a statement that has not run: it tells whether definitions have changed by then.
 fn note_described(session: &mut Session, id: u32, plan: Option<LocalPlan>) {
     if let Some(plan) = plan {
@@ -257,10 +231,10 @@ fn under_schema_of<T>(
     result
 }
 
-/// Reads a statement that is prepared. A change of an information table has no plan.
+/// Reads a statement that is prepared. A change of an information table has no plan, nor one of a view's documents.
 pub(crate) fn read_prepared(session: &Session, sql: &[u8]) -> Result<(PreparedText, Statement)> {
     let (mut text, statement) = session.reading().prepare(sql)?;
-    if changes_information(session, &statement).is_some() {
+    if has_no_plan(session, &statement) {
         text.execution = PreparedExecution::Read;
     }
     Ok((text, statement))
@@ -370,7 +344,7 @@ impl Session {
         text: &PreparedText,
     ) -> Result<Described> {
         let source = &*text.source;
-        if changes_information(self, statement).is_some() {
+        if has_no_plan(self, statement) {
             return Ok(Described::default());
         }
         match statement {

@@ -117,7 +117,7 @@ impl Session {
             programs::Origin::Program => self.programs.frame().map(|frame| frame.types().to_vec()),
             programs::Origin::Prepared => {
                 let collation = self.settings.collation_connection.id;
-                let ty = |value| crate::prepared::type_of_value(value, collation);
+                let ty = |value| statements::preparable::type_of_value(value, collation);
                 Some(running.parameters.iter().map(ty).collect())
             }
         }

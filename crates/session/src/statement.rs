@@ -13,6 +13,7 @@ use programs::{Origin, Running, parse_error};
 use syntax::ast::{CloneStatement, Statement};
 
 use crate::binary_log;
+use crate::duality_changes::change_rows;
 use crate::program_host::ProgramSession;
 use crate::replication::run_replica;
 use crate::resource_groups;
@@ -20,8 +21,8 @@ use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::{
-    admin, backup, cluster, ddl, handler, information_changes, load_data, maintenance,
-    plugin_statements, profile, set, text_session,
+    admin, backup, cluster, ddl, handler, load_data, maintenance, plugin_statements, profile, set,
+    text_session,
 };
 use accounts::Resource;
 use observation::Phase;
@@ -356,13 +357,7 @@ impl Session {
             // Rows.
             Statement::Query(query) => self.run_query(statement, query, running, sink),
             Statement::Update(_) | Statement::Insert(_) | Statement::Delete(_) => {
-                match information_changes::changes_information(self, statement) {
-                    Some((table, change)) => {
-                        let change = (&*table, change);
-                        information_changes::change_information(self, change, running, sink)
-                    }
-                    None => self.run_planned_statement(statement, running, sink),
-                }
+                change_rows(self, statement, running, sink)
             }
             Statement::Do(_) => self.run_planned_statement(statement, running, sink),
             Statement::Handler(_) => handler::run(self, statement, running, sink),

@@ -1,6 +1,7 @@
-//! Which statements may be prepared, and which of them take parameters.
+//! Which statements may be prepared, and which of them take parameters, of which types.
 
 use syntax::ast::{ShowKind, Statement};
+use types::{CollationId, DataType, TypeKind, Value};
 
 /// Whether a statement can be prepared (1295 when not).
 pub fn is_preparable(statement: &Statement) -> bool {
@@ -80,5 +81,31 @@ pub fn takes_parameters(statement: &Statement) -> bool {
                 | Statement::Profile(_)
                 | Statement::Show(_)
         ),
+    }
+}
+
+/// The type that a parameter's value has by itself.
+pub fn type_of_value(value: &Value, collation: CollationId) -> DataType {
+    match value {
+        // A NULL has no type; as text it fits everywhere.
+        Value::Null => DataType::null(),
+        Value::Int(_) => DataType::bigint(),
+        Value::UInt(_) => DataType::bigint_unsigned(),
+        Value::Double(_) => DataType::double(),
+        Value::Decimal(number) => {
+            DataType::decimal(number.precision().clamp(1, 65), number.scale().min(30))
+        }
+        Value::Bytes(bytes) => {
+            // Rounded up, so that texts of about one size share a plan.
+            let chars = (bytes.len().max(1) as u32).next_power_of_two().max(64);
+            match chars {
+                0..=16_383 => DataType::varchar(chars, collation),
+                _ => DataType { collation, ..DataType::new(TypeKind::LongText, u32::MAX, 0) },
+            }
+        }
+        Value::Date(_) => DataType::new(TypeKind::Date, 10, 0),
+        Value::Time(_) => DataType::new(TypeKind::Time, 17, 6),
+        Value::DateTime(_) => DataType::new(TypeKind::DateTime, 26, 6),
+        Value::Json(_) => DataType::new(TypeKind::Json, u32::MAX, 0),
     }
 }

@@ -80,6 +80,11 @@ const WORDS: &[(&[&str], &[&str], &str)] = &[
     ),
     (&["crates/binder/src/call.rs"], UNITS, "functions get the unit of an interval as a text"),
     (&["crates/binder/"], STATEMENTS, "statements in messages"),
+    (
+        &["crates/duality/"],
+        &["INSERT", "JSON_OBJECT", "JSON_ARRAY", "ETAG"],
+        "a statement and kinds of values in messages, a member of documents",
+    ),
     (&["crates/plugin-api/src/secrets.rs"], STATEMENTS, "a clause of ALTER USER"),
     (
         &["crates/optimizer/src/explain/", "crates/plan/src/print.rs"],

@@ -65,6 +65,7 @@ pub(crate) fn known(
         Box::new(kafka::Kafka),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),
+        Box::new(engine_blackhole::BlackholePlugin),
         // After the others: its engine comes and goes without moving theirs. A program without a dynamic loader cannot reach its library.
         #[cfg(not(target_feature = "crt-static"))]
         Box::new(engine_ndb::NdbPlugin),

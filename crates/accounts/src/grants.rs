@@ -1,13 +1,16 @@
 //! GRANT and REVOKE.
 
 use catalog::{
-    Account, AccountName, Accounts, Edit, PrivilegeSet, Relation, RoleGrant, RoutineKind,
-    TableGrant, is_dynamic_privilege, routine_grant_key, system_schema,
+    Account, AccountName, Accounts, Edit, PrivilegeSet, Relation, Restrictions, RoleGrant,
+    RoutineKind, TableGrant, is_dynamic_privilege, routine_grant_key, system_schema,
 };
 use errors::{Condition, Error, ErrorCode, Result, bail, err};
-use syntax::ast::{Grant, GrantTarget, ObjectName, Privileges, Revoke, RevokeKind};
+use syntax::ast::{
+    Grant, GrantTarget, ObjectName, Privileges, Revoke, RevokeKind, RoleChoice, UserName,
+};
 
 use crate::PrivilegeChecks;
+use crate::restrictions::give_global;
 use crate::statement::{AccountChange, AccountStatement, unknown};
 
 impl AccountStatement<'_> {
@@ -16,13 +19,28 @@ impl AccountStatement<'_> {
         let accounts = self.accounts();
         let mut edits = Vec::new();
         match grant {
-            Grant::Privileges { privileges, target, users, grant_option, options, .. } => {
+            Grant::Privileges {
+                privileges,
+                target,
+                users,
+                grant_option,
+                as_user,
+                with_role,
+                options,
+            } => {
+                let lent = match as_user {
+                    Some(user) if matches!(target, GrantTarget::Global) => {
+                        self.restrictions_as(user, with_role.as_ref())?
+                    }
+                    Some(_) => bail!(UNSUPPORTED_USE_OF_GRANT_AS),
+                    None => self.privileges.restrictions().clone(),
+                };
                 for spec in users {
                     let name = self.account_name(&spec.user)?;
                     let known =
                         accounts.get(&name).ok_or_else(|| err!(CANT_CREATE_USER_WITH_GRANT))?;
                     let mut account = Account::clone(known);
-                    self.grant_to(&mut account, privileges, target, *grant_option)?;
+                    self.grant_to(&mut account, privileges, target, *grant_option, &lent)?;
                     self.apply_account_options(&mut account, options)?;
                     edits.push(Edit::PutAccount(account));
                 }
@@ -61,6 +79,29 @@ impl AccountStatement<'_> {
         Ok(edits.into())
     }
 
+    /// The restrictions that `AS user [WITH ROLE ..]` hands on: those of the user with these roles, by default with its default ones.
+    ///
+    /// # Errors
+    /// 3836: there is no such user, it does not have a role, or it is restricted less than the session's account.
+    fn restrictions_as(
+        &self,
+        user: &UserName,
+        with_role: Option<&RoleChoice>,
+    ) -> Result<Restrictions> {
+        let refused = || err!(UNKNOWN_AUTH_ID_OR_ACCESS_DENIED_FOR_GRANT_AS);
+        let accounts = self.accounts();
+        let name = self.account_name(user)?;
+        let account = accounts.get(&name).ok_or_else(refused)?;
+        let choice = with_role.unwrap_or(&RoleChoice::Default);
+        let roles = self.chosen_roles(account, choice).map_err(|_| refused())?;
+        let lent = accounts.effective(&name, &roles).restrictions().clone();
+        let mut own = self.privileges.restrictions().iter();
+        if own.any(|(schema, restricted)| !lent.on(schema).contains(restricted)) {
+            return Err(refused());
+        }
+        Ok(lent)
+    }
+
     /// Requires the right to grant a role to others.
     fn require_role_admin(&self, accounts: &Accounts, role: &AccountName) -> Result<()> {
         let own = accounts.get(self.own).is_some_and(|account| {
@@ -87,6 +128,7 @@ impl AccountStatement<'_> {
         privileges: &Privileges,
         target: &GrantTarget,
         grant_option: bool,
+        lent: &Restrictions,
     ) -> Result<()> {
         let option = if grant_option { PrivilegeSet::GRANT_OPTION } else { PrivilegeSet::NONE };
         match self.grant_level(target)? {
@@ -95,7 +137,7 @@ impl AccountStatement<'_> {
                 self.require_grantable(self.privileges.global(), set)?;
                 // Dynamic privileges have a GRANT OPTION each.
                 let is_static = dynamic.is_empty() || !set.is_empty();
-                self.give_global(account, if is_static { set | option } else { set });
+                give_global(account, if is_static { set | option } else { set }, lent);
                 for name in dynamic {
                     self.require_dynamic(&name)?;
                     self.check_grantable_to(&account.name, &name)?;

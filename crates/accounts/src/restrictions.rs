@@ -1,6 +1,6 @@
 //! `partial_revokes`: REVOKE on a schema restricts global privileges, and who grants hands its own restrictions on.
 
-use catalog::{Account, Accounts, PrivilegeSet};
+use catalog::{Account, Accounts, PrivilegeSet, Restrictions};
 use errors::{Result, bail};
 
 use crate::statement::AccountStatement;
@@ -17,17 +17,6 @@ impl AccountStatement<'_> {
     /// Whether `partial_revokes` is on.
     pub(crate) fn restricts(&self) -> bool {
         self.accounts().rules().literal_schemas
-    }
-
-    /// Gives global privileges with the restrictions that the grantor has; what the account already had stays as it was.
-    pub(crate) fn give_global(&self, account: &mut Account, set: PrivilegeSet) {
-        let mut lent = self.privileges.restrictions().clone();
-        lent.keep(set);
-        account.restrictions.merge(account.global, set, &lent);
-        for (schema, held) in &account.schemas {
-            account.restrictions.lift(schema, *held);
-        }
-        account.global |= set;
     }
 
     /// Takes global privileges and their restrictions.
@@ -83,6 +72,17 @@ impl AccountStatement<'_> {
         let removed = of_schema & set;
         Some(SchemaRevoke { removed, restricted: (account.global & set).without(removed) })
     }
+}
+
+/// Gives global privileges with these restrictions; what the account already had stays as it was.
+pub(crate) fn give_global(account: &mut Account, set: PrivilegeSet, lent: &Restrictions) {
+    let mut lent = lent.clone();
+    lent.keep(set);
+    account.restrictions.merge(account.global, set, &lent);
+    for (schema, held) in &account.schemas {
+        account.restrictions.lift(schema, *held);
+    }
+    account.global |= set;
 }
 
 /// The value of `partial_revokes`.

@@ -850,8 +850,21 @@ pub struct ServerDef {
     pub flags: CreateFlags,
     pub name: Ident,
     pub wrapper: Option<Ident>,
-    /// Keyword and value (numbers as text).
-    pub options: Vec<(Ident, Box<str>)>,
+    /// Option and value (numbers as text).
+    pub options: Vec<(ServerOption, Box<str>)>,
+}
+
+/// An option of [`ServerDef`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ServerOption {
+    Host,
+    Database,
+    User,
+    Password,
+    Socket,
+    Owner,
+    Port,
 }
 
 /// `CREATE|ALTER|DROP [UNDO] TABLESPACE` and `LOGFILE GROUP`.
@@ -884,6 +897,8 @@ pub struct CreateSpatialReferenceSystem {
     pub definition: Option<Box<str>>,
     pub organization: Option<(Box<str>, u64)>,
     pub description: Option<Box<str>>,
+    /// The first attribute that is written twice.
+    pub repeated: Option<&'static str>,
 }
 
 /// `CREATE|ALTER|DROP RESOURCE GROUP`.

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use engine_api::TableId;
 use errors::{Result, bail, err};
+use types::geometry::ReferenceSystem;
 
 use crate::event::{Event, event_key};
+use crate::foreign_server::ForeignServer;
 use crate::model::StoredRelation;
 use crate::resource_group::ResourceGroup;
 use crate::routine::{Routine, RoutineKind, routine_key};
@@ -77,6 +79,14 @@ pub enum Edit {
     PutTablespace(Arc<Tablespace>),
     /// DROP TABLESPACE.
     DropTablespace(Arc<str>),
+    /// CREATE and ALTER SERVER: replaces one of the same name.
+    PutServer(Arc<ForeignServer>),
+    /// DROP SERVER.
+    DropServer(Arc<str>),
+    /// CREATE SPATIAL REFERENCE SYSTEM: replaces one of the same number.
+    PutReferenceSystem(Arc<ReferenceSystem>),
+    /// DROP SPATIAL REFERENCE SYSTEM.
+    DropReferenceSystem(u32),
 }
 
 impl Edit {
@@ -115,7 +125,11 @@ impl Edit {
             | Edit::PutResourceGroup(_)
             | Edit::DropResourceGroup(_)
             | Edit::PutTablespace(_)
-            | Edit::DropTablespace(_) => None,
+            | Edit::DropTablespace(_)
+            | Edit::PutServer(_)
+            | Edit::DropServer(_)
+            | Edit::PutReferenceSystem(_)
+            | Edit::DropReferenceSystem(_) => None,
         }
     }
 }
@@ -218,6 +232,10 @@ impl CatalogSnapshot {
                 Arc::make_mut(&mut self.tablespaces).retain(|known| known.name != *name);
                 Ok(())
             }
+            Edit::PutServer(server) => self.set_server(&server.name, Some(server)),
+            Edit::DropServer(name) => self.set_server(name, None),
+            Edit::PutReferenceSystem(system) => self.set_system(system.srid, Some(system)),
+            Edit::DropReferenceSystem(srid) => self.set_system(*srid, None),
             Edit::PutPlugin { name, choice } => {
                 Arc::make_mut(&mut self.plugins).insert(name.clone(), choice.clone());
                 Ok(())
@@ -227,6 +245,24 @@ impl CatalogSnapshot {
                 Ok(())
             }
         }
+    }
+
+    fn set_server(&mut self, name: &str, server: Option<&Arc<ForeignServer>>) -> Result<()> {
+        let (key, servers) = (name.to_lowercase().into(), Arc::make_mut(&mut self.servers));
+        match server {
+            Some(server) => servers.insert(key, server.clone()),
+            None => servers.remove(&key),
+        };
+        Ok(())
+    }
+
+    fn set_system(&mut self, srid: u32, system: Option<&Arc<ReferenceSystem>>) -> Result<()> {
+        let systems = Arc::make_mut(&mut self.reference_systems);
+        match system {
+            Some(system) => systems.insert(srid, system.clone()),
+            None => systems.remove(&srid),
+        };
+        Ok(())
     }
 
     fn create_schema(&mut self, name: &Arc<str>, options: SchemaOptions) -> Result<()> {

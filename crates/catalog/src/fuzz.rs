@@ -1,8 +1,8 @@
 //! Decoders on any bytes: `cargo xtask fuzz` lets coverage guide them. `__fuzz__` keeps what they start from.
 
 use crate::{
-    PersistedVariable, PluginChoice, SharedEntry, account_codec, codec, event, histogram,
-    resource_group, routine, trigger,
+    PersistedVariable, PluginChoice, SharedEntry, account_codec, codec, event, foreign_server,
+    histogram, reference_system, resource_group, routine, trigger,
 };
 
 /// What is read and written is read again, however damaged it was.
@@ -28,7 +28,7 @@ fn write_plugin((name, choice): &(Box<str>, PluginChoice)) -> Vec<u8> {
 fn objects() {
     bolero::check!().with_iterations(1_000).for_each(|bytes: &[u8]| {
         let Some((&kind, bytes)) = bytes.split_first() else { return };
-        match kind % 13 {
+        match kind % 15 {
             0 => survives!(bytes, codec::read_table, codec::write_table),
             1 => survives!(bytes, codec::read_schema, codec::write_schema),
             2 => survives!(bytes, codec::read_view, codec::write_view),
@@ -44,6 +44,8 @@ fn objects() {
                 let _ = histogram::Histogram::read(bytes);
                 let _ = codec::read_type(bytes);
             }
+            12 => survives!(bytes, foreign_server::read_server, foreign_server::write_server),
+            13 => survives!(bytes, reference_system::read_system, reference_system::write_system),
             _ => {
                 let _ = SharedEntry::read(bytes);
                 let _ = codec::read_counter(bytes);

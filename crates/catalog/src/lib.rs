@@ -9,6 +9,7 @@ mod constraints;
 mod edit;
 mod event;
 mod fields;
+mod foreign_server;
 #[cfg(test)]
 mod fuzz;
 mod histogram;
@@ -21,6 +22,7 @@ mod partitions;
 mod password;
 mod pending;
 mod privilege;
+mod reference_system;
 mod resource_group;
 mod restriction;
 mod routine;
@@ -43,6 +45,7 @@ pub use account::{
 pub use constraints::ConstraintKind;
 pub use edit::Edit;
 pub use event::{Event, EventSchedule, EventStatus, EventStep};
+pub use foreign_server::ForeignServer;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::{ColumnHistory, ROW_END, ROW_START, never, row_time_type};
 pub use metadata_lock::{

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use engine_api::TableId;
 use errors::Result;
+use types::geometry::{KnownSystem, ReferenceSystem};
 
 use crate::event::{Event, event_key};
+use crate::foreign_server::ForeignServer;
 use crate::model::StoredRelation;
 use crate::resource_group::ResourceGroup;
 use crate::routine::{Routine, RoutineKind, routine_key};
@@ -41,6 +43,10 @@ pub struct CatalogSnapshot {
     pub(crate) groups: Arc<Vec<Arc<ResourceGroup>>>,
     /// Likewise.
     pub(crate) tablespaces: Arc<Vec<Arc<Tablespace>>>,
+    /// By their names in lower case.
+    pub(crate) servers: Arc<BTreeMap<Box<str>, Arc<ForeignServer>>>,
+    /// Those that users made, by number.
+    pub(crate) reference_systems: Arc<BTreeMap<u32, Arc<ReferenceSystem>>>,
     /// All versions share it.
     pub(crate) read: Arc<ReadTables>,
 }
@@ -242,6 +248,34 @@ impl CatalogSnapshot {
     /// Tablespaces in the order in which they were created, without those that are always there.
     pub fn tablespaces(&self) -> &[Arc<Tablespace>] {
         &self.tablespaces
+    }
+
+    /// The servers that statements described, in the order of their names.
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<ForeignServer>> {
+        self.servers.values()
+    }
+
+    /// A described server by its name in any case.
+    pub fn server(&self, name: &str) -> Option<&Arc<ForeignServer>> {
+        self.servers.get(&*name.to_lowercase())
+    }
+
+    /// Reference systems that users made, by number.
+    pub fn reference_systems(&self) -> &Arc<BTreeMap<u32, Arc<ReferenceSystem>>> {
+        &self.reference_systems
+    }
+
+    /// Whether a column of a table has only geometries of this reference system.
+    pub fn uses_reference_system(&self, srid: u32) -> bool {
+        self.tables.values().any(|stored| {
+            stored.look().columns.iter().any(|column| column.ty.spatial.srid == Some(srid))
+        })
+    }
+
+    /// A reference system by its number.
+    pub fn reference_system(&self, srid: u32) -> Option<KnownSystem> {
+        let made = self.reference_systems.get(&srid).cloned().map(KnownSystem::Made);
+        made.or_else(|| KnownSystem::built_in(srid))
     }
 
     /// A tablespace by its name.

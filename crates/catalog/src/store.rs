@@ -22,6 +22,8 @@ use types::{DataType, TypeKind, Value};
 
 use crate::event::{read_event, write_event};
 use crate::fields::damaged;
+use crate::foreign_server::{read_server, write_server};
+use crate::reference_system::{read_system, write_system};
 use crate::resource_group::{read_group, write_group};
 use crate::routine::{RoutineKind, read_routine, write_routine};
 use crate::tablespace::{read_tablespace, write_tablespace};
@@ -46,6 +48,8 @@ enum Kind {
     Plugin = 10,
     ResourceGroup = 11,
     Tablespace = 12,
+    Server = 13,
+    ReferenceSystem = 14,
 }
 
 impl Kind {
@@ -63,6 +67,8 @@ impl Kind {
             Kind::Plugin,
             Kind::ResourceGroup,
             Kind::Tablespace,
+            Kind::Server,
+            Kind::ReferenceSystem,
         ]
         .into_iter()
         .find(|kind| *kind as u64 == number)
@@ -381,6 +387,15 @@ impl Catalog {
                 rows.put(self, Kind::Tablespace, name, &write_tablespace(tablespace))
             }
             Edit::DropTablespace(name) => rows.drop(Kind::Tablespace, name.to_string()),
+            Edit::PutServer(server) => {
+                rows.put(self, Kind::Server, server.name.to_lowercase(), &write_server(server))
+            }
+            Edit::DropServer(name) => rows.drop(Kind::Server, name.to_lowercase()),
+            Edit::PutReferenceSystem(system) => {
+                let number = system.srid.to_string();
+                rows.put(self, Kind::ReferenceSystem, number, &write_system(system))
+            }
+            Edit::DropReferenceSystem(srid) => rows.drop(Kind::ReferenceSystem, srid.to_string()),
         }
     }
 
@@ -523,6 +538,18 @@ impl Loaded {
                 let name = tablespace.name.to_string();
                 snapshot.apply(&Edit::PutTablespace(tablespace))?;
                 name
+            }
+            Kind::Server => {
+                let server = Arc::new(read_server(bytes)?);
+                let name = server.name.to_lowercase();
+                snapshot.apply(&Edit::PutServer(server))?;
+                name
+            }
+            Kind::ReferenceSystem => {
+                let system = Arc::new(read_system(bytes)?);
+                let number = system.srid.to_string();
+                snapshot.apply(&Edit::PutReferenceSystem(system))?;
+                number
             }
             Kind::Routine => {
                 let routine = read_routine(bytes)?;

@@ -6,7 +6,7 @@ use catalog::{Check, Column, ColumnDefault, ColumnHistory, Generated};
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{self, ColumnAttribute, ExprKind};
 use types::convert::{CastContext, StoreMode, store};
-use types::{DataType, SqlMode, TypeKind, Value, geometry};
+use types::{DataType, SqlMode, TypeKind, Value};
 
 use crate::charsets::note_type_charset;
 use crate::column_type::{TypeContext, column_type};
@@ -213,7 +213,7 @@ fn apply_attribute(
             }
             let number =
                 u32::try_from(*srid).map_err(|_| err!(DATA_OUT_OF_RANGE, "SRID", "SRID"))?;
-            if geometry::reference_system(number).is_none() {
+            if ctx.catalog().reference_system(number).is_none() {
                 bail!(SRS_NOT_FOUND, number);
             }
             column.ty.spatial.srid = Some(number);

@@ -12,6 +12,7 @@ use crate::columns::{add_built_column, build_column};
 use crate::context::Context;
 use crate::draft::{Draft, materialise_indexed_columns};
 use crate::encryption;
+use crate::engines::engine_choice;
 use crate::expressions::check_expressions;
 use crate::foreign_keys::check_foreign_keys;
 use crate::generated_key;
@@ -23,6 +24,18 @@ use crate::periods;
 use crate::sequences::{check_structure, is_sequence};
 use crate::timestamps;
 
+/// CREATE EXTERNAL TABLE: no engine here has its tables elsewhere.
+///
+/// # Errors
+/// 6512, 6513 without an engine, 1286.
+fn refuse_external(ctx: &dyn Context, create: &CreateTable) -> Result<()> {
+    let engine = |option: &&TableOption| matches!(option, TableOption::Engine(_));
+    let Some(TableOption::Engine(name)) = create.options.iter().rfind(engine) else {
+        bail!(EXTERNAL_ENGINE_NOT_SPECIFIED)
+    };
+    bail!(ENGINE_NOT_EXTERNAL, engine_choice(&ctx.engines(), &name.text)?.shown())
+}
+
 /// The columns, keys and options of CREATE TABLE.
 ///
 /// # Errors
@@ -33,6 +46,9 @@ pub fn write_draft(
     schema: &Arc<str>,
     name: &Arc<str>,
 ) -> Result<Draft> {
+    if create.external {
+        refuse_external(ctx, create)?;
+    }
     let mut draft = Draft::new(ctx, schema, name, create.temporary);
     let names_engine = |option: &TableOption| matches!(option, TableOption::Engine(_));
     if !create.options.iter().any(names_engine) {

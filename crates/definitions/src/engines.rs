@@ -182,7 +182,7 @@ fn check_declared_engine(table: &Table) -> Result<()> {
 /// Refuses what the engine of a table cannot do.
 ///
 /// # Errors
-/// 1214 for FULLTEXT, 1178 for what the declared engine lacks, 1235 naming the rest.
+/// 1214 for FULLTEXT, 1178 for what the declared engine lacks, and partitions of one without transactions, 1235 naming the rest.
 pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
     check_declared_engine(table)?;
     let engines = ctx.engines();
@@ -196,6 +196,9 @@ pub(crate) fn check_abilities(ctx: &dyn Context, table: &Table) -> Result<()> {
     };
     if !can.foreign_keys && !table.foreign_keys.is_empty() {
         return refuse("FOREIGN KEY");
+    }
+    if !can.transactions && table.partitioning.is_some() {
+        bail!(CHECK_NOT_IMPLEMENTED, "native partitioning");
     }
     if can.remote && table.partitioning.is_some() {
         return refuse("PARTITION BY");

@@ -31,9 +31,11 @@ mod partition_text;
 mod partitions;
 mod periods;
 mod quoting;
+mod reference_systems;
 pub mod renames;
 mod resource_groups;
 pub mod sequences;
+mod servers;
 mod tablespaces;
 mod timestamps;
 
@@ -54,8 +56,10 @@ pub use names::{check_schema_name, check_table_name};
 pub use options::{check_declared_once, choose_collation};
 pub use partition_text::{method_expression, method_name, partitioning_text, values_text};
 pub use quoting::{literal, needs_quotes, quote};
+pub use reference_systems::{SystemChange, create_reference_system, drop_reference_system};
 pub use resource_groups::{
     GroupChange, SYSTEM_DEFAULT, USER_DEFAULT, change_resource_group, resource_group,
     resource_groups,
 };
+pub use servers::{IfExists, ServerChange, drop_server, put_server};
 pub use tablespaces::{change_tablespace, refuse_logfile_group};

@@ -17,9 +17,9 @@ impl EngineInformation for Information<'_> {
             name: self.server.shown_name(&**engine).to_owned(),
             support: if engine.name() == default { "DEFAULT" } else { "YES" },
             comment: engine.comment().to_owned(),
-            transactions: true,
+            transactions: engine.capabilities().transactions,
             xa: engine.capabilities().prepare,
-            savepoints: true,
+            savepoints: engine.capabilities().transactions,
         };
         let mut engines: Vec<EngineView> =
             self.server.registry().engines().iter().map(view).collect();

@@ -7,9 +7,10 @@ use catalog::{
 };
 use errors::Result;
 use plugin_api::{
-    FileOperations, FileUseView, FunctionView, IoBucket, Keyring, MetadataLockRow, Module, Object,
-    PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView, ServerInformation,
-    SessionCounts, TableWaitsRow, TablespaceView, TimedCounts, UserLockView,
+    FileOperations, FileUseView, ForeignServerView, FunctionView, IoBucket, Keyring,
+    MetadataLockRow, Module, Object, PlanCacheView, PluginItemView, PluginView, ProcessView,
+    ResourceGroupView, ServerInformation, SessionCounts, TableWaitsRow, TablespaceView,
+    TimedCounts, UserLockView,
 };
 
 use crate::information::Information;
@@ -141,6 +142,21 @@ impl ServerInformation for Information<'_> {
             priority: group.priority,
         };
         groups.into_iter().filter(usable).map(view).collect()
+    }
+
+    fn made_reference_systems(&self) -> Vec<Arc<types::geometry::ReferenceSystem>> {
+        self.server.catalog().snapshot().reference_systems().values().cloned().collect()
+    }
+
+    fn foreign_servers(&self) -> Vec<ForeignServerView> {
+        let snapshot = self.server.catalog().snapshot();
+        let view = |known: &Arc<catalog::ForeignServer>| ForeignServerView {
+            texts: [&known.name, &known.host, &known.database, &known.user, &known.password]
+                .map(Arc::clone),
+            port: known.port,
+            rest: [&known.socket, &known.wrapper, &known.owner].map(Arc::clone),
+        };
+        snapshot.servers().map(view).collect()
     }
 
     fn tablespaces(&self) -> Vec<TablespaceView> {

@@ -200,6 +200,8 @@ pub struct PreparedTransaction {
 /// What an engine can do. The SQL layers refuse, by number and name, what a table's engine lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
+    /// ROLLBACK takes rows back.
+    pub transactions: bool,
     /// A transaction at REPEATABLE READ sees one snapshot. Without it every level is READ COMMITTED, each row by itself.
     pub snapshots: bool,
     /// Locking reads keep others from inserting into the ranges that they read.
@@ -221,6 +223,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// Of an engine in this process that can do everything.
     pub const LOCAL: Capabilities = Capabilities {
+        transactions: true,
         snapshots: true,
         gap_locks: true,
         prepare: true,

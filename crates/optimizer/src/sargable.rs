@@ -249,7 +249,9 @@ impl Planner<'_> {
         value: &Expr,
     ) -> Option<(usize, Expr, RegisterSet)> {
         let (column, ty) = self.key_column(id, column)?;
-        let is_geometry = ty.kind == TypeKind::Geometry && ty.spatial.srid.is_some();
+        // The cells of an index follow from the number alone: of a system that a user made nobody knows there whether it is a sphere.
+        let has_cells = |srid| types::geometry::reference_system(srid).is_some();
+        let is_geometry = ty.kind == TypeKind::Geometry && ty.spatial.srid.is_some_and(has_cells);
         let reads = self.free_reads(id, value).filter(|_| is_geometry)?;
         // Other texts are not geometries: the condition says so.
         matches!(value.ty().kind, TypeKind::Geometry | TypeKind::Null)

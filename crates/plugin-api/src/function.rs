@@ -4,6 +4,7 @@
 use std::fmt;
 
 use errors::{Diagnostics, Result};
+use types::geometry::KnownSystem;
 use types::{
     AggregateRef, AggregateRole, DataType, DateTime, FunctionRef, FunctionRole, FunctionTraits,
     SqlMode, Value, ZoneRules,
@@ -582,6 +583,14 @@ pub trait SessionServices {
     fn found_rows(&self) -> u64;
     /// `@name`.
     fn user_variable(&self, name: &str) -> Option<(Value, DataType)>;
+    /// A spatial reference system by its number.
+    fn reference_system(&self, srid: u32) -> Option<KnownSystem> {
+        KnownSystem::built_in(srid)
+    }
+    /// An attribute that the client sent with the statement.
+    fn query_attribute(&self, _name: &str) -> Option<Value> {
+        None
+    }
     /// All user variables, by name.
     fn user_variables(&self) -> Vec<(String, Value, DataType)> {
         Vec::new()

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 const SECRET: &[u8] = b"'<secret>'";
 
-/// The text without passwords: literals after IDENTIFIED BY, IDENTIFIED .. AS, REPLACE, PASSWORD and, in statements about change streams, SECRET, HEADERS and PRIVATE_KEY give way to `'<secret>'`, and so does
+/// The text without passwords: literals after IDENTIFIED BY, IDENTIFIED .. AS, REPLACE, PASSWORD (also of a server's options) and, in statements about change streams, SECRET, HEADERS and PRIVATE_KEY give way to `'<secret>'`, and so does
 /// the text of a PREPARE that would contain one.
 pub fn without_secrets(text: &[u8]) -> Cow<'_, [u8]> {
     if !mentions_password(text) && !is_about_streams(text) {
         return Cow::Borrowed(text);
     }
-    let mut hider = Hider { text, kept: Vec::with_capacity(text.len()), context: Context::Free };
+    let kept = Vec::with_capacity(text.len());
+    let mut hider = Hider { text, kept, context: Context::Free, is_after_password: false };
     hider.run();
     Cow::Owned(hider.kept)
 }
@@ -51,6 +52,8 @@ struct Hider<'t> {
     text: &'t [u8],
     kept: Vec<u8>,
     context: Context,
+    /// The last word is PASSWORD and nothing but spaces came after it: in the options of a server a literal follows.
+    is_after_password: bool,
 }
 
 impl Hider<'_> {
@@ -84,10 +87,14 @@ impl Hider<'_> {
 
     fn take(&mut self, at: usize, end: usize) {
         let token = &self.text[at..end];
+        let is_after_password = self.is_after_password;
+        if !token[0].is_ascii_whitespace() {
+            self.is_after_password = token.eq_ignore_ascii_case(b"PASSWORD");
+        }
         match token[0] {
             b'\'' | b'"' => {
                 let inside = mentions_password(token);
-                if self.context == Context::Secret || inside {
+                if self.context == Context::Secret || is_after_password || inside {
                     self.kept.extend_from_slice(SECRET);
                     self.context = Context::Free;
                     return;
@@ -174,6 +181,10 @@ mod tests {
             (
                 "CHANGE REPLICATION SOURCE TO SOURCE_PASSWORD='x', SOURCE_HOST='h'",
                 "CHANGE REPLICATION SOURCE TO SOURCE_PASSWORD='<secret>', SOURCE_HOST='h'",
+            ),
+            (
+                "CREATE SERVER s FOREIGN DATA WRAPPER m OPTIONS (USER 'u', PASSWORD 'p', HOST 'h')",
+                "CREATE SERVER s FOREIGN DATA WRAPPER m OPTIONS (USER 'u', PASSWORD '<secret>', HOST 'h')",
             ),
             ("SELECT 'plain'", "SELECT 'plain'"),
         ] {

@@ -69,6 +69,11 @@ fn check_options(options: &Options) -> Result<(), String> {
     Server::check_options(&Registry::knowing(&known), &options.variables)
 }
 
+/// The reason of a stop after which the server is to be started again.
+const RESTART: &str = "RESTART";
+/// What the program then returns, as MySQL does: a service manager takes anything but 0 for a reason to start it again.
+const RESTART_CODE: u8 = 16;
+
 fn run_server(options: &Options) -> ExitCode {
     if let Err(message) = check_options(options) {
         return refuse(&message);
@@ -104,11 +109,13 @@ fn run_server(options: &Options) -> ExitCode {
         Gravity::Warning => warn!("{text}"),
         Gravity::Error => error!("{text}"),
     }));
+    let stop = Stop::new(log);
     let outcome = match &options.restore {
         Some(restore) => crate::restore::run(options, restore, &directory),
-        None => serve(options, &directory, open_files, &Stop::new(log)),
+        None => serve(options, &directory, open_files, &stop),
     };
     match outcome {
+        Ok(()) if stop.reason() == Some(RESTART) => ExitCode::from(RESTART_CODE),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!("aborting: {error}");
@@ -418,7 +425,7 @@ fn make_server(
 ) -> BootResult<Arc<Server>> {
     let system_zone = registry.time_zone(&sys::process::time_zone_name());
     let system_zone = system_zone.unwrap_or_else(|| Arc::new(types::FixedOffset::utc()));
-    let shutdown = stop.clone();
+    let (shutdown, restart) = (stop.clone(), stop.clone());
     let server = Server::open(ServerConfig {
         version: VERSION.into(),
         registry,
@@ -429,6 +436,8 @@ fn make_server(
         clock: Arc::new(RealClock::new()),
         system_zone,
         shutdown: Box::new(move || shutdown.ask("SHUTDOWN")),
+        restart: sys::process::is_supervised()
+            .then(|| -> Box<dyn Fn() + Send + Sync> { Box::new(move || restart.ask(RESTART)) }),
         defaults: vec![("innodb_buffer_pool_size".to_owned(), options.pool_bytes.to_string())],
         options: options.variables.clone(),
         root,

@@ -4,6 +4,7 @@
 
 mod boot;
 mod check;
+mod components;
 mod crash_report;
 mod data_directory;
 mod encryption;

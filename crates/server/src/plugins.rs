@@ -7,6 +7,7 @@ use error_log::{ErrorLog, ErrorLogPlugin};
 use plugin_api::Plugin;
 use sys::io_times::IoTimes;
 
+use crate::components::BUILT_IN;
 use crate::engines::Engines;
 use crate::keyrings::{self, KeyringChoice};
 
@@ -27,6 +28,7 @@ pub(crate) fn known(
         Box::new(functions_spatial::SpatialFunctions),
         Box::new(functions_crypto::CryptoFunctions),
         Box::new(functions_misc::MiscFunctions),
+        Box::new(functions_misc::QueryAttributes),
         Box::new(aggregates::Aggregates),
         Box::new(information_schema::InformationSchema),
         Box::new(help::HelpTopics),
@@ -63,11 +65,13 @@ pub(crate) fn known(
         Box::new(kafka::Kafka),
         Box::<wasm::Wasm>::default(),
         engines.plugin(),
+        Box::new(engine_blackhole::BlackholePlugin),
         // After the others: its engine comes and goes without moving theirs. A program without a dynamic loader cannot reach its library.
         #[cfg(not(target_feature = "crt-static"))]
         Box::new(engine_ndb::NdbPlugin),
     ];
     plugins.extend(keyrings::plugins(keyring));
     plugins.extend(external_authentication::plugins());
+    plugins.extend(BUILT_IN.into_iter().map(|component| Box::new(component) as Box<dyn Plugin>));
     plugins
 }

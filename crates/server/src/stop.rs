@@ -63,6 +63,11 @@ impl Stop {
         self.0.reason.lock().is_some()
     }
 
+    /// Why shutdown was requested.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        *self.0.reason.lock()
+    }
+
     /// Waits until shutdown is requested.
     pub(crate) fn wait(&self) -> &'static str {
         let mut reason = self.0.reason.lock();

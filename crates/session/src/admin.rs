@@ -70,6 +70,18 @@ pub(crate) fn run_shutdown(session: &mut Session, sink: &mut dyn ResultSink) -> 
     Ok(())
 }
 
+/// RESTART.
+///
+/// # Errors
+/// 1227, 3707.
+pub(crate) fn run_restart(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()> {
+    session.require_global(PrivilegeSet::SHUTDOWN)?;
+    session.server.request_restart()?;
+    session.send_ok(sink, OkInfo::default())?;
+    session.statement.outcome = CommandOutcome::Close;
+    Ok(())
+}
+
 /// ALTER INSTANCE.
 pub(crate) fn alter_instance(
     session: &mut Session,

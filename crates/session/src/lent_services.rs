@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use errors::Result;
 use plugin_api::{SequenceCall, SequenceName, SessionServices};
+use types::geometry::KnownSystem;
 use types::{DataType, Value, ZoneRules};
 
 use crate::services::Services;
@@ -66,6 +67,14 @@ impl SessionServices for LentServices<'_> {
 
     fn found_rows(&self) -> u64 {
         self.services.borrow().found_rows()
+    }
+
+    fn reference_system(&self, srid: u32) -> Option<KnownSystem> {
+        self.services.borrow().reference_system(srid)
+    }
+
+    fn query_attribute(&self, name: &str) -> Option<Value> {
+        self.services.borrow().query_attribute(name)
     }
 
     fn user_variable(&self, name: &str) -> Option<(Value, DataType)> {

@@ -13,6 +13,7 @@ mod checksum;
 mod cluster;
 mod column_values;
 mod ddl;
+mod described;
 mod duality_changes;
 mod event_session;
 mod factory;

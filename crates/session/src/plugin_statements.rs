@@ -3,7 +3,7 @@
 use ::accounts::PrivilegeChecks;
 use catalog::PrivilegeSet;
 use errors::{Error, ErrorCode, Level, Result, bail, err};
-use plugin_api::{Loading, OkInfo, Registry, ResultSink};
+use plugin_api::{OkInfo, Registry, ResultSink};
 use programs::Running;
 use syntax::ast::{Expr, ExprKind, PluginStatement, SystemVar, VarScope};
 use types::Value;
@@ -11,12 +11,8 @@ use variables::{convert, shown};
 
 use crate::session::Session;
 use crate::set::changed_by;
-use statements::live_plugins::{Change, Setting, read_library, suffix, unknown_plugin};
-
-/// The URNs of components begin so.
-const SCHEME: &str = "file://";
-/// The names of components begin so, those of plugins do not.
-const COMPONENT: &str = "component_";
+use statements::components::{install, install_component, repeated, uninstall_component};
+use statements::live_plugins::{Change, Setting};
 
 /// Runs one of them.
 ///
@@ -58,14 +54,29 @@ pub(crate) fn run_plugin(
             let directory = session.server.globals.text("plugin_dir");
             let changes = urns.iter().map(|urn| install_component(&registry, urn, &directory));
             let changes: Vec<Change> = changes.collect::<Result<_>>()?;
+            if let Some(urn) = repeated(urns) {
+                bail!(COMPONENTS_CANT_LOAD, urn);
+            }
             for set in set {
                 settings.push(setting(session, &registry, &changes, set, running)?);
             }
             changes
         }
         PluginStatement::UninstallComponent { urns } => {
-            let changes = urns.iter().map(|urn| uninstall_component(&registry, urn));
-            changes.collect::<Result<_>>()?
+            if let Some(urn) = repeated(urns) {
+                bail!(COMPONENTS_UNLOAD_DUPLICATE_IN_GROUP, urn);
+            }
+            let mut changes = Vec::with_capacity(urns.len());
+            for urn in urns {
+                let change = uninstall_component(&registry, urn);
+                let unknown =
+                    |error: &Error| error.code() == ErrorCode::COMPONENTS_UNLOAD_NOT_LOADED;
+                if change.as_ref().is_err_and(unknown) {
+                    session.working.warn(ErrorCode::WARN_COMPONENT_UNLOAD_NOT_LOADED, &[urn]);
+                }
+                changes.push(change?);
+            }
+            changes
         }
     };
     let changed = changed_by(session);
@@ -87,6 +98,7 @@ fn setting(
         Some(component) => format!("{}.{}", component.text, variable.name.text),
         None => variable.name.text.to_string(),
     };
+    let written = name.clone();
     // A component's variable has the name of MySQL's, or that of the plugin which the component was before.
     let is_dotted = session.server.globals.definitions.find_known(&name).is_some();
     let name = if is_dotted { name } else { name.replacen('.', "_", 1) };
@@ -99,7 +111,7 @@ fn setting(
     };
     let id = session.server.globals.definitions.find_known(&name);
     let id = id.filter(|_| changes.iter().any(is_own));
-    let id = id.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
+    let id = id.ok_or_else(|| err!(INSTALL_COMPONENT_SET_UNUSED_VALUE, written))?;
     let wanted = match &value.kind {
         // Bare words, like ON.
         ExprKind::Column(column) if column.table.is_none() => Value::text(&column.name.text),
@@ -130,63 +142,4 @@ fn require_on_mysql(session: &Session, table: &str, needed: PrivilegeSet) -> Res
     let word = needed.names().next().unwrap_or_default();
     let host = session.shown_host(account);
     Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, host, table))
-}
-
-/// `INSTALL PLUGIN name [SONAME 'library']`: a library names a file that a loaded plugin reads, or else a plugin that is compiled in.
-fn install(
-    registry: &Registry,
-    name: &str,
-    library: Option<&str>,
-    directory: &str,
-) -> Result<Change> {
-    let known = registry.module(name);
-    if known.is_some_and(|module| module.is_loaded) {
-        bail!(UDF_EXISTS, name);
-    }
-    let Some(library) = library else {
-        return match known {
-            Some(_) => Ok(Change::Load(name.to_owned())),
-            None => Err(unknown_plugin(registry, name)),
-        };
-    };
-    if library.contains(['/', '\\', '\0']) {
-        bail!(UDF_NO_PATHS);
-    }
-    let stem = library.rsplit_once('.').map_or(library, |(stem, _)| stem);
-    if registry.loader(suffix(library)).is_some() || registry.module(stem).is_none() {
-        return read_library(registry, name, library, directory).map(Change::Add);
-    }
-    match known.filter(|module| module.is_called(stem)) {
-        Some(_) => Ok(Change::Load(name.to_owned())),
-        None => Err(err!(CANT_FIND_DL_ENTRY, name)),
-    }
-}
-
-/// The plugin that a URN names.
-fn component_name(urn: &str) -> Result<&str> {
-    let file = urn.strip_prefix(SCHEME).ok_or_else(|| err!(COMPONENTS_UNKNOWN_SCHEME, urn))?;
-    Ok(file.strip_prefix(COMPONENT).unwrap_or(file))
-}
-
-fn install_component(registry: &Registry, urn: &str, directory: &str) -> Result<Change> {
-    let name = component_name(urn)?;
-    match registry.module(name) {
-        Some(module) if module.is_loaded => Err(err!(COMPONENTS_CANT_LOAD, urn)),
-        Some(_) => Ok(Change::Load(name.to_owned())),
-        None => {
-            let path = format!("{directory}{COMPONENT}{name}.so");
-            Err(err!(CANT_OPEN_LIBRARY, path, 0, "no plugin of this name is compiled in"))
-        }
-    }
-}
-
-fn uninstall_component(registry: &Registry, urn: &str) -> Result<Change> {
-    let name = component_name(urn)?;
-    match registry.module(name).filter(|module| module.is_loaded) {
-        Some(module) if module.info.loading == Loading::Always => {
-            Err(Error::with(ErrorCode::PLUGIN_DELETE_BUILTIN, &[]))
-        }
-        Some(_) => Ok(Change::Remove(name.to_owned())),
-        None => Err(err!(COMPONENTS_UNLOAD_NOT_LOADED, urn)),
-    }
 }

@@ -402,6 +402,7 @@ impl Session {
             }
         };
         self.begin_command("Execute", &text.source);
+        self.services.note_attributes(request.attributes);
         let result = match self.is_observed() {
             false => self.execute_one(&text, request, sink),
             true => self.execute_one_watched(&text, request, sink),

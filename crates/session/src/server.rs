@@ -6,7 +6,7 @@ use std::time::Duration;
 use ::accounts::{DEFAULT_METHOD, Logins, RootLogin, hash_password};
 use catalog::{Account, AccountName, Catalog, CatalogSnapshot, Edit, MetadataLocks};
 use engine_api::{CancelToken, Engine};
-use errors::{ErrorCode, Result, err};
+use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{Registry, SessionFactory};
 use programs::{EventScheduler, schedule_events};
 use statements::sequences::Sequences;
@@ -58,6 +58,8 @@ pub struct ServerConfig {
     pub system_zone: Arc<dyn ZoneRules>,
     /// Called by SHUTDOWN.
     pub shutdown: Box<dyn Fn() + Send + Sync>,
+    /// Called by RESTART; `None` when nothing would start the server again.
+    pub restart: Option<Box<dyn Fn() + Send + Sync>>,
     /// Values of variables that the machine decides: they are used where neither an option nor SET PERSIST gave one.
     pub defaults: Vec<(String, String)>,
     /// Variables set on the command line.
@@ -85,6 +87,7 @@ pub struct Server {
     pub(crate) clock: Arc<dyn Clock>,
     system_zone: Arc<dyn ZoneRules>,
     shutdown: Box<dyn Fn() + Send + Sync>,
+    restart: Option<Box<dyn Fn() + Send + Sync>>,
     pub(crate) globals: Globals,
     pub(crate) sessions: Sessions,
     /// Sessions that functions have opened so far.
@@ -197,6 +200,7 @@ impl Server {
             clock: config.clock,
             system_zone: config.system_zone,
             shutdown: config.shutdown,
+            restart: config.restart,
             globals,
             sessions: Sessions::default(),
             opened_by_functions: sys::sync::atomic::AtomicU64::new(0),
@@ -383,6 +387,18 @@ impl Server {
         let known = self.globals.definitions.find_known(name);
         let id = known.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
         self.globals.set_option(name, value, &self.globals.provenance(id)).map(|_| ())
+    }
+
+    /// RESTART.
+    ///
+    /// # Errors
+    /// 3707 when nothing would start the server again.
+    pub(crate) fn request_restart(&self) -> Result<()> {
+        let Some(restart) = &self.restart else {
+            bail!(RESTART_SERVER_FAILED, "mysqld is not managed by supervisor process")
+        };
+        restart();
+        Ok(())
     }
 
     /// SHUTDOWN.

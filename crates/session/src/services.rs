@@ -8,9 +8,10 @@ use engine_api::Wait;
 use errors::Result;
 use exec::Outcome;
 use hashbrown::HashMap;
-use plugin_api::{OptimizerTraceView, SequenceCall, SequenceName, SessionServices};
+use plugin_api::{OptimizerTraceView, QueryAttribute, SequenceCall, SequenceName, SessionServices};
 use statements::optimizer_traces::{OptimizerTraces, TraceWindow};
 use statements::sequences::UsedSequences;
+use types::geometry::KnownSystem;
 use types::{DataType, Value, ZoneRules};
 
 use crate::planned::PlannedKind;
@@ -58,9 +59,19 @@ pub(crate) struct Services {
     pub(crate) privileges: Arc<EffectivePrivileges>,
     pub(crate) sequences: UsedSequences,
     pub(crate) traces: OptimizerTraces,
+    /// What the client sent with the statement.
+    pub(crate) attributes: Vec<QueryAttribute>,
 }
 
 impl Services {
+    /// Takes over the attributes of a command; most have none.
+    #[inline]
+    pub(crate) fn note_attributes(&mut self, attributes: &[QueryAttribute]) {
+        if !attributes.is_empty() || !self.attributes.is_empty() {
+            self.attributes = attributes.to_vec();
+        }
+    }
+
     /// The text of a session variable.
     pub(crate) fn text(&self, name: &str) -> String {
         let id = self.server.globals.definitions.find(name);
@@ -125,6 +136,7 @@ impl Services {
             privileges: self.privileges.clone(),
             sequences: UsedSequences::default(),
             traces: OptimizerTraces::default(),
+            attributes: Vec::new(),
             ..*self
         }
     }
@@ -238,6 +250,15 @@ impl SessionServices for Services {
             Some(found) => Some(found.clone()),
             None => self.user_variables.get(name.to_lowercase().as_str()).cloned(),
         }
+    }
+
+    fn reference_system(&self, srid: u32) -> Option<KnownSystem> {
+        self.server.catalog.with(|snapshot| snapshot.reference_system(srid))
+    }
+
+    fn query_attribute(&self, name: &str) -> Option<Value> {
+        let found = self.attributes.iter().find(|attribute| attribute.name == name);
+        found.map(|attribute| attribute.value.clone())
     }
 
     fn user_variables(&self) -> Vec<(String, Value, DataType)> {

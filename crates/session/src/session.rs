@@ -153,6 +153,7 @@ impl Session {
             user_variables: Default::default(),
             sequences: Default::default(),
             traces: Default::default(),
+            attributes: Vec::new(),
             database: None,
             user: String::new(),
             current_user: String::new(),

@@ -21,8 +21,8 @@ use crate::session::Session;
 use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::{
-    admin, backup, cluster, ddl, handler, load_data, maintenance, plugin_statements, profile, set,
-    text_session,
+    admin, backup, cluster, ddl, described, handler, load_data, maintenance, plugin_statements,
+    profile, set, text_session,
 };
 use accounts::Resource;
 use observation::Phase;
@@ -57,6 +57,7 @@ impl Session {
         // Some clients include the NUL of their strings.
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         self.begin_command("Query", text);
+        self.services.note_attributes(attributes);
         let result = self.run_all(text, attributes, sink);
         self.statement.more_results = false;
         self.become_idle();
@@ -423,18 +424,7 @@ impl Session {
             Statement::Call(call) => {
                 programs::run_call(&mut ProgramSession::new(self), call, running, sink)
             }
-            Statement::Tablespace(tablespace) => {
-                ddl::tablespace::change(self, tablespace, running, sink)
-            }
-            Statement::LogfileGroup(group) => {
-                ddl::tablespace::refuse_logfiles(self, group, running)
-            }
-            // Resource groups.
-            Statement::ResourceGroup(group) => resource_groups::change(self, group, sink),
-            Statement::SetResourceGroup { name, threads } => {
-                resource_groups::set(self, name, threads, sink)
-            }
-            _ => self.dispatch_control(statement, unsupported, running, sink),
+            _ => dispatch_in_no_schema(self, statement, unsupported, running, sink),
         }
     }
 
@@ -532,10 +522,43 @@ impl Session {
             Statement::AlterInstance(alter) => admin::alter_instance(self, alter, sink),
             Statement::AlterCluster(change) => cluster::alter_cluster(self, change, false, sink),
             Statement::Shutdown => admin::run_shutdown(self, sink),
+            Statement::Restart => admin::run_restart(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),
             Statement::KeyCache(caching) => maintenance::cache_keys(self, caching, sink),
             Statement::Replication(_) | Statement::Binlog(_) => run_replica(self, running, sink),
             _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }
     }
+}
+
+/// Statements about objects that are in no schema; all others are of `dispatch_control`.
+fn dispatch_in_no_schema(
+    session: &mut Session,
+    statement: &Statement,
+    unsupported: Option<&'static str>,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    if let Statement::Tablespace(tablespace) = statement {
+        return ddl::tablespace::change(session, tablespace, running, sink);
+    }
+    if let Statement::LogfileGroup(group) = statement {
+        return ddl::tablespace::refuse_logfiles(session, group, running);
+    }
+    if matches!(statement, Statement::Server(_) | Statement::DropServer { .. }) {
+        return described::change_server(session, statement, sink);
+    }
+    if matches!(
+        statement,
+        Statement::CreateSpatialReferenceSystem(_) | Statement::DropSpatialReferenceSystem { .. }
+    ) {
+        return described::change_reference_system(session, statement, sink);
+    }
+    if let Statement::ResourceGroup(group) = statement {
+        return resource_groups::change(session, group, sink);
+    }
+    if let Statement::SetResourceGroup { name, threads } = statement {
+        return resource_groups::set(session, name, threads, sink);
+    }
+    session.dispatch_control(statement, unsupported, running, sink)
 }

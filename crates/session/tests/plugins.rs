@@ -519,3 +519,22 @@ fn a_load_sees_only_1305_while_a_plugin_comes_and_goes() {
     });
     assert!(good.load(Ordering::Relaxed) > 0 && gone.load(Ordering::Relaxed) > 0);
 }
+
+#[test]
+fn a_statement_reads_the_attributes_that_came_with_it() {
+    let harness = Harness::with(vec![Box::new(functions_misc::QueryAttributes)]);
+    let mut root = harness.root();
+    root.setup("INSTALL COMPONENT 'file://component_query_attributes'");
+    let mut ask = |attributes: &[plugin_api::QueryAttribute]| {
+        let text = b"SELECT mysql_query_attribute_string('a'), mysql_query_attribute_string('A')";
+        let mut sink = support::TextSink::default();
+        root.session.query(text, attributes, &mut sink).expect("the sink never fails");
+        sink.results.pop().expect("a result")
+    };
+    let attribute = |name: &str, value| plugin_api::QueryAttribute { name: name.to_owned(), value };
+    assert_eq!(ask(&[]), "NULL|NULL");
+    let both = [attribute("b", types::Value::Int(1)), attribute("a", types::Value::text("x"))];
+    assert_eq!(ask(&both), "x|NULL");
+    assert_eq!(ask(&[attribute("a", types::Value::Int(-7))]), "-7|NULL");
+    assert_eq!(ask(&[]), "NULL|NULL");
+}

@@ -32,7 +32,7 @@ fn rows_go_in_and_come_out() {
         ("SELECT nothing FROM t1", 1054),
         ("SELEC 1", 1064),
         ("", 1065),
-        ("RESTART", 1235),
+        ("RESTART", 3707),
     ]);
 }
 

@@ -5,6 +5,7 @@
 
 pub mod backup_directory;
 pub mod backup_stream;
+pub mod components;
 pub mod copier;
 pub mod deadline;
 pub mod encryption;

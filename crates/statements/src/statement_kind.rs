@@ -77,7 +77,6 @@ const fn never(name: &'static str) -> StatementKind {
 
 /// Names in error 1235.
 const SONAME: &str = "CREATE FUNCTION ... SONAME";
-const SRS: &str = "SPATIAL REFERENCE SYSTEM";
 
 /// Whether a statement ends the open transaction before it begins. Those on temporary tables decide for themselves.
 pub fn commits_implicitly(statement: &Statement) -> bool {
@@ -177,7 +176,7 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::Plugin(plugin) => commits(counter_of_plugin(plugin)),
         Statement::Reset(_) => commits(Counter::RESET),
         Statement::Shutdown => counted(Counter::SHUTDOWN),
-        Statement::Restart => unsupported(Counter::RESTART, "RESTART"),
+        Statement::Restart => counted(Counter::RESTART),
         Statement::PurgeBinaryLogs { to: Some(_), .. } => counted(Counter::PURGE),
         Statement::PurgeBinaryLogs { .. } => counted(Counter::PURGE_BEFORE_DATE),
         Statement::Clone(_) => counted(Counter::CLONE),
@@ -185,6 +184,11 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         Statement::KeyCache(cache) if cache.load => counted(Counter::PRELOAD_KEYS),
         Statement::KeyCache(_) => counted(Counter::ASSIGN_TO_KEYCACHE),
         Statement::AlterInstance(_) => counted(Counter::ALTER_INSTANCE),
+        Statement::Server(server) if server.alter => commits(Counter::ALTER_SERVER),
+        Statement::Server(_) => commits(Counter::CREATE_SERVER),
+        Statement::DropServer { .. } => commits(Counter::DROP_SERVER),
+        Statement::CreateSpatialReferenceSystem(_) => defines(Counter::CREATE_SRS),
+        Statement::DropSpatialReferenceSystem { .. } => defines(Counter::DROP_SRS),
         Statement::ResourceGroup(group) => commits(counter_of_group(group)),
         Statement::SetResourceGroup { .. } => counted(Counter::SET_RESOURCE_GROUP),
         // The reference has none of them.
@@ -193,15 +197,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         // Statements that are not supported.
         Statement::ImportTable(_) => unsupported(Counter::IMPORT, "IMPORT TABLE"),
         Statement::CreateLoadableFunction(_) => unsupported(Counter::CREATE_UDF, SONAME),
-        Statement::Server(server) if server.alter => {
-            unsupported(Counter::ALTER_SERVER, "ALTER SERVER")
-        }
-        Statement::Server(_) => unsupported(Counter::CREATE_SERVER, "CREATE SERVER"),
-        Statement::DropServer { .. } => unsupported(Counter::DROP_SERVER, "DROP SERVER"),
         Statement::Tablespace(_) => defines(Counter::ALTER_TABLESPACE),
         Statement::LogfileGroup(_) => commits(Counter::ALTER_TABLESPACE),
-        Statement::CreateSpatialReferenceSystem(_) => unsupported(Counter::CREATE_SRS, SRS),
-        Statement::DropSpatialReferenceSystem { .. } => unsupported(Counter::DROP_SRS, SRS),
         Statement::Program(_) => never("stored programs"),
     }
 }
@@ -332,7 +329,7 @@ mod tests {
     fn only_what_is_not_built_has_a_name_for_its_refusal() {
         assert_eq!(kind("SELECT 1").unsupported, None);
         assert_eq!(kind("HANDLER t OPEN").unsupported, None);
-        assert_eq!(kind("RESTART").unsupported, Some("RESTART"));
+        assert_eq!(kind("IMPORT TABLE FROM 'x'").unsupported, Some("IMPORT TABLE"));
         assert_eq!(kind("XA RECOVER").counter, Some(Counter::XA_RECOVER));
     }
 }

@@ -210,6 +210,18 @@ fn write_report(reason: &str) {
     }
 }
 
+/// The variable with the process id of what starts this server again when it ends: the name is MySQL's, so that its scripts work.
+const SUPERVISOR: &str = "MYSQLD_PARENT_PID";
+
+/// Whether the process that started this one says that it starts it again.
+pub fn is_supervised() -> bool {
+    if simulation::current().is_some() {
+        return false;
+    }
+    let parent = std::os::unix::process::parent_id();
+    std::env::var(SUPERVISOR).is_ok_and(|id| id.trim().parse() == Ok(parent))
+}
+
 /// The process id.
 pub fn id() -> u32 {
     if simulation::current().is_some() {

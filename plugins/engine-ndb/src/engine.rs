@@ -266,6 +266,7 @@ impl Engine for NdbEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            transactions: true,
             snapshots: false,
             gap_locks: false,
             prepare: false,

@@ -7,10 +7,13 @@ mod control;
 mod gtid;
 mod locks;
 mod partition;
+mod query_attributes;
 mod role_graph;
 mod sequence;
 mod session;
 mod vector;
+
+pub use query_attributes::QueryAttributes;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 

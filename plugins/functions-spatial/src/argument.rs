@@ -1,9 +1,9 @@
 //! Arguments and results of spatial functions.
 
 use errors::{Error, ErrorCode, Result};
-use plugin_api::{ArgInfo, Coercion, kit};
+use plugin_api::{ArgInfo, Coercion, FunctionContext, kit};
 use types::geometry::{
-    Geometry, GeometryError, GeometryKind, Position, ReferenceSystem, Shape, reference_system,
+    Geometry, GeometryError, GeometryKind, KnownSystem, Position, ReferenceSystem, Shape,
 };
 use types::{DataType, SqlBytes, TypeKind, Value};
 
@@ -36,9 +36,13 @@ pub(crate) fn geometry(name: &str, value: &Value) -> Result<Geometry> {
 ///
 /// # Errors
 /// Those of `geometry`, and 3548 for an unknown reference system.
-pub(crate) fn placed(name: &str, value: &Value) -> Result<(Geometry, &'static ReferenceSystem)> {
+pub(crate) fn placed(
+    ctx: &FunctionContext<'_>,
+    name: &str,
+    value: &Value,
+) -> Result<(Geometry, KnownSystem)> {
     let geometry = geometry(name, value)?;
-    let system = known(geometry.srid)?;
+    let system = known(ctx, geometry.srid)?;
     Ok((geometry, system))
 }
 
@@ -46,8 +50,10 @@ pub(crate) fn placed(name: &str, value: &Value) -> Result<(Geometry, &'static Re
 ///
 /// # Errors
 /// 3548.
-pub(crate) fn known(srid: u32) -> Result<&'static ReferenceSystem> {
-    reference_system(srid).ok_or_else(|| Error::with(ErrorCode::SRS_NOT_FOUND, &[&srid]))
+pub(crate) fn known(ctx: &FunctionContext<'_>, srid: u32) -> Result<KnownSystem> {
+    ctx.session
+        .reference_system(srid)
+        .ok_or_else(|| Error::with(ErrorCode::SRS_NOT_FOUND, &[&srid]))
 }
 
 /// The SRID in an argument.

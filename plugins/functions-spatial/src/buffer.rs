@@ -166,9 +166,9 @@ impl Strategies {
 
 fn bind_buffer(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let coercions = vec![coercion(&args[0]), Coercion::Double, Coercion::Text];
-    Ok(BoundFunction::new(DataType::geometry(), coercions, |_, args| {
+    Ok(BoundFunction::new(DataType::geometry(), coercions, |ctx, args| {
         let name = "st_buffer";
-        let (geometry, system) = check::operand(name, &args[0])?;
+        let (geometry, system) = check::operand(ctx, name, &args[0])?;
         let distance = kit::double(&args[1]);
         if distance.abs() > COMPUTABLE_MAX {
             return Err(Error::with(ErrorCode::GIS_UNKNOWN_ERROR, &[&name]));
@@ -177,8 +177,8 @@ fn bind_buffer(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         if distance == 0.0 {
             return Ok(value(geometry.srid, geometry.shape));
         }
-        if let Some(ellipsoid) = Ellipsoid::of(system) {
-            return on_ellipsoid(name, &geometry, system, ellipsoid, distance, args.len() > 2);
+        if let Some(ellipsoid) = Ellipsoid::of(&system) {
+            return on_ellipsoid(name, &geometry, &system, ellipsoid, distance, args.len() > 2);
         }
         if !strategies.are_for(&geometry.shape) {
             return Err(wrong(name));

@@ -1,7 +1,8 @@
 //! Coordinates within the range of their reference system.
 
 use errors::{Error, ErrorCode, Result};
-use types::geometry::{Geometry, ReferenceSystem, Shape};
+use plugin_api::FunctionContext;
+use types::geometry::{Geometry, KnownSystem, ReferenceSystem, Shape};
 
 use crate::argument::invalid;
 
@@ -117,10 +118,11 @@ pub(crate) fn computable(name: &str, shape: &Shape) -> Result<()> {
 /// # Errors
 /// Those of `argument` and `computable`.
 pub(crate) fn operand(
+    ctx: &FunctionContext<'_>,
     name: &str,
     value: &types::Value,
-) -> Result<(Geometry, &'static ReferenceSystem)> {
-    let (geometry, system) = argument(name, value)?;
+) -> Result<(Geometry, KnownSystem)> {
+    let (geometry, system) = argument(ctx, name, value)?;
     computable(name, &geometry.shape)?;
     Ok((geometry, system))
 }
@@ -130,12 +132,13 @@ pub(crate) fn operand(
 /// # Errors
 /// 3037, 3055, 3548, 3731, 3732.
 pub(crate) fn argument(
+    ctx: &FunctionContext<'_>,
     name: &str,
     value: &types::Value,
-) -> Result<(Geometry, &'static ReferenceSystem)> {
+) -> Result<(Geometry, KnownSystem)> {
     let geometry = crate::argument::geometry(name, value)?;
     finite(name, &geometry.shape)?;
-    let system = crate::argument::known(geometry.srid)?;
-    shape(name, &geometry.shape, system, Source::Parameter)?;
+    let system = crate::argument::known(ctx, geometry.srid)?;
+    shape(name, &geometry.shape, &system, Source::Parameter)?;
     Ok((geometry, system))
 }

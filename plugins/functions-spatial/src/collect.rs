@@ -45,8 +45,8 @@ struct Collected {
 }
 
 impl Accumulator for Collected {
-    fn update(&mut self, _: &mut FunctionContext<'_>, args: &[Value]) -> Result<()> {
-        let (geometry, _) = check::argument(NAME, &args[0])?;
+    fn update(&mut self, ctx: &mut FunctionContext<'_>, args: &[Value]) -> Result<()> {
+        let (geometry, _) = check::argument(ctx, NAME, &args[0])?;
         let srid = *self.srid.get_or_insert(geometry.srid);
         if srid != geometry.srid {
             let code = ErrorCode::DIFFERENT_SRIDS_AGGREGATION;

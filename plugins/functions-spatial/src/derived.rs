@@ -81,9 +81,9 @@ fn of_plane(
     ty: DataType,
     make: fn(&Shape) -> Option<Shape>,
 ) -> Result<BoundFunction> {
-    Ok(BoundFunction::new(ty, vec![coercion(&args[0])], move |_, args| {
-        let (geometry, system) = placed(name, &args[0])?;
-        plane_only(name, &geometry, system)?;
+    Ok(BoundFunction::new(ty, vec![coercion(&args[0])], move |ctx, args| {
+        let (geometry, system) = placed(ctx, name, &args[0])?;
+        plane_only(name, &geometry, &system)?;
         check::finite(name, &geometry.shape)?;
         check::computable(name, &geometry.shape)?;
         let made = if geometry.shape.is_empty() { None } else { make(&geometry.shape) };
@@ -132,12 +132,12 @@ fn cross(a: Position, b: Position, c: Position) -> f64 {
 fn bind_simplify(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let name = "st_simplify";
     let coercions = vec![coercion(&args[0]), Coercion::Double];
-    Ok(BoundFunction::new(DataType::geometry(), coercions, move |_, args| {
+    Ok(BoundFunction::new(DataType::geometry(), coercions, move |ctx, args| {
         let distance = kit::double(&args[1]);
         if distance <= 0.0 {
             return Err(Error::with(ErrorCode::WRONG_ARGUMENTS, &[&name]));
         }
-        let (geometry, system) = check::operand(name, &args[0])?;
+        let (geometry, system) = check::operand(ctx, name, &args[0])?;
         if system.is_geographic() {
             let kinds = format!("{}, ...", geometry.shape.kind().name());
             let code = ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS;
@@ -241,12 +241,12 @@ type Along = fn(&Line<'_>, f64) -> Option<Shape>;
 /// A function of a line and a number; 1690 where it makes `None`.
 fn along(name: &'static str, args: &[ArgInfo], make: Along) -> Result<BoundFunction> {
     let coercions = vec![coercion(&args[0]), Coercion::Double];
-    Ok(BoundFunction::new(DataType::geometry(), coercions, move |_, args| {
-        let (geometry, system) = check::operand(name, &args[0])?;
+    Ok(BoundFunction::new(DataType::geometry(), coercions, move |ctx, args| {
+        let (geometry, system) = check::operand(ctx, name, &args[0])?;
         let Shape::LineString(positions) = &geometry.shape else {
             return Err(unexpected("LINESTRING", geometry.shape.kind(), name));
         };
-        let line = Line { positions, ellipsoid: Ellipsoid::of(system) };
+        let line = Line { positions, ellipsoid: Ellipsoid::of(&system) };
         let made = make(&line, kit::double(&args[1]))
             .ok_or_else(|| Error::with(ErrorCode::DATA_OUT_OF_RANGE, &[&"Distance", &name]))?;
         Ok(value(geometry.srid, made))

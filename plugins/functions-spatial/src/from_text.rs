@@ -44,8 +44,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = functions! {
 
 fn bind(name: &'static str, args: &[ArgInfo], kind: GeometryKind) -> Result<BoundFunction> {
     let coercions = vec![crate::argument::coercion(&args[0]), Coercion::Integer, Coercion::Text];
-    Ok(BoundFunction::new(DataType::geometry(), coercions, move |_, args| {
-        let place = Place::read(name, &args[1..])?;
+    Ok(BoundFunction::new(DataType::geometry(), coercions, move |ctx, args| {
+        let place = Place::read(ctx, name, &args[1..])?;
         let shape = parse(kit::bytes(&args[0])).ok_or_else(|| invalid(name))?;
         place.finish(name, shape, kind, "WKT")
     }))

@@ -2,10 +2,10 @@
 
 use errors::Result;
 use plugin_api::kit::{self, scalar};
-use plugin_api::{ArgInfo, Arity, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{ArgInfo, Arity, BoundFunction, Coercion, FunctionContext, ScalarFunction};
 use types::DataType;
 use types::Value;
-use types::geometry::{GeometryKind, ReferenceSystem, Shape, WkbRules};
+use types::geometry::{GeometryKind, KnownSystem, Shape, WkbRules};
 
 use crate::argument::{invalid, known, srid, unexpected, value};
 use crate::check::{self, Source};
@@ -43,8 +43,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = functions! {
 
 fn bind(name: &'static str, args: &[ArgInfo], kind: GeometryKind) -> Result<BoundFunction> {
     let coercions = vec![crate::argument::coercion(&args[0]), Coercion::Integer, Coercion::Text];
-    Ok(BoundFunction::new(DataType::geometry(), coercions, move |_, args| {
-        let place = Place::read(name, &args[1..])?;
+    Ok(BoundFunction::new(DataType::geometry(), coercions, move |ctx, args| {
+        let place = Place::read(ctx, name, &args[1..])?;
         let wkb = kit::bytes(&args[0]);
         let shape = Shape::read_wkb(wkb, WkbRules::Client).map_err(|_| invalid(name))?;
         place.finish(name, shape, kind, "WKB")
@@ -53,7 +53,7 @@ fn bind(name: &'static str, args: &[ArgInfo], kind: GeometryKind) -> Result<Boun
 
 /// Reference system and axis order of a text or WKB, from the arguments after it.
 pub(crate) struct Place {
-    system: &'static ReferenceSystem,
+    system: KnownSystem,
     order: AxisOrder,
 }
 
@@ -62,8 +62,8 @@ impl Place {
     ///
     /// # Errors
     /// 1690, 3548, those of the options.
-    pub(crate) fn read(name: &str, args: &[Value]) -> Result<Place> {
-        let system = known(args.first().map_or(Ok(0), |arg| srid(name, arg))?)?;
+    pub(crate) fn read(ctx: &FunctionContext<'_>, name: &str, args: &[Value]) -> Result<Place> {
+        let system = known(ctx, args.first().map_or(Ok(0), |arg| srid(name, arg))?)?;
         let options = args.get(1).map(kit::text).unwrap_or_default();
         Ok(Place { system, order: AxisOrder::read(name, &options)? })
     }
@@ -82,10 +82,10 @@ impl Place {
         if !kind.holds(shape.kind()) {
             return Err(unexpected(what, shape.kind(), name));
         }
-        if self.order.swaps(self.system) {
+        if self.order.swaps(&self.system) {
             shape.swap_axes();
         }
-        check::shape(name, &shape, self.system, Source::Given)?;
+        check::shape(name, &shape, &self.system, Source::Given)?;
         Ok(value(self.system.srid, shape))
     }
 }

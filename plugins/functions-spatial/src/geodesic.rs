@@ -18,7 +18,10 @@ impl Ellipsoid {
     pub(crate) fn of(system: &ReferenceSystem) -> Option<Ellipsoid> {
         match system.axes {
             Axes::Plane => None,
-            Axes::Degrees { semi_major, inverse_flattening } => {
+            Axes::Degrees { semi_major, inverse_flattening: 0.0, .. } => {
+                Some(Ellipsoid { semi_major, flattening: 0.0 })
+            }
+            Axes::Degrees { semi_major, inverse_flattening, .. } => {
                 Some(Ellipsoid { semi_major, flattening: 1.0 / inverse_flattening })
             }
         }

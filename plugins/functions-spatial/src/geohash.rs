@@ -63,8 +63,8 @@ fn bind_hash(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         return Err(incorrect_type("point", name));
     }
     let coercions = vec![coercion(&args[0]), Coercion::Integer];
-    Ok(BoundFunction::new(ty, coercions, move |_, args| {
-        let (geometry, system) = placed(name, &args[0])?;
+    Ok(BoundFunction::new(ty, coercions, move |ctx, args| {
+        let (geometry, system) = placed(ctx, name, &args[0])?;
         let Shape::Point(at) = geometry.shape else { return Err(incorrect_type("point", name)) };
         if geometry.srid != 0 && !system.is_geographic() {
             return Err(Error::with(ErrorCode::ONLY_IMPLEMENTED_SRID_0_AND_4326, &[&name]));
@@ -105,9 +105,9 @@ fn bind_point(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     check_text(name, args)?;
     let coercions = vec![Coercion::Text, Coercion::Integer];
     let ty = point_type().with_nullable(any_nullable(args));
-    Ok(BoundFunction::new(ty, coercions, move |_, args| {
+    Ok(BoundFunction::new(ty, coercions, move |ctx, args| {
         let srid = srid(name, &args[1])?;
-        known(srid)?;
+        known(ctx, srid)?;
         Ok(value(srid, Shape::Point(position(name, &args[0])?)))
     }))
 }

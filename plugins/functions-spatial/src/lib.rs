@@ -32,7 +32,6 @@ mod text;
 mod transform;
 mod units;
 mod validity;
-mod wkt;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 

@@ -68,11 +68,11 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 ];
 
 fn distance(pair: Pair, rest: &[Value]) -> Result<Value> {
-    let unit = metres(pair.name, rest.first(), pair.system)?;
+    let unit = metres(pair.name, rest.first(), &pair.system)?;
     if pair.first.is_empty() || pair.second.is_empty() {
         return Ok(Value::Null);
     }
-    let metres = match Ellipsoid::of(pair.system) {
+    let metres = match Ellipsoid::of(&pair.system) {
         None => Euclidean.distance(&planar(&pair.first), &planar(&pair.second)),
         Some(ellipsoid) => match (points(&pair.first), points(&pair.second)) {
             (Some(first), Some(second)) => {
@@ -147,7 +147,7 @@ fn sphere_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
             false => ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS,
         }));
     };
-    let radius = match (rest.first(), Ellipsoid::of(pair.system)) {
+    let radius = match (rest.first(), Ellipsoid::of(&pair.system)) {
         (Some(radius), _) => kit::double(radius),
         (None, Some(ellipsoid)) => ellipsoid.mean_radius(),
         (None, None) => EARTH_RADIUS,
@@ -165,15 +165,15 @@ fn sphere_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
 fn bind_length(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let name = "st_length";
     let coercions = vec![coercion(&args[0]), Coercion::Text];
-    Ok(BoundFunction::new(DataType::double(), coercions, move |_, args| {
-        let (geometry, system) = check::operand(name, &args[0])?;
+    Ok(BoundFunction::new(DataType::double(), coercions, move |ctx, args| {
+        let (geometry, system) = check::operand(ctx, name, &args[0])?;
         let lines = match &geometry.shape {
             Shape::LineString(line) => std::slice::from_ref(line),
             Shape::MultiLineString(lines) => lines,
             _ => return Ok(Value::Null),
         };
-        let unit = metres(name, args.get(1), system)?;
-        let length = |positions: &Vec<Position>| match Ellipsoid::of(system) {
+        let unit = metres(name, args.get(1), &system)?;
+        let length = |positions: &Vec<Position>| match Ellipsoid::of(&system) {
             None => Euclidean.length(&line(positions)),
             Some(ellipsoid) => {
                 positions.windows(2).map(|side| ellipsoid.distance(side[0], side[1])).sum()
@@ -185,14 +185,14 @@ fn bind_length(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 
 fn bind_area(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let name = "st_area";
-    Ok(BoundFunction::new(DataType::double(), vec![coercion(&args[0])], move |_, args| {
-        let (geometry, system) = check::operand(name, &args[0])?;
+    Ok(BoundFunction::new(DataType::double(), vec![coercion(&args[0])], move |ctx, args| {
+        let (geometry, system) = check::operand(ctx, name, &args[0])?;
         let polygons = match &geometry.shape {
             Shape::Polygon(rings) => std::slice::from_ref(rings),
             Shape::MultiPolygon(polygons) => polygons,
             other => return Err(unexpected("POLYGON/MULTIPOLYGON", other.kind(), name)),
         };
-        let area = |rings: &Vec<Vec<Position>>| match Ellipsoid::of(system) {
+        let area = |rings: &Vec<Vec<Position>>| match Ellipsoid::of(&system) {
             None => polygon(rings).unsigned_area(),
             Some(ellipsoid) => ellipsoid.area(rings),
         };
@@ -201,14 +201,14 @@ fn bind_area(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 }
 
 fn frechet_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
-    let unit = metres(pair.name, rest.first(), pair.system)?;
+    let unit = metres(pair.name, rest.first(), &pair.system)?;
     if pair.first.is_empty() || pair.second.is_empty() {
         return Ok(Value::Null);
     }
     let (Shape::LineString(first), Shape::LineString(second)) = (&pair.first, &pair.second) else {
-        return Err(pair.not_for(not_implemented(pair.system)));
+        return Err(pair.not_for(not_implemented(&pair.system)));
     };
-    kit::finite(frechet(first, second, apart(pair.system)) / unit, pair.name, &[])
+    kit::finite(frechet(first, second, apart(&pair.system)) / unit, pair.name, &[])
 }
 
 /// The discrete Fréchet distance: the shortest leash of two that walk from position to position and never back. Of the table of all
@@ -263,11 +263,11 @@ fn not_implemented(system: &ReferenceSystem) -> ErrorCode {
 }
 
 fn hausdorff_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
-    let unit = metres(pair.name, rest.first(), pair.system)?;
+    let unit = metres(pair.name, rest.first(), &pair.system)?;
     if pair.first.is_empty() || pair.second.is_empty() {
         return Ok(Value::Null);
     }
-    let apart = apart(pair.system);
+    let apart = apart(&pair.system);
     // The reference goes from the first to the second only, and from a line to several when it gets them in the other order.
     let farthest = |from: &[Position], to: &[Position]| {
         from.iter().map(|at| least(std::slice::from_ref(at), to, &apart)).fold(0.0, f64::max)
@@ -280,7 +280,7 @@ fn hausdorff_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
         (Shape::MultiPoint(first), Shape::MultiPoint(second)) => farthest(first, second),
         (first, second) => {
             let (Some(first), Some(second)) = (lines(first), lines(second)) else {
-                return Err(pair.not_for(not_implemented(pair.system)));
+                return Err(pair.not_for(not_implemented(&pair.system)));
             };
             let (first, second) = if second.len() == 1 && first.len() > 1 {
                 (second, first)

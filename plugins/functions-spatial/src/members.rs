@@ -127,8 +127,8 @@ fn count(
     count: fn(&Shape) -> Option<usize>,
 ) -> Result<BoundFunction> {
     let ty = integer_type(COUNT_LENGTH, true);
-    Ok(BoundFunction::new(ty, vec![coercion(&args[0])], move |_, args| {
-        let (geometry, _) = placed(name, &args[0])?;
+    Ok(BoundFunction::new(ty, vec![coercion(&args[0])], move |ctx, args| {
+        let (geometry, _) = placed(ctx, name, &args[0])?;
         Ok(count(&geometry.shape).map_or(Value::Null, |count| Value::Int(count as i64)))
     }))
 }
@@ -140,8 +140,8 @@ fn part(
     part: fn(&Shape, Option<usize>) -> Option<Shape>,
 ) -> Result<BoundFunction> {
     let coercions = vec![coercion(&args[0]), Coercion::Integer];
-    Ok(BoundFunction::new(DataType::geometry(), coercions, move |_, args| {
-        let (geometry, _) = placed(name, &args[0])?;
+    Ok(BoundFunction::new(DataType::geometry(), coercions, move |ctx, args| {
+        let (geometry, _) = placed(ctx, name, &args[0])?;
         let place = args.get(1).and_then(|arg| usize::try_from(kit::integer(arg) - 1).ok());
         Ok(part(&geometry.shape, place).map_or(Value::Null, |part| value(geometry.srid, part)))
     }))

@@ -68,7 +68,11 @@ impl AxisOrder {
 
     /// Whether the external coordinates are in the other order than the stored ones.
     pub(crate) fn swaps(self, system: &ReferenceSystem) -> bool {
-        system.is_geographic() && self != AxisOrder::LongLat
+        match self {
+            AxisOrder::OfSystem => system.swaps_axes(),
+            AxisOrder::LongLat => false,
+            AxisOrder::LatLong => system.is_geographic(),
+        }
     }
 }
 

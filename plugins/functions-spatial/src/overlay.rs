@@ -101,7 +101,7 @@ impl Parts {
 fn overlay(pair: Pair, operation: Operation) -> Result<Value> {
     let only_points = points(&pair.first).is_some() && points(&pair.second).is_some();
     let srid = pair.system.srid;
-    match Ellipsoid::of(pair.system).filter(|_| !only_points) {
+    match Ellipsoid::of(&pair.system).filter(|_| !only_points) {
         None => Ok(value(srid, on_plane(pair, operation)?)),
         Some(ellipsoid) => {
             // Empty geometries have no place of their own.

@@ -1,8 +1,8 @@
 //! Functions of two geometries in one reference system.
 
 use errors::{Error, ErrorCode, Result};
-use plugin_api::{ArgInfo, BoundFunction, Coercion};
-use types::geometry::{ReferenceSystem, Shape};
+use plugin_api::{ArgInfo, BoundFunction, Coercion, FunctionContext};
+use types::geometry::{KnownSystem, Shape};
 use types::{DataType, Value};
 
 use crate::argument;
@@ -16,7 +16,7 @@ pub(crate) struct Pair {
     pub(crate) name: &'static str,
     pub(crate) first: Shape,
     pub(crate) second: Shape,
-    pub(crate) system: &'static ReferenceSystem,
+    pub(crate) system: KnownSystem,
 }
 
 impl Pair {
@@ -24,7 +24,11 @@ impl Pair {
     ///
     /// # Errors
     /// 3033, 3037, 3055, 3548, 3731, 3732.
-    pub(crate) fn read(name: &'static str, args: &[Value]) -> Result<Pair> {
+    pub(crate) fn read(
+        ctx: &FunctionContext<'_>,
+        name: &'static str,
+        args: &[Value],
+    ) -> Result<Pair> {
         let first = argument::geometry(name, &args[0])?;
         let second = argument::geometry(name, &args[1])?;
         check::finite(name, &first.shape)?;
@@ -33,9 +37,9 @@ impl Pair {
             let code = ErrorCode::GIS_DIFFERENT_SRIDS;
             return Err(Error::with(code, &[&name, &first.srid, &second.srid]));
         }
-        let system = argument::known(first.srid)?;
-        check::shape(name, &first.shape, system, Source::Parameter)?;
-        check::shape(name, &second.shape, system, Source::Parameter)?;
+        let system = argument::known(ctx, first.srid)?;
+        check::shape(name, &first.shape, &system, Source::Parameter)?;
+        check::shape(name, &second.shape, &system, Source::Parameter)?;
         check::computable(name, &first.shape)?;
         check::computable(name, &second.shape)?;
         Ok(Pair { name, first: first.shape, second: second.shape, system })
@@ -78,8 +82,8 @@ pub(crate) fn of_pair(
 ) -> Result<BoundFunction> {
     let mut coercions = vec![coercion(&args[0]), coercion(&args[1])];
     coercions.extend_from_slice(rest);
-    Ok(BoundFunction::new(ty, coercions, move |_, args| {
-        answer(Pair::read(name, args)?, &args[2..])
+    Ok(BoundFunction::new(ty, coercions, move |ctx, args| {
+        answer(Pair::read(ctx, name, args)?, &args[2..])
     }))
 }
 

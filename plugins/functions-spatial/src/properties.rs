@@ -5,7 +5,7 @@ use plugin_api::kit::{self, any_nullable, integer_type, scalar, text_type};
 use plugin_api::{
     ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
-use types::geometry::{Geometry, Position, ReferenceSystem, Shape, is_closed, reference_system};
+use types::geometry::{Geometry, Position, ReferenceSystem, Shape, is_closed};
 use types::{DataType, Value};
 
 use crate::argument::{self, coercion, known, placed, plane_only, srid, value};
@@ -112,9 +112,9 @@ fn of_placed(
     ty: DataType,
     answer: OfPlaced,
 ) -> Result<BoundFunction> {
-    Ok(BoundFunction::new(ty, vec![coercion(&args[0])], move |_, args| {
-        let (geometry, system) = placed(name, &args[0])?;
-        answer(name, geometry, system)
+    Ok(BoundFunction::new(ty, vec![coercion(&args[0])], move |ctx, args| {
+        let (geometry, system) = placed(ctx, name, &args[0])?;
+        answer(name, geometry, &system)
     }))
 }
 
@@ -124,13 +124,13 @@ fn bind_srid(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         let ty = integer_type(COUNT_LENGTH, any_nullable(args));
         return Ok(BoundFunction::new(ty, coercions, get_srid));
     }
-    Ok(BoundFunction::new(DataType::geometry(), coercions, |_, args| {
+    Ok(BoundFunction::new(DataType::geometry(), coercions, |ctx, args| {
         let name = "st_srid";
         let srid = srid(name, &args[1])?;
         let geometry = argument::geometry(name, &args[0])?;
         check::finite(name, &geometry.shape)?;
-        let system = known(srid)?;
-        check::shape(name, &geometry.shape, system, Source::Parameter)?;
+        let system = known(ctx, srid)?;
+        check::shape(name, &geometry.shape, &system, Source::Parameter)?;
         Ok(value(srid, geometry.shape))
     }))
 }
@@ -139,8 +139,8 @@ fn get_srid(ctx: &mut FunctionContext<'_>, args: &[Value]) -> Result<Value> {
     let name = "st_srid";
     let geometry = argument::geometry(name, &args[0])?;
     check::finite(name, &geometry.shape)?;
-    match reference_system(geometry.srid) {
-        Some(system) => check::shape(name, &geometry.shape, system, Source::Parameter)?,
+    match ctx.session.reference_system(geometry.srid) {
+        Some(system) => check::shape(name, &geometry.shape, &system, Source::Parameter)?,
         None => ctx.diagnostics.warn(ErrorCode::WARN_SRS_NOT_FOUND, &[&geometry.srid]),
     }
     Ok(Value::Int(i64::from(geometry.srid)))
@@ -159,9 +159,9 @@ impl Coordinate {
     /// The place of the coordinate in a position.
     fn of<'a>(self, position: &'a mut Position, system: &ReferenceSystem) -> &'a mut f64 {
         let second = match self {
-            // In a geographic system the latitude is first externally and second in storage.
-            Coordinate::X => system.is_geographic(),
-            Coordinate::Y => !system.is_geographic(),
+            // In most geographic systems the latitude is first externally; in storage it is second.
+            Coordinate::X => system.swaps_axes(),
+            Coordinate::Y => !system.swaps_axes(),
             Coordinate::Latitude => true,
             Coordinate::Longitude => false,
         };
@@ -179,18 +179,18 @@ fn bind_coordinate(
         _ => DataType::geometry(),
     };
     let coercions = vec![coercion(&args[0]), Coercion::Double];
-    Ok(BoundFunction::new(ty, coercions, move |_, args| {
-        let (geometry, system) = check::argument(name, &args[0])?;
+    Ok(BoundFunction::new(ty, coercions, move |ctx, args| {
+        let (geometry, system) = check::argument(ctx, name, &args[0])?;
         let mut position = argument::point(name, &geometry.shape)?;
         let in_degrees = matches!(coordinate, Coordinate::Latitude | Coordinate::Longitude);
         if in_degrees && !system.is_geographic() {
             let code = ErrorCode::SRS_NOT_GEOGRAPHIC;
             return Err(Error::with(code, &[&name, &geometry.srid]));
         }
-        let place = coordinate.of(&mut position, system);
+        let place = coordinate.of(&mut position, &system);
         let Some(given) = args.get(1) else { return Ok(Value::Double(*place)) };
         *place = kit::double(given);
-        check::shape(name, &Shape::Point(position), system, Source::Given)?;
+        check::shape(name, &Shape::Point(position), &system, Source::Given)?;
         Ok(value(geometry.srid, Shape::Point(position)))
     }))
 }

@@ -98,7 +98,7 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
     let of = [&pair.first, &pair.second].map(|shape| dimension(shape).unwrap_or(0));
     // On an ellipsoid only points have no curved sides.
     let bends = points(&pair.first).is_none() || points(&pair.second).is_none();
-    let Some(ellipsoid) = Ellipsoid::of(pair.system).filter(|_| bends) else {
+    let Some(ellipsoid) = Ellipsoid::of(&pair.system).filter(|_| bends) else {
         return relate_on_plane(pair, of, test);
     };
     if let Some(answer) = relate_points(&pair, |at, shape| ellipsoid.place(at, shape)) {
@@ -213,7 +213,7 @@ fn relate_rectangles(pair: Pair, test: fn(&IntersectionMatrix) -> bool) -> Resul
     if let Some(answer) = of_nothing(&pair) {
         return Ok(answer);
     }
-    let bounds = |shape: &Shape| match Ellipsoid::of(pair.system) {
+    let bounds = |shape: &Shape| match Ellipsoid::of(&pair.system) {
         None => shape.bounds(),
         Some(ellipsoid) => ellipsoid.bounds(shape),
     };
@@ -229,7 +229,7 @@ mod tests {
     #![allow(clippy::disallowed_methods, reason = "a test")]
 
     use types::geometry::cells::{row_cells, searched_cells};
-    use types::geometry::{Geometry, GeometryKind, SpatialType, reference_system};
+    use types::geometry::{Geometry, GeometryKind, KnownSystem, SpatialType};
 
     use super::*;
 
@@ -281,8 +281,13 @@ mod tests {
 
     /// Every relation that is true only where boxes meet implies one of these two.
     fn meet(first: &Shape, second: &Shape, srid: u32) -> bool {
-        let Some(system) = reference_system(srid) else { return false };
-        let pair = |name| Pair { name, first: first.clone(), second: second.clone(), system };
+        let Some(system) = KnownSystem::built_in(srid) else { return false };
+        let pair = |name| Pair {
+            name,
+            first: first.clone(),
+            second: second.clone(),
+            system: system.clone(),
+        };
         let is_true = |answer: Result<Value>| answer.is_ok_and(|value| value == Value::bool(true));
         is_true(relate(pair("st_intersects"), |m, _| Some(m.is_intersects())))
             || is_true(relate_rectangles(pair("mbrintersects"), |m| m.is_intersects()))

@@ -5,7 +5,7 @@ use plugin_api::kit::{self, scalar, text_type};
 use plugin_api::{
     ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
-use types::geometry::{Geometry, Position, Shape, reference_system};
+use types::geometry::{Geometry, Position, Shape};
 use types::text::write_f64;
 use types::{DataType, SqlBytes, TypeKind, Value};
 
@@ -65,8 +65,8 @@ fn outward(ctx: &mut FunctionContext<'_>, name: &str, args: &[Value]) -> Result<
     let mut geometry = argument::geometry(name, &args[0])?;
     let options = args.get(1).map(kit::text).unwrap_or_default();
     let order = AxisOrder::read(name, &options)?;
-    match reference_system(geometry.srid) {
-        Some(system) if order.swaps(system) => geometry.shape.swap_axes(),
+    match ctx.session.reference_system(geometry.srid) {
+        Some(system) if order.swaps(&system) => geometry.shape.swap_axes(),
         Some(_) => {}
         None => {
             let code = ErrorCode::WARN_SRS_NOT_FOUND_AXIS_ORDER;

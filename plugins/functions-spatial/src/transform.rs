@@ -5,19 +5,21 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::LazyLock;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
 use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
 use proj4rs::Proj;
 use proj4rs::transform::transform;
-use types::geometry::{Position, Shape, reference_systems};
+use sys::sync::Mutex;
+use types::geometry::wkt::Node;
+use types::geometry::{KnownSystem, Position, ReferenceSystem, Shape, reference_systems};
 use types::{DataType, Value};
 
 use crate::argument::{coercion, known, value};
 use crate::check;
-use crate::wkt::Node;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[scalar(
     "ST_TRANSFORM",
@@ -126,17 +128,56 @@ fn route(srid: u32) -> Option<&'static Route> {
     ROUTES.get(&srid)
 }
 
-/// Whether a system has one.
-#[cfg(test)]
-pub(crate) fn has_route(srid: u32) -> bool {
-    route(srid).is_some()
+/// Routes of systems that users made which a function keeps at most.
+const MADE_MAX: usize = 8;
+
+/// The routes of systems that users made, as a function has met them: making one takes longer than to use it.
+#[derive(Default)]
+struct MadeRoutes(Mutex<Vec<(Arc<ReferenceSystem>, Arc<Route>)>>);
+
+/// A route in use.
+enum UsedRoute {
+    BuiltIn(&'static Route),
+    Made(Arc<Route>),
+}
+
+impl Deref for UsedRoute {
+    type Target = Route;
+
+    fn deref(&self) -> &Route {
+        match self {
+            UsedRoute::BuiltIn(route) => route,
+            UsedRoute::Made(route) => route,
+        }
+    }
+}
+
+impl MadeRoutes {
+    /// The route of a system; `None` for a projection that the library does not have.
+    fn of(&self, system: &KnownSystem) -> Option<UsedRoute> {
+        let system = match system {
+            KnownSystem::BuiltIn(system) => return route(system.srid).map(UsedRoute::BuiltIn),
+            KnownSystem::Made(system) => system,
+        };
+        let mut met = self.0.lock();
+        if let Some((_, route)) = met.iter().find(|(known, _)| Arc::ptr_eq(known, system)) {
+            return Some(UsedRoute::Made(route.clone()));
+        }
+        let route = Arc::new(Route::of(&system.definition)?);
+        if met.len() == MADE_MAX {
+            met.clear();
+        }
+        met.push((system.clone(), route.clone()));
+        Some(UsedRoute::Made(route))
+    }
 }
 
 fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let coercions = vec![coercion(&args[0]), Coercion::Integer];
-    Ok(BoundFunction::new(DataType::geometry(), coercions, |_, args| {
+    let routes = MadeRoutes::default();
+    Ok(BoundFunction::new(DataType::geometry(), coercions, move |ctx, args| {
         let name = "st_transform";
-        let (geometry, _) = check::argument(name, &args[0])?;
+        let (geometry, from) = check::argument(ctx, name, &args[0])?;
         // The reference takes the low half of a longer number.
         let to = kit::integer(&args[1]) as u32;
         if geometry.srid == to {
@@ -145,13 +186,13 @@ fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         if geometry.srid == 0 {
             return Err(Error::with(ErrorCode::TRANSFORM_SOURCE_SRS_NOT_SUPPORTED, &[&0]));
         }
-        known(to)?;
+        let target = known(ctx, to)?;
         if to == 0 {
             return Err(Error::with(ErrorCode::TRANSFORM_TARGET_SRS_NOT_SUPPORTED, &[&0]));
         }
         let unbuilt = |srid: u32| Error::not_supported(format!("ST_TRANSFORM with SRID {srid}"));
-        let from_route = route(geometry.srid).ok_or_else(|| unbuilt(geometry.srid))?;
-        let to_route = route(to).ok_or_else(|| unbuilt(to))?;
+        let from_route = routes.of(&from).ok_or_else(|| unbuilt(geometry.srid))?;
+        let to_route = routes.of(&target).ok_or_else(|| unbuilt(to))?;
         let Some(from_datum) = &from_route.datum else {
             let code = ErrorCode::TRANSFORM_SOURCE_SRS_MISSING_TOWGS84;
             return Err(Error::with(code, &[&geometry.srid]));
@@ -161,7 +202,7 @@ fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         };
         let mut all = true;
         let shape = mapped(&oriented(geometry.shape), &mut |at| {
-            let moved = moved(at, from_route, from_datum, to_route, to_datum);
+            let moved = moved(at, &from_route, from_datum, &to_route, to_datum);
             all &= moved.is_some();
             moved.unwrap_or(at)
         });
@@ -245,6 +286,16 @@ pub(crate) fn mapped(shape: &Shape, map: &mut dyn FnMut(Position) -> Position) -
         ),
         Shape::Collection(shapes) => {
             Shape::Collection(shapes.iter().map(|shape| mapped(shape, map)).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn all_known_systems_have_a_route() {
+        for system in types::geometry::reference_systems().iter().skip(1) {
+            assert!(super::route(system.srid).is_some(), "{}", system.srid);
         }
     }
 }

@@ -30,9 +30,9 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "ST_ISVALID(geometry)\nWhether a geometry is well formed: rings do not cross, lines have a length.",
         |_, args| {
             let ty = DataType::boolean().with_nullable(any_nullable(args));
-            Ok(BoundFunction::new(ty, vec![coercion(&args[0])], |_, args| {
-                let (geometry, system) = check::operand("st_isvalid", &args[0])?;
-                Ok(Value::bool(is_valid("st_isvalid", &geometry, system)?))
+            Ok(BoundFunction::new(ty, vec![coercion(&args[0])], |ctx, args| {
+                let (geometry, system) = check::operand(ctx, "st_isvalid", &args[0])?;
+                Ok(Value::bool(is_valid("st_isvalid", &geometry, &system)?))
             }))
         },
     ),
@@ -42,9 +42,9 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "ST_VALIDATE(geometry)\nThe geometry if it is well formed, else NULL.",
         |_, args| {
             let ty = DataType::geometry();
-            Ok(BoundFunction::new(ty, vec![coercion(&args[0])], |_, args| {
-                let (geometry, system) = check::operand("st_validate", &args[0])?;
-                Ok(match is_valid("st_validate", &geometry, system)? {
+            Ok(BoundFunction::new(ty, vec![coercion(&args[0])], |ctx, args| {
+                let (geometry, system) = check::operand(ctx, "st_validate", &args[0])?;
+                Ok(match is_valid("st_validate", &geometry, &system)? {
                     true => value(geometry.srid, geometry.shape),
                     false => Value::Null,
                 })
@@ -105,10 +105,10 @@ fn bind_simple(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = DataType::boolean().with_nullable(any_nullable(args));
     Ok(BoundFunction::new(ty, vec![coercion(&args[0])], |ctx, args| {
         let name = "st_issimple";
-        let (geometry, system) = check::operand(name, &args[0])?;
+        let (geometry, system) = check::operand(ctx, name, &args[0])?;
         let shape = match points(&geometry.shape) {
             Some(_) => Cow::Borrowed(&geometry.shape),
-            None => flat(name, &geometry, system)?,
+            None => flat(name, &geometry, &system)?,
         };
         Ok(Value::bool(is_simple(ctx, &shape)?))
     }))

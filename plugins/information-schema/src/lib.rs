@@ -160,6 +160,7 @@ const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("mysql", "db", accounts::db),
     ("mysql", "component", server::mysql_component),
     ("mysql", "plugin", server::mysql_plugin),
+    ("mysql", "servers", server::mysql_servers),
     ("performance_schema", "global_variables", server::global_variables),
     ("performance_schema", "session_variables", server::session_variables),
     ("performance_schema", "global_status", server::global_status),

@@ -163,6 +163,21 @@ pub fn mysql_component(
     Ok(())
 }
 
+/// `mysql.servers`: those of CREATE SERVER.
+pub fn mysql_servers(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for server in ctx.foreign_servers() {
+        let mut row: Vec<Value> = server.texts.iter().map(|text| Value::text(text)).collect();
+        row.push(Value::UInt(server.port.into()));
+        row.extend(server.rest.iter().map(|text| Value::text(text)));
+        emit(&row)?;
+    }
+    Ok(())
+}
+
 /// `KEYWORDS`: words that the SQL standard and the reference reserve.
 pub fn keywords(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     RESERVED.split_whitespace().try_for_each(|word| emit(&[Value::text(word), Value::Int(1)]))

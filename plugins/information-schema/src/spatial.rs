@@ -2,7 +2,7 @@
 
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, TableDetail};
-use types::geometry::reference_system;
+use types::geometry::{ReferenceSystem, reference_system};
 use types::{TypeKind, Value};
 
 use crate::row::{Emit, catalog, optional, optional_number};
@@ -14,6 +14,11 @@ pub fn columns(
     filter: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
+    let made = ctx.made_reference_systems();
+    let name_of = |srid: u32| match reference_system(srid) {
+        Some(system) => Some(system.name.as_str()),
+        None => made.iter().find(|system| system.srid == srid).map(|system| system.name.as_str()),
+    };
     let detail = TableDetail::Definition;
     visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
         for column in table.columns.iter().filter(|column| column.ty.kind == TypeKind::Geometry) {
@@ -23,7 +28,7 @@ pub fn columns(
                 Value::text(&table.schema),
                 Value::text(&table.name),
                 Value::text(&column.name),
-                optional(srid.and_then(reference_system).map(|system| system.name.as_str())),
+                optional(srid.and_then(name_of)),
                 optional_number(srid.map(u64::from)),
                 Value::text(&column.column_type),
             ])?;
@@ -34,19 +39,24 @@ pub fn columns(
 
 /// `ST_SPATIAL_REFERENCE_SYSTEMS`.
 pub fn reference_systems(
-    _: &dyn InformationContext,
+    ctx: &dyn InformationContext,
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    types::geometry::reference_systems().iter().try_for_each(|system| {
-        let organization = Some(system.organization).filter(|name| !name.is_empty());
+    let made = ctx.made_reference_systems();
+    let built_in = types::geometry::reference_systems().iter();
+    let mut systems: Vec<&ReferenceSystem> =
+        built_in.chain(made.iter().map(|system| &**system)).collect();
+    systems.sort_by_key(|system| system.srid);
+    systems.into_iter().try_for_each(|system| {
+        let organization = system.organization.as_ref();
         emit(&[
             Value::text(&system.name),
             Value::UInt(system.srid.into()),
-            optional(organization),
-            optional_number(organization.map(|_| system.srid.into())),
+            optional(organization.map(|(name, _)| name.as_str())),
+            optional_number(organization.map(|(_, number)| u64::from(*number))),
             Value::text(&system.definition),
-            Value::Null,
+            optional(system.description.as_deref()),
         ])
     })
 }

@@ -24,9 +24,9 @@ pub use programs::{
 };
 pub use schemas::{SchemaInformation, SchemaView};
 pub use server::{
-    CopyProgress, FileOperations, FileUseView, FunctionView, IoBucket, MetadataLockRow,
-    PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView, ServerInformation,
-    TableWaitsRow, TablespaceView, TimedCounts, UserLockView,
+    CopyProgress, FileOperations, FileUseView, ForeignServerView, FunctionView, IoBucket,
+    MetadataLockRow, PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView,
+    ServerInformation, TableWaitsRow, TablespaceView, TimedCounts, UserLockView,
 };
 pub use session_table::SessionTable;
 pub use status::{ConditionView, StatusInformation, StatusScope, VariableChange, VariableView};

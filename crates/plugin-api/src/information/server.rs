@@ -6,6 +6,7 @@ use std::sync::Arc;
 use engine_api::Progress;
 use errors::Result;
 use stdx::Extent;
+use types::geometry::ReferenceSystem;
 
 use crate::PluginInfo;
 use crate::cost::SessionCounts;
@@ -25,6 +26,14 @@ pub trait ServerInformation {
     }
     /// General tablespaces, in the order in which they were made.
     fn tablespaces(&self) -> Vec<TablespaceView> {
+        Vec::new()
+    }
+    /// Spatial reference systems that users made, by number.
+    fn made_reference_systems(&self) -> Vec<Arc<ReferenceSystem>> {
+        Vec::new()
+    }
+    /// Servers that CREATE SERVER described, in the order of their names.
+    fn foreign_servers(&self) -> Vec<ForeignServerView> {
         Vec::new()
     }
     /// Metadata locks on the tables that the account sees.
@@ -125,6 +134,17 @@ pub struct ProcessView {
     pub copying: Option<CopyProgress>,
     /// Its resource group; `None` for the default one.
     pub resource_group: Option<Arc<str>>,
+}
+
+/// A server that CREATE SERVER described.
+#[derive(Clone, Debug)]
+pub struct ForeignServerView {
+    /// Its texts: name, host, database, user, password.
+    pub texts: [Arc<str>; 5],
+    /// Its port; 0 for none.
+    pub port: u32,
+    /// Socket, wrapper, owner.
+    pub rest: [Arc<str>; 3],
 }
 
 /// A general tablespace.

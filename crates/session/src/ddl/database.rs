@@ -74,9 +74,6 @@ pub(crate) fn create_database(
     }
     session.require_on_schema(&name, PrivilegeSet::CREATE)?;
     session.check_writable()?;
-    if create.options.iter().any(|option| matches!(option, DatabaseOption::ReadOnly(_))) {
-        bail!(WRONG_USAGE, "CREATE DATABASE", "READ ONLY");
-    }
     let before = SchemaOptions {
         is_encrypted: as_u64(&session.value("default_table_encryption")) == 1,
         ..SchemaOptions::of_collation(session.settings.collation_server.id)

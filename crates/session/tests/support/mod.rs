@@ -72,6 +72,7 @@ impl Harness {
             clock: Arc::new(sys::clock::RealClock::new()),
             system_zone: Arc::new(types::FixedOffset::utc()),
             shutdown: Box::new(|| {}),
+            restart: None,
             defaults: Vec::new(),
             options: vec![("local_infile".into(), "ON".into())],
             root: RootAccount { os_uid: Some(65_534), password: Some("p".into()) },

@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
             Kw::DATABASE | Kw::SCHEMA => {
                 self.bump();
                 let name = if self.at_database_name() { Some(self.ident()?) } else { None };
-                let options = self.database_options()?;
+                let options = self.database_options(true)?;
                 if options.is_empty() {
                     return self.fail();
                 }
@@ -305,7 +305,7 @@ impl<'a> Parser<'a> {
         let if_not_exists = self.if_not_exists()?;
         let flags = CreateFlags { or_replace, if_not_exists };
         let name = self.ident()?;
-        let options = self.database_options()?;
+        let options = self.database_options(false)?;
         Ok(Statement::CreateDatabase(Box::new(CreateDatabase { flags, name, options })))
     }
 
@@ -317,14 +317,15 @@ impl<'a> Parser<'a> {
         !option || matches!(self.peek_kw(), Kw::DEFAULT | Kw::CHARSET | Kw::COLLATE | Kw::READ)
     }
 
-    fn database_options(&mut self) -> PResult<Vec<DatabaseOption>> {
+    fn database_options(&mut self, is_altered: bool) -> PResult<Vec<DatabaseOption>> {
         let mut options = Vec::new();
         loop {
             let default = self.eat(Kw::DEFAULT);
             let kw = self.kw();
             match kw {
                 Kw::CHARACTER | Kw::CHAR | Kw::CHARSET | Kw::COLLATE | Kw::ENCRYPTION => {}
-                Kw::READ | Kw::COMMENT if !default => {}
+                Kw::READ if !default && is_altered => {}
+                Kw::COMMENT if !default => {}
                 _ if default => return self.fail(),
                 _ => return Ok(options),
             }
@@ -343,7 +344,14 @@ impl<'a> Parser<'a> {
                     if self.eat(Kw::DEFAULT) {
                         DatabaseOption::ReadOnly(None)
                     } else {
-                        DatabaseOption::ReadOnly(Some(self.number()? != 0))
+                        match self.text_of(self.cur.tok) {
+                            digit @ (b"0" | b"1") => {
+                                let wanted = digit == b"1";
+                                self.bump();
+                                DatabaseOption::ReadOnly(Some(wanted))
+                            }
+                            _ => return self.fail(),
+                        }
                     }
                 }
                 _ => DatabaseOption::Charset(self.charset_or_default()?),
@@ -556,9 +564,31 @@ impl<'a> Parser<'a> {
         }
         self.expect(Kw::OPTIONS)?;
         let options = self.paren_list(|p| {
-            let word = p.any_word()?;
-            let value = if p.at_tok(Tok::Int) { p.number_text()? } else { p.text()? };
-            Ok((word, value))
+            let option = match p.kw() {
+                Kw::HOST => ServerOption::Host,
+                Kw::DATABASE => ServerOption::Database,
+                Kw::USER => ServerOption::User,
+                Kw::PASSWORD => ServerOption::Password,
+                Kw::SOCKET => ServerOption::Socket,
+                Kw::OWNER => ServerOption::Owner,
+                Kw::PORT => ServerOption::Port,
+                _ => return p.fail(),
+            };
+            p.bump();
+            let value = match (option, p.at_tok(Tok::Int)) {
+                (ServerOption::Port, true) => p.number_text()?,
+                (ServerOption::Port, false) => return p.fail(),
+                (
+                    ServerOption::Host
+                    | ServerOption::Database
+                    | ServerOption::User
+                    | ServerOption::Password
+                    | ServerOption::Socket
+                    | ServerOption::Owner,
+                    _,
+                ) => p.text()?,
+            };
+            Ok((option, value))
         })?;
         Ok(Statement::Server(Box::new(ServerDef { alter, flags, name, wrapper, options })))
     }
@@ -647,7 +677,7 @@ impl<'a> Parser<'a> {
     fn create_srs(&mut self, or_replace: bool) -> PResult<Statement> {
         self.bump();
         self.expect_all(&[Kw::REFERENCE, Kw::SYSTEM])?;
-        let if_not_exists = self.if_not_exists()?;
+        let if_not_exists = !or_replace && self.if_not_exists()?;
         let mut srs = CreateSpatialReferenceSystem {
             flags: CreateFlags { or_replace, if_not_exists },
             srid: self.number()?,
@@ -655,8 +685,17 @@ impl<'a> Parser<'a> {
             definition: None,
             organization: None,
             description: None,
+            repeated: None,
         };
         loop {
+            let repeated = match self.kw() {
+                Kw::NAME if srs.name.is_some() => Some("NAME"),
+                Kw::DEFINITION if srs.definition.is_some() => Some("DEFINITION"),
+                Kw::ORGANIZATION if srs.organization.is_some() => Some("ORGANIZATION"),
+                Kw::DESCRIPTION if srs.description.is_some() => Some("DESCRIPTION"),
+                _ => None,
+            };
+            srs.repeated = srs.repeated.or(repeated);
             match self.eat_one_of(&[Kw::NAME, Kw::DEFINITION, Kw::ORGANIZATION, Kw::DESCRIPTION]) {
                 Some(Kw::NAME) => srs.name = Some(self.text()?),
                 Some(Kw::DEFINITION) => srs.definition = Some(self.text()?),

@@ -1,6 +1,6 @@
 //! A geometry as GeoJSON: the result of `ST_AsGeoJSON` and the JSON value of a geometry.
 
-use super::{Geometry, GeometryKind, Position, Shape, reference_system};
+use super::{Geometry, GeometryKind, Position, Shape};
 use crate::json::{JsonObject, JsonValue};
 
 /// So many decimals that nothing is rounded.
@@ -62,9 +62,8 @@ impl Geometry {
 }
 
 fn system(srid: u32, name: SystemName) -> JsonValue {
-    // Numbers that no organization assigned are the reference's own.
-    let organization = reference_system(srid).map_or("", |system| system.organization);
-    let organization = if organization.is_empty() { "MySQL" } else { organization };
+    // As the reference has it, also for systems that a user made.
+    let organization = if srid == 0 { "MySQL" } else { "EPSG" };
     let name = match name {
         SystemName::Short => format!("{organization}:{srid}"),
         SystemName::Long => format!("urn:ogc:def:crs:{organization}::{srid}"),

@@ -5,12 +5,15 @@
 
 pub mod cells;
 mod geojson;
+mod made;
 mod srs;
 #[cfg(test)]
 mod tests;
 mod wkb;
+pub mod wkt;
 
 pub use geojson::{GeoJsonStyle, SystemName};
+pub use made::{DefinitionFault, KnownSystem, axes_of};
 pub use srs::{Axes, ReferenceSystem, reference_system, reference_systems};
 pub use wkb::{GeometryError, LINE_LEAST, RING_LEAST, WkbRules, is_closed};
 

@@ -8,12 +8,14 @@ use std::sync::LazyLock;
 pub enum Axes {
     /// Lengths on a plane, x before y.
     Plane,
-    /// Degrees on an ellipsoid, latitude before longitude.
+    /// Degrees on an ellipsoid.
     Degrees {
         /// Half of the longer axis, metres.
         semi_major: f64,
-        /// `1 / flattening`; the flattening is the relative difference of the half axes.
+        /// `1 / flattening`; the flattening is the relative difference of the half axes. 0 for a sphere.
         inverse_flattening: f64,
+        /// Whether latitudes come before longitudes outside of the server.
+        latitude_first: bool,
     },
 }
 
@@ -24,18 +26,25 @@ pub struct ReferenceSystem {
     pub srid: u32,
     /// Its name.
     pub name: String,
-    /// The organization that assigned the number; empty for none.
-    pub organization: &'static str,
+    /// An organization that assigned a number, and that number.
+    pub organization: Option<(String, u32)>,
     /// Its axes.
     pub axes: Axes,
     /// Its well-known text.
     pub definition: String,
+    /// What a user says about it.
+    pub description: Option<String>,
 }
 
 impl ReferenceSystem {
     /// Whether it measures in degrees.
     pub fn is_geographic(&self) -> bool {
         matches!(self.axes, Axes::Degrees { .. })
+    }
+
+    /// Whether coordinates have the other order outside of the server: stored ones have the longitude first.
+    pub fn swaps_axes(&self) -> bool {
+        matches!(self.axes, Axes::Degrees { latitude_first: true, .. })
     }
 }
 
@@ -274,9 +283,10 @@ impl Geographic {
         ReferenceSystem {
             srid: self.srid,
             name: self.name.to_owned(),
-            organization: EPSG,
-            axes: Axes::Degrees { semi_major, inverse_flattening },
+            organization: Some((EPSG.to_owned(), self.srid)),
+            axes: Axes::Degrees { semi_major, inverse_flattening, latitude_first: true },
             definition: self.definition(),
+            description: None,
         }
     }
 }
@@ -299,9 +309,10 @@ impl Projected<'_> {
         ReferenceSystem {
             srid: self.srid,
             name: self.name.to_owned(),
-            organization: EPSG,
+            organization: Some((EPSG.to_owned(), self.srid)),
             axes: Axes::Plane,
             definition,
+            description: None,
         }
     }
 }
@@ -310,9 +321,10 @@ fn all() -> Vec<ReferenceSystem> {
     let mut systems = vec![ReferenceSystem {
         srid: 0,
         name: String::new(),
-        organization: "",
+        organization: None,
         axes: Axes::Plane,
         definition: String::new(),
+        description: None,
     }];
     for of in GEOGRAPHIC {
         systems.push(of.system());

@@ -34,11 +34,11 @@ pub(super) fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         }
     }
     let coercions = vec![Coercion::AsIs, Coercion::Integer];
-    Ok(BoundFunction::new(DataType::geometry(), coercions, |_, args| {
+    Ok(BoundFunction::new(DataType::geometry(), coercions, |ctx, args| {
         let handling = option(NAME, "option", args.get(1), REFUSE_HIGHER, OPTION_MAX)?;
         let given = args.get(2).map(|arg| srid(NAME, arg)).transpose()?;
         if let Some(srid) = given {
-            known(srid)?;
+            known(ctx, srid)?;
         }
         let document = match &args[0] {
             Value::Json(document) => JsonValue::from_ref(JsonRef::new(document)),
@@ -54,10 +54,10 @@ pub(super) fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         };
         let named = system_of(object)?;
         let srid = given.or(named).unwrap_or(SRID_DEFAULT);
-        let system = known(srid)?;
+        let system = known(ctx, srid)?;
         let reader = Reader { refuse_higher: handling.is_none_or(|how| how == REFUSE_HIGHER) };
         let Some(shape) = reader.shape(object, true)? else { return Ok(Value::Null) };
-        check::shape(NAME, &shape, system, Source::Given)?;
+        check::shape(NAME, &shape, &system, Source::Given)?;
         Ok(value(srid, shape))
     }))
 }

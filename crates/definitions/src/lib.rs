@@ -23,6 +23,7 @@ mod finish;
 mod foreign_keys;
 mod from_query;
 mod generated_key;
+pub mod histograms;
 pub mod history;
 mod indexes;
 mod names;

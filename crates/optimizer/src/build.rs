@@ -16,6 +16,7 @@ use crate::graph::{
 };
 use crate::join::{Candidate, Method, Step};
 use crate::predicate::{conjunction, has_subquery, split};
+use crate::sargable::Sarg;
 use crate::upper::Node;
 
 impl Planner<'_> {
@@ -62,8 +63,11 @@ impl Planner<'_> {
             joined
         } else {
             let steps = self.join_order(&graph, &candidates);
+            let short = self.short_order(&graph, &candidates, &steps, goal);
+            let is_short = short.is_some();
+            let steps = short.unwrap_or(steps);
             self.trace_block(&graph, traced, &steps);
-            self.chain(&graph, candidates, steps, goal)
+            self.chain(&graph, candidates, steps, goal, is_short)
         };
         Ok(self.top(joined, &mut graph))
     }
@@ -151,13 +155,14 @@ impl Planner<'_> {
         }
     }
 
-    /// Joins in the order of `steps`.
+    /// Joins in the order of `steps`; `is_short`: the first table is read in the goal's order at any price.
     fn chain(
         &mut self,
         graph: &Graph,
         mut candidates: Vec<Candidate>,
         steps: Vec<Step>,
         goal: &Goal,
+        is_short: bool,
     ) -> Node {
         let lookups = steps[1..].iter().all(|step| !matches!(step.method, Method::Hash));
         let first_goal = if lookups { goal.clone() } else { Goal::default() };
@@ -171,9 +176,9 @@ impl Planner<'_> {
                 None if !lookups => Node {
                     ordered: false,
                     grouped: false,
-                    ..self.first(graph, index, candidate, &first_goal)
+                    ..self.first(graph, index, candidate, &first_goal, is_short)
                 },
-                None => self.first(graph, index, candidate, &first_goal),
+                None => self.first(graph, index, candidate, &first_goal, is_short),
                 Some(outer) => self.join_step(graph, outer, step, candidate, placed),
             });
             placed |= 1 << index;
@@ -193,47 +198,55 @@ impl Planner<'_> {
         node.unwrap_or_else(Node::nothing)
     }
 
-    fn first(&mut self, graph: &Graph, index: usize, candidate: Candidate, goal: &Goal) -> Node {
+    fn first(
+        &mut self,
+        graph: &Graph,
+        index: usize,
+        candidate: Candidate,
+        goal: &Goal,
+        is_short: bool,
+    ) -> Node {
         let own = 1u64 << index;
         match (&graph.relations[index].source, candidate.node) {
             (Source::Table(id), _) => {
                 let live: Vec<bool> = candidate.masks.iter().map(|m| m & !own == 0).collect();
-                let plain = self.table_plan(
-                    *id,
-                    &candidate.predicates,
-                    &candidate.sargs,
-                    &live,
-                    &Goal::default(),
-                );
-                let mut plan = plain;
-                if !goal.order.is_empty() || !goal.group.is_empty() {
-                    let mut wanted = self.table_plan(
-                        *id,
-                        &candidate.predicates,
-                        &candidate.sargs,
-                        &live,
-                        &Goal { limit: None, ..goal.clone() },
-                    );
-                    // A key of this table may make the rest of an order redundant for its own rows, not for joined ones.
-                    let instance = self.instance(*id);
-                    let is_own = |key| {
-                        sorted_register(key).is_some_and(|key| instance.column_of(key).is_some())
-                    };
-                    let own_order = !goal.order.is_empty() && goal.order.iter().all(is_own);
-                    wanted.ordered &= own_order;
-                    let useful = wanted.ordered || wanted.grouped;
-                    if useful && wanted.cost <= plan.cost * ORDER_COST_FACTOR + ORDER_COST_EXTRA {
-                        plan = wanted;
-                    } else {
-                        plan.ordered = false;
-                        plan.grouped = false;
+                let Candidate { predicates, sargs, .. } = candidate;
+                let plain = self.table_plan(*id, &predicates, &sargs, &live, &Goal::default());
+                let plan = if goal.order.is_empty() && goal.group.is_empty() {
+                    plain
+                } else {
+                    let limit = goal.limit.filter(|_| is_short);
+                    let goal = Goal { limit, ..goal.clone() };
+                    let wanted = self.first_in_order(*id, &predicates, &sargs, &live, &goal);
+                    let most = plain.cost * ORDER_COST_FACTOR + ORDER_COST_EXTRA;
+                    match wanted.filter(|wanted| is_short || wanted.cost <= most) {
+                        Some(wanted) => wanted,
+                        None => TablePlan { ordered: false, grouped: false, ..plain },
                     }
-                }
-                self.scan(*id, plan, candidate.predicates, &live)
+                };
+                self.scan(*id, plan, predicates, &live)
             }
             (Source::Logical(_), Some(node)) => Node { ordered: false, grouped: false, ..node },
             (Source::Logical(_), None) => Node::nothing(),
         }
+    }
+
+    /// A plan of the first table of a join that serves the goal's order or groups.
+    pub(crate) fn first_in_order(
+        &self,
+        id: InstanceId,
+        predicates: &[Expr],
+        sargs: &[Sarg],
+        live: &[bool],
+        goal: &Goal,
+    ) -> Option<TablePlan> {
+        let mut wanted = self.table_plan(id, predicates, sargs, live, goal);
+        // A key of this table may make the rest of an order redundant for its own rows, not for joined ones.
+        let instance = self.instance(id);
+        let is_own =
+            |key| sorted_register(key).is_some_and(|key| instance.column_of(key).is_some());
+        wanted.ordered &= !goal.order.is_empty() && goal.order.iter().all(is_own);
+        (wanted.ordered || wanted.grouped).then_some(wanted)
     }
 
     fn join_step(

@@ -40,6 +40,10 @@ pub(crate) const ORDER_COST_FACTOR: f64 = 2.0;
 /// And this much in addition, which matters for small tables. Set.
 pub(crate) const ORDER_COST_EXTRA: f64 = 10.0;
 
+/// A join that stops after the first rows must be expected to be this many times as cheap as one of all rows. Set: a condition that few
+/// rows satisfy makes it read on.
+pub(crate) const SHORT_ORDER_GAIN: f64 = 2.0;
+
 // --- joining
 
 /// Putting a row into a hash table. Set.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use plan::{BinaryOp, Expr};
 
 use crate::Planner;
-use crate::access::{Goal, TablePlan};
+use crate::access::{Goal, TablePlan, sort_cost};
 use crate::cost::{
     ANTI_SHARE, BUILD_COST, JOIN_DISTINCT_MIN, JOINED_ROW_COST, JOINED_ROWS_MIN, PROBE_COST,
-    REMEMBERED_ROWS_MIN, REREAD_COST,
+    REMEMBERED_ROWS_MIN, REREAD_COST, SHORT_ORDER_GAIN,
 };
 use crate::graph::{Graph, RelationKind, Source, mask_of};
 use crate::predicate::selectivity;
@@ -169,6 +169,45 @@ impl Planner<'_> {
             if count <= EXHAUSTIVE_MAX { search.exhaustive(count) } else { search.greedy(count) };
         search.steps(&order)
     }
+
+    /// For a query that returns few rows: an order of joins by look-ups alone, which begins with a table in the goal's order and can stop
+    /// early. `None` when it is not expected to be clearly cheaper than `steps`, which join all rows before the first is returned.
+    pub(crate) fn short_order(
+        &self,
+        graph: &Graph,
+        candidates: &[Candidate],
+        steps: &[Step],
+        goal: &Goal,
+    ) -> Option<Vec<Step>> {
+        let limit = goal.limit?;
+        let has_order = !goal.order.is_empty() || !goal.group.is_empty();
+        let streams = steps[1..].iter().all(|step| !matches!(step.method, Method::Hash));
+        let all = steps.last().filter(|_| has_order || !streams)?;
+        let mut best = (all.cost + sort_cost(all.rows, false, goal)) / SHORT_ORDER_GAIN;
+        let search = Search { planner: self, graph, candidates, prices: HashMap::new() };
+        let mut found = None;
+        for (index, relation) in graph.relations.iter().enumerate() {
+            let (Source::Table(id), Some(_)) = (&relation.source, search.start(index)) else {
+                continue;
+            };
+            let Candidate { predicates, sargs, masks, .. } = &candidates[index];
+            let live: Vec<bool> = masks.iter().map(|mask| mask & !(1 << index) == 0).collect();
+            let first = match has_order {
+                true => self.first_in_order(*id, predicates, sargs, &live, goal),
+                false => Some(self.table_plan(*id, predicates, sargs, &live, goal)),
+            };
+            let Some(first) = first else { continue };
+            let Some((order, each)) = search.lookups_from(index, first.rows) else { continue };
+            // `first.cost` is that of as many rows as the limit has; conditions on the others may need more.
+            let joined = order.last().map_or(0.0, |step| step.rows) / first.rows.max(1.0);
+            let needed = (limit / joined.max(JOINED_ROWS_MIN)).min(first.rows);
+            let cost = needed * (first.cost / limit.min(first.rows).max(1.0) + each);
+            if cost < best {
+                (best, found) = (cost, Some(order));
+            }
+        }
+        found
+    }
 }
 
 impl Search<'_, '_> {
@@ -263,6 +302,32 @@ impl Search<'_, '_> {
             }
         }
         partial.order
+    }
+
+    /// The order that begins with relation `first` and goes on with the cheapest look-ups, and what they cost for each of its rows; `None`
+    /// when a relation has none.
+    fn lookups_from(&self, first: usize, first_rows: f64) -> Option<(Vec<Step>, f64)> {
+        let count = self.graph.relations.len();
+        let mut set = 1u64 << first;
+        let (mut rows, mut cost) = (1.0, 0.0);
+        let mut steps =
+            vec![Step { relation: first, method: Method::Reread, rows: first_rows, cost: 0.0 }];
+        while steps.len() < count {
+            let connected = self.connected(set, count);
+            let lookups = (0..count)
+                .filter(|index| connected & 1 << index != 0 && self.may_follow(*index, set))
+                .map(|index| (index, self.find_price(index, set, 1.0)))
+                .filter(|(_, price)| matches!(price.method, Method::Lookup(_)));
+            let (index, price) =
+                lookups.min_by(|(_, a), (_, b)| a.per_row.total_cmp(&b.per_row))?;
+            cost += rows * price.per_row;
+            rows = (rows * price.factor).max(JOINED_ROWS_MIN);
+            cost += rows * JOINED_ROW_COST;
+            let (all, spent) = (rows * first_rows, cost * first_rows);
+            steps.push(Step { relation: index, method: price.method, rows: all, cost: spent });
+            set |= 1 << index;
+        }
+        Some((steps, cost))
     }
 
     fn start(&self, index: usize) -> Option<Partial> {

@@ -16,7 +16,7 @@ const PAGE_ROWS: f64 = 100.0;
 const TABLE: f64 = 2.5;
 /// Share of rows that a condition without an estimate keeps.
 const KEPT: f64 = 1.0 / 3.0;
-/// Share of pairs that an equality keeps.
+/// The largest share of pairs that an equality keeps, and the smallest of rows without a partner.
 const EQUAL: f64 = 0.1;
 
 /// The estimate for an operator.
@@ -85,7 +85,9 @@ impl Context<'_> {
             }
             Physical::HashJoin { kind, outer, inner, keys, .. } => {
                 let (outer, inner) = (self.estimate(outer), self.estimate(inner));
-                let matches = if keys.is_empty() { inner.rows } else { inner.rows * EQUAL };
+                // As of a foreign key: the smaller side has each value once.
+                let distinct = outer.rows.min(inner.rows).max(1.0 / EQUAL);
+                let matches = if keys.is_empty() { inner.rows } else { inner.rows / distinct };
                 let rows = joined(*kind, outer.rows, matches);
                 Estimate::of(rows, outer.cost + inner.cost + (outer.rows + inner.rows) * ROW)
             }

@@ -123,7 +123,7 @@ pub enum Conversion {
 }
 
 /// For functions of their arguments alone, which use no session.
-struct NoSession;
+pub struct NoSession;
 
 impl SessionServices for NoSession {
     fn connection_id(&self) -> u64 {

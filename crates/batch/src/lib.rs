@@ -19,7 +19,7 @@ mod states;
 
 pub use column::Column;
 pub use decode::ColumnReader;
-pub use env::{Env, Facts};
+pub use env::{Env, Facts, NoSession};
 pub use expr::{Batch, BatchExpr, ExprCompiler, Operand};
 pub use groups::Grouped;
 pub use rollup::{Line, Rollup};

@@ -67,7 +67,7 @@ impl Planner<'_> {
         let pruning = self.partition_sargs(id, &usable);
         usable.extend(&pruning);
         let mut wants_literals = false;
-        let keeps: Vec<f64> = predicates
+        let mut keeps: Vec<f64> = predicates
             .iter()
             .zip(live)
             .map(
@@ -77,6 +77,15 @@ impl Planner<'_> {
             )
             .collect();
         let (allowed, forced) = self.allowed(id, table);
+        let pins: Vec<Option<Pinned>> = table
+            .indexes
+            .iter()
+            .enumerate()
+            .map(|(at, index)| {
+                allowed(at).then(|| self.pin(table, index, &usable, total)).flatten()
+            })
+            .collect();
+        note_measured(&pins, total, &mut keeps);
         let mut best: Option<TablePlan> = None;
         let mut traced = Vec::new();
         let mut note = |plan: &TablePlan| {
@@ -93,11 +102,11 @@ impl Planner<'_> {
         let matched = self.matched(id, predicates, live, &keeps, total, goal);
         let is_matched = matched.is_some();
         matched.into_iter().for_each(&mut consider);
-        for (position, index) in table.indexes.iter().enumerate() {
+        for (position, (index, pinned)) in table.indexes.iter().zip(pins).enumerate() {
             if !allowed(position) {
                 continue;
             }
-            if let Some(pinned) = self.pin(table, index, &usable, total) {
+            if let Some(pinned) = pinned {
                 let unique = pinned.unique;
                 consider(self.ranged(id, index, pinned, &keeps, total, goal));
                 if unique && index.id.0 == 0 {
@@ -385,6 +394,21 @@ fn fitting(predicate: &Expr) -> Option<&Expr> {
             (is_low && matches!(**left, Expr::Match { .. })).then_some(&**left)
         }
         _ => None,
+    }
+}
+
+/// What was measured holds for every way to read the table: predicates that an index serves keep this share together.
+fn note_measured(pins: &[Option<Pinned>], total: f64, keeps: &mut [f64]) {
+    let mut noted = vec![false; keeps.len()];
+    for pinned in pins.iter().flatten().filter(|pinned| pinned.measured) {
+        if pinned.used.iter().any(|at| noted.get(*at).is_none_or(|noted| *noted)) {
+            continue;
+        }
+        let mut share = pinned.rows.min(total) / total;
+        for at in &pinned.used {
+            noted[*at] = true;
+            keeps[*at] = std::mem::replace(&mut share, 1.0);
+        }
     }
 }
 

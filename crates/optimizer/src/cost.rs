@@ -29,6 +29,9 @@ pub(crate) const LOOK_SHARE_MIN: f64 = 0.02;
 /// The same in a table of fewer rows. Set.
 pub(crate) const LOOK_ROWS_MIN: f64 = 100.0;
 
+/// Of more ranges than this no rows are counted while planning. Reference: `eq_range_index_dive_limit`.
+pub(crate) const MEASURED_RANGES_MAX: usize = 200;
+
 // --- sorting and grouping
 
 /// Sorting a row, for each doubling of their number. Set.

@@ -32,7 +32,7 @@ use catalog::Table;
 use errors::Result;
 use plan::{
     CteId, LogicalCte, LogicalPlan, LogicalStatement, LogicalSubquery, Plan, PlanFlags, QueryPlan,
-    Register, RowLocking, Subquery, SubqueryId, TableInstance,
+    RangeSpec, Register, RowLocking, Subquery, SubqueryId, TableInstance,
 };
 
 pub use analysis::{Explainer, optimize_for_analysis};
@@ -44,6 +44,10 @@ pub trait StatisticsSource {
     fn rows(&self, table: u64) -> u64;
     /// Distinct keys of the first `parts` parts of an index.
     fn distinct(&self, _table: u64, _index: u32, _parts: usize) -> Option<u64> {
+        None
+    }
+    /// Rows in ranges of an index, measured; `None` when their ends are not known yet.
+    fn measured(&self, _table: u64, _index: u32, _ranges: &[RangeSpec]) -> Option<f64> {
         None
     }
 }
@@ -90,7 +94,12 @@ pub(crate) struct Planner<'a> {
     pub(crate) has_histograms: bool,
     /// A histogram would have improved the estimate if a parameter's value were known.
     pub(crate) wants_literals: std::cell::Cell<bool>,
+    /// What was measured so far: the search for an order asks again and again.
+    pub(crate) measured: std::cell::RefCell<Vec<Measured>>,
 }
+
+/// Ranges of an index of a table, and their rows.
+pub(crate) type Measured = (u64, u32, Vec<RangeSpec>, Option<f64>);
 
 /// Plans a bound statement.
 ///
@@ -123,6 +132,7 @@ fn optimize_with<'a>(
             .iter()
             .any(|table| table.columns.iter().any(|column| column.histogram.is_some())),
         wants_literals: std::cell::Cell::new(false),
+        measured: std::cell::RefCell::default(),
     };
     let (physical, rows) = planner.statement(plan.statement, plan.ctes)?;
     let writes = matches!(physical, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_));

@@ -8,7 +8,11 @@ use plan::{Expr, IndexKeySource, RangeBound, RangeSpec};
 use types::DataType;
 
 use crate::Planner;
-use crate::cost::{BETWEEN_SHARE, EQUAL_SHARE, HALF_OPEN_SHARE, MEETING_SHARE, UNION_PIECE_SHARE};
+use crate::access::is_known;
+use crate::cost::{
+    BETWEEN_SHARE, EQUAL_SHARE, HALF_OPEN_SHARE, LOOK_ROWS_MIN, LOOK_SHARE_MIN,
+    MEASURED_RANGES_MAX, MEETING_SHARE, UNION_PIECE_SHARE,
+};
 use crate::pruning::is_number;
 use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
@@ -24,6 +28,8 @@ pub(crate) struct Pinned {
     pub unique: bool,
     /// Each range is a whole key of a unique index, without NULL.
     pub keys: bool,
+    /// The engine was asked how many rows the ranges hold.
+    pub measured: bool,
 }
 
 impl Pinned {
@@ -82,6 +88,7 @@ impl<'a> Pinning<'a> {
             rows: total,
             unique: false,
             keys: false,
+            measured: false,
         };
         Pinning {
             table,
@@ -275,8 +282,11 @@ impl Planner<'_> {
                     if !holds_rows(table, index, matched) {
                         return None;
                     }
-                    let rows = self.prefix_rows(table, index, matched, combinations, total);
-                    pinned.rows = (rows * share).max(1.0);
+                    let measured = self.measure(table, index, Some(sargs), &pinned, total);
+                    pinned.measured = measured.is_some();
+                    let guess =
+                        || self.prefix_rows(table, index, matched, combinations, total) * share;
+                    pinned.rows = measured.unwrap_or_else(guess).max(1.0);
                     return Some(pinned);
                 }
                 PartPin::Nothing => break,
@@ -295,9 +305,50 @@ impl Planner<'_> {
         } else if is_key {
             combinations.min(total)
         } else {
-            self.prefix_rows(table, index, matched, combinations, total)
+            let guess = self.prefix_rows(table, index, matched, combinations, total);
+            // Of an index with few values one may be rare.
+            let measured = match guess > total * LOOK_SHARE_MIN {
+                true => self.measure(table, index, None, &pinned, total),
+                false => None,
+            };
+            pinned.measured = measured.is_some();
+            measured.unwrap_or(guess).max(1.0)
         };
         Some(pinned)
+    }
+
+    /// Rows of ranges, where another plan might be better for few or for many: in a join, and beside other indexes, which are those that
+    /// `sargs` restrict.
+    fn measure(
+        &self,
+        table: &Table,
+        index: &Index,
+        sargs: Option<&[&Sarg]>,
+        pinned: &Pinned,
+        total: f64,
+    ) -> Option<f64> {
+        let has_rival = |sargs: &[&Sarg]| {
+            let begins = |other: &&Index| {
+                let first = other.parts.first();
+                first.is_some_and(|part| sargs.iter().any(|sarg| sarg.column == part.column))
+            };
+            table.indexes.iter().filter(begins).take(2).count() == 2
+        };
+        let is_worth_it = self.instances.len() > 1 || sargs.is_none_or(has_rival);
+        let is_small = total < LOOK_ROWS_MIN || pinned.ranges.len() > MEASURED_RANGES_MAX;
+        if !is_worth_it || is_small || !pinned.ranges.iter().all(is_known) {
+            return None;
+        }
+        let (table, index, ranges) = (table.id.0, index.id.0, &pinned.ranges);
+        let known = self.measured.borrow().iter().find_map(|(of, by, known, rows)| {
+            (*of == table && *by == index && known == ranges).then_some(*rows)
+        });
+        let rows = known.unwrap_or_else(|| {
+            let rows = self.input.statistics.measured(table, index, ranges);
+            self.measured.borrow_mut().push((table, index, ranges.clone(), rows));
+            rows
+        });
+        rows.map(|rows| rows.min(total))
     }
 
     /// Rows with given values of the first `parts` parts.
@@ -343,6 +394,7 @@ fn pin_cells(column: &Column, at: usize, sargs: &[&Sarg], total: f64) -> Option<
         rows: (total * MEETING_SHARE).max(1.0),
         unique: false,
         keys: false,
+        measured: false,
     })
 }
 

@@ -104,7 +104,7 @@ fn describe_once(
         session.planner().bind_in_view(&view, statement, running.source, Some(&types))?;
     let tables = context.tables.clone();
     let server = session.server.clone();
-    let statistics = EngineStatistics { server: &server, tables: &tables };
+    let statistics = EngineStatistics::new(&server, &tables);
     let (tables, statistics) = (&tables[..], &statistics);
     let input = optimizer::OptimizeInput { tables, statistics, collation, trace: None };
     let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;

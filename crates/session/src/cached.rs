@@ -129,7 +129,8 @@ impl Session {
         let running =
             Running { source: text, parameters: values, origin: Origin::Prepared, kept: None };
         let types = self.parameter_types(&running);
-        let planned = self.planner().plan_statement(&statement, text, types.as_deref())?;
+        let planner = self.planner().knowing(values);
+        let planned = planner.plan_statement(&statement, text, types.as_deref())?;
         if planned.wants_literals {
             return Ok(None);
         }

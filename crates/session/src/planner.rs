@@ -1,16 +1,21 @@
 //! From a statement to a plan: binding, statistics for the optimizer, compilation.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use binder::{BindInput, Binder, VariableTypes, ViewReader};
 use catalog::{CatalogView, Table};
+use engine_api::IndexId;
 use errors::{Result, bail, err};
 use optimizer::{OptimizeInput, StatisticsSource, Trace};
-use plan::{ExplainFormat, KeyWalk, LogicalPlan, Plan, PlanFlags, RowLocking};
+use plan::{
+    ExplainFormat, Expr, IndexKeySource, KeyWalk, LogicalPlan, Plan, PlanFlags, RangeSpec,
+    RowLocking,
+};
 use plugin_api::BindContext;
 use syntax::ast::{Statement, VarScope};
-use types::DataType;
+use types::{DataType, Value};
 use variables::{Scope, Settings, expression_type};
 
 use crate::plan_cache::{PlanKey, PlanSettings};
@@ -52,6 +57,17 @@ impl VariableTypes for Services {
 pub(crate) struct EngineStatistics<'a> {
     pub(crate) server: &'a Server,
     pub(crate) tables: &'a [Arc<Table>],
+    /// What the values of a statement are computed from, where they are known.
+    pub(crate) known: Option<exec::Known<'a>>,
+    /// Values other than literals decided: the plan is of this execution alone.
+    pub(crate) used_values: Cell<bool>,
+}
+
+impl<'a> EngineStatistics<'a> {
+    /// Without values.
+    pub(crate) fn new(server: &'a Server, tables: &'a [Arc<Table>]) -> EngineStatistics<'a> {
+        EngineStatistics { server, tables, known: None, used_values: Cell::new(false) }
+    }
 }
 
 impl EngineStatistics<'_> {
@@ -72,6 +88,31 @@ impl StatisticsSource for EngineStatistics<'_> {
         let place = table.definition.indexes.iter().position(|known| known.id.0 == index)?;
         stats.distinct.get(place)?.get(parts.checked_sub(1)?).copied()
     }
+
+    fn measured(&self, table: u64, index: u32, specs: &[RangeSpec]) -> Option<f64> {
+        let table = self.tables.iter().find(|known| known.id.0 == table)?;
+        let engine = self.server.engines.engine(&table.engine)?;
+        if engine.capabilities().remote {
+            return None;
+        }
+        let ranges = self.known.as_ref()?.ranges(specs)?;
+        let mut rows = 0.0;
+        for range in &ranges {
+            let estimate = engine.estimate_range(table.id, IndexId(index), range).ok()?;
+            rows += estimate.rows as f64;
+        }
+        let is_literal = |source: &IndexKeySource| {
+            !source
+                .value
+                .any(&mut |node| matches!(node, Expr::Parameter { .. } | Expr::Function { .. }))
+        };
+        let is_written = |spec: &RangeSpec| {
+            let bounds = [&spec.lower, &spec.upper].into_iter().flatten();
+            spec.equal.iter().chain(bounds.map(|bound| &bound.key)).all(is_literal)
+        };
+        self.used_values.set(self.used_values.get() || !specs.iter().all(is_written));
+        Some(rows)
+    }
 }
 
 /// Makes plans of statements as a session sees the catalog, under its settings. Runs nothing and changes nothing.
@@ -83,11 +124,15 @@ pub(crate) struct Planner<'a> {
     transactions: &'a Transactions,
     /// The locks that plain reads take.
     read_locks: RowLocking,
+    /// Values of parameters, where the statement is about to be run with them.
+    values: &'a [Value],
+    now_micros: i64,
 }
 
 impl Session {
     /// Makes plans as of now.
     pub(crate) fn planner(&self) -> Planner<'_> {
+        let now = self.services.fixed_now_micros.unwrap_or(self.statement.started_micros);
         Planner {
             server: &self.server,
             settings: &self.settings,
@@ -98,6 +143,8 @@ impl Session {
                 true => RowLocking::Shared,
                 false => RowLocking::None,
             },
+            values: &[],
+            now_micros: now,
         }
     }
 }
@@ -106,6 +153,11 @@ impl<'a> Planner<'a> {
     /// The same under other settings.
     pub(crate) fn under(self, settings: &'a Settings) -> Planner<'a> {
         Planner { settings, ..self }
+    }
+
+    /// The same; the statement is about to be run with these values.
+    pub(crate) fn knowing(self, values: &'a [Value]) -> Planner<'a> {
+        Planner { values, ..self }
     }
 
     /// The same; what queries read is going to be changed.
@@ -163,7 +215,7 @@ impl Planner<'_> {
     ) -> Result<Arc<Planned>> {
         let _seen = sys::probes::plan(source);
         let (logical, context) = self.bind_in_view(view, statement, source, parameter_types)?;
-        let (plan, flags) = self.optimize(logical, &context.tables)?;
+        let (plan, flags) = self.optimize(logical, &context)?;
         self.check_plan(&plan, &flags)?;
         let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
         Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
@@ -179,7 +231,8 @@ impl Planner<'_> {
     ) -> Result<(Arc<Planned>, String)> {
         let (logical, context) =
             self.bind_in_view(&self.view(), statement, source, parameter_types)?;
-        let statistics = EngineStatistics { server: self.server, tables: &context.tables };
+        let bind = self.bind_context();
+        let statistics = self.statistics(&context, &bind);
         let mut input = self.optimize_input(&context.tables, &statistics);
         input.trace = Some(trace);
         let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
@@ -199,7 +252,7 @@ impl Planner<'_> {
     ) -> Result<Arc<Planned>> {
         let (mut logical, context) = self.bind_in_view(&self.view(), query, source, None)?;
         statements::handlers::walk_only(&mut logical, walk)?;
-        let (plan, flags) = self.optimize(logical, &context.tables)?;
+        let (plan, flags) = self.optimize(logical, &context)?;
         let program = exec::compile(&plan, &context.registry, &self.bind_context())?;
         Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
     }
@@ -213,11 +266,12 @@ impl Planner<'_> {
     ) -> Result<MeasuredPlan> {
         let (logical, context) =
             self.bind_in_view(&self.view(), statement, source, parameter_types)?;
-        let statistics = EngineStatistics { server: self.server, tables: &context.tables };
+        let bind = self.bind_context();
+        let statistics = self.statistics(&context, &bind);
         let input = self.optimize_input(&context.tables, &statistics);
         let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
         self.check_plan(&plan, &flags)?;
-        let (plan, bind) = (Box::new(plan), self.bind_context());
+        let plan = Box::new(plan);
         let (program, nodes) =
             exec::compile_measured(&plan, &context.registry, &bind, exec::Measuring::AsRun)?;
         let planned = Arc::new(planned(statement, &plan, &flags, program, context));
@@ -327,13 +381,33 @@ impl Planner<'_> {
     }
 
     /// Chooses a plan.
-    pub(crate) fn optimize(
-        &self,
-        plan: LogicalPlan,
-        tables: &[Arc<Table>],
-    ) -> Result<(Plan, PlanFlags)> {
-        let statistics = EngineStatistics { server: self.server, tables };
-        optimizer::optimize(plan, &self.optimize_input(tables, &statistics))
+    fn optimize(&self, plan: LogicalPlan, context: &BoundContext) -> Result<(Plan, PlanFlags)> {
+        let bind = self.bind_context();
+        let statistics = self.statistics(context, &bind);
+        let input = self.optimize_input(&context.tables, &statistics);
+        let (plan, mut flags) = optimizer::optimize(plan, &input)?;
+        flags.uncacheable |= statistics.used_values.get();
+        Ok((plan, flags))
+    }
+
+    /// The sizes of tables, and of ranges as far as values are known.
+    fn statistics<'c>(
+        &'c self,
+        context: &'c BoundContext,
+        bind: &'c BindContext,
+    ) -> EngineStatistics<'c> {
+        let known = exec::Known {
+            parameters: self.values,
+            registry: &context.registry,
+            bind,
+            time_zone: &*self.settings.time_zone,
+            now_micros: self.now_micros,
+            now: self.settings.time_zone.utc_to_local(self.now_micros),
+        };
+        EngineStatistics {
+            known: Some(known),
+            ..EngineStatistics::new(self.server, &context.tables)
+        }
     }
 
     fn optimize_input<'a>(

@@ -193,7 +193,7 @@ fn unmeasured_name(kind: PlannedKind) -> String {
 /// The operators of a program that ran, each within its reader; subqueries and common table expressions within the operator that needed them first.
 fn described(session: &Session, measured: &MeasuredPlan, measures: &[Measure]) -> ProgramProfile {
     let tables = &measured.planned.tables;
-    let statistics = EngineStatistics { server: &session.server, tables };
+    let statistics = EngineStatistics::new(&session.server, tables);
     let collation = session.settings.collation_connection.id;
     let input = OptimizeInput { tables, statistics: &statistics, collation, trace: None };
     let actual = |node: &plan::Physical| actual_of(measures, measured.nodes.place(node)?);

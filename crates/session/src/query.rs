@@ -91,13 +91,15 @@ impl Session {
         }
         self.enter(Phase::Plan);
         let types = self.parameter_types(running);
+        // The plan of a program's statement is kept for values to come.
+        let values = if running.kept.is_none() { running.parameters } else { &[] };
         for _ in 0..REPLAN_MAX {
             let (source, types) = (running.source, types.as_deref());
             let planned = match self.profile {
                 None if self.settings.traces_optimizer => {
                     optimizer_trace::plan_traced(self, statement, running, types)?
                 }
-                None => self.planner().plan_statement(statement, source, types)?,
+                None => self.planner().knowing(values).plan_statement(statement, source, types)?,
                 Some(_) => profile::plan_profiled(self, statement, source, types)?,
             };
             if self.lock_plan(&planned)? {

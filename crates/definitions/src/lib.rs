@@ -39,6 +39,7 @@ pub mod sequences;
 mod servers;
 mod tablespaces;
 mod timestamps;
+pub mod view_columns;
 
 pub use charsets::{note_charset, note_old_charset, warn_in_words};
 pub use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};

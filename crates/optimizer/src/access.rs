@@ -77,14 +77,9 @@ impl Planner<'_> {
             )
             .collect();
         let (allowed, forced) = self.allowed(id, table);
-        let pins: Vec<Option<Pinned>> = table
-            .indexes
-            .iter()
-            .enumerate()
-            .map(|(at, index)| {
-                allowed(at).then(|| self.pin(table, index, &usable, total)).flatten()
-            })
-            .collect();
+        let pin =
+            |(at, index)| allowed(at).then(|| self.pin(table, index, &usable, total)).flatten();
+        let pins: Vec<Option<Pinned>> = table.indexes.iter().enumerate().map(pin).collect();
         note_measured(&pins, total, &mut keeps);
         let mut best: Option<TablePlan> = None;
         let mut traced = Vec::new();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ::accounts::{DEFAULT_METHOD, Logins, RootLogin, hash_password};
-use catalog::{Account, AccountName, Catalog, CatalogSnapshot, Edit, MetadataLocks};
+use catalog::{Account, AccountName, Catalog, Edit, MetadataLocks};
 use engine_api::{CancelToken, Engine};
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{Registry, SessionFactory};
@@ -27,7 +27,7 @@ use statements::live_plugins::{
     LivePlugins, PluginChoice, PluginHost, chosen, globals_with, show_variables,
 };
 use transactions::XaBranches;
-use variables::{Changed, Globals, Origin, Provenance, SessionValues, Settings, VariableId, shown};
+use variables::{Globals, Origin, Provenance, SessionValues, Settings, VariableId};
 
 /// The administrator of a first start.
 #[derive(Clone, Debug)]
@@ -159,7 +159,7 @@ impl Server {
             globals.set_option(name, value, &compiled)?;
         }
         let catalog = Arc::new(Catalog::open(config.default_engine.clone())?);
-        set_at_start(&globals, &catalog.snapshot(), &config.options)?;
+        statements::persisted::set_at_start(&globals, &catalog.snapshot(), &config.options)?;
         if catalog.has_restrictions() {
             // They hold whatever an option says.
             globals.set_option("partial_revokes", "ON", &compiled)?;
@@ -425,44 +425,6 @@ impl Server {
     pub(crate) fn arc(&self) -> Result<Arc<Server>> {
         self.me.upgrade().ok_or_else(|| err!(SERVER_SHUTDOWN))
     }
-}
-
-/// The values that SET PERSIST kept, and over them those of options.
-fn set_at_start(
-    globals: &Globals,
-    catalog: &CatalogSnapshot,
-    options: &[(String, String)],
-) -> Result<()> {
-    const USES_KEPT: &str = "persisted_globals_load";
-    let given = Provenance::of(Origin::CommandLine);
-    for (name, value) in options.iter().filter(|(name, _)| name == USES_KEPT) {
-        globals.set_option(name, value, &given)?;
-    }
-    let uses_kept = globals.integer(USES_KEPT) == 1;
-    for (name, kept) in catalog.persisted().iter().filter(|_| uses_kept) {
-        let changed = (kept.set_micros != 0).then(|| {
-            let (user, host) = (kept.user.clone(), kept.host.clone());
-            Arc::new(Changed { micros: kept.set_micros, user, host })
-        });
-        let provenance = Provenance { origin: Origin::Persisted, changed };
-        // A variable that a later version dropped is not worth refusing to start.
-        let _ = globals.set_option(name, &kept.value, &provenance);
-    }
-    for (name, value) in options {
-        let id = globals.definitions.find_known(name);
-        let kept = id.filter(|id| globals.provenance(*id).origin == Origin::Persisted);
-        let kept = kept.map(|id| (id, globals.get(id)));
-        if let Some(reason) = globals.set_option(name, value, &given)? {
-            tracing::warn!("the option {name}={value} has no effect: {}", reason.message());
-        }
-        if let Some((id, kept)) = kept
-            && globals.get(id) != kept
-        {
-            let kept = shown(&kept);
-            tracing::warn!("the option {name}={value} is used, and not the kept value {kept}");
-        }
-    }
-    Ok(())
 }
 
 fn random_seed(fallback: i64) -> u64 {

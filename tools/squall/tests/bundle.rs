@@ -72,6 +72,7 @@ impl Machine {
             clock: Arc::new(sys::clock::RealClock::new()),
             system_zone: Arc::new(types::FixedOffset::utc()),
             shutdown: Box::new(|| {}),
+            restart: None,
             defaults: Vec::new(),
             options: Vec::new(),
             root: RootAccount { os_uid: None, password: Some("rootmarker".into()) },

@@ -68,6 +68,7 @@ impl Machine {
             clock: Arc::new(sys::clock::RealClock::new()),
             system_zone: Arc::new(types::FixedOffset::utc()),
             shutdown: Box::new(|| {}),
+            restart: None,
             defaults: Vec::new(),
             options: vec![("json_server_port".into(), "0".into())],
             root: RootAccount { os_uid: None, password: Some("p".into()) },

@@ -48,6 +48,8 @@ impl<'t> HistogramBuilder<'t> {
     /// The histogram with at most `buckets_max` buckets.
     pub fn finish(self, buckets_max: u32, auto_update: bool, updated_micros: i64) -> Histogram {
         let most = buckets_max as usize;
+        let filled: u64 = self.spans.iter().map(|span| span.rows).sum();
+        debug_assert_eq!(filled + self.nulls, self.rows, "each row is counted once");
         let singleton = self.spans.len() <= most;
         let total = self.rows.max(1) as f64;
         let spans = if singleton { self.spans } else { equal_height(self.spans, most) };

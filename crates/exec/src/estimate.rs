@@ -77,6 +77,7 @@ impl Known<'_> {
             true => KeyBound::Unbounded,
             false => KeyBound::Included(key),
         };
+        debug_assert!(lower.starts_with(&prefix) && upper.starts_with(&prefix));
         let (first, last) = if part.descending { (upper, lower) } else { (lower, upper) };
         let upper = if last.is_empty() { KeyBound::Unbounded } else { after(&last) };
         Some(Some(KeyRange { lower: from(first), upper }))

@@ -400,6 +400,7 @@ fn note_measured(pins: &[Option<Pinned>], total: f64, keeps: &mut [f64]) {
             continue;
         }
         let mut share = pinned.rows.min(total) / total;
+        debug_assert!((0.0..=1.0).contains(&share), "a share of the table");
         for at in &pinned.used {
             noted[*at] = true;
             keeps[*at] = std::mem::replace(&mut share, 1.0);

@@ -198,6 +198,7 @@ impl Planner<'_> {
             };
             let Some(first) = first else { continue };
             let Some((order, each)) = search.lookups_from(index, first.rows) else { continue };
+            debug_assert_eq!(order.len(), steps.len(), "both orders have all relations");
             // `first.cost` is that of as many rows as the limit has; conditions on the others may need more.
             let joined = order.last().map_or(0.0, |step| step.rows) / first.rows.max(1.0);
             let needed = (limit / joined.max(JOINED_ROWS_MIN)).min(first.rows);

@@ -348,6 +348,7 @@ impl Planner<'_> {
             self.measured.borrow_mut().push((table, index, ranges.clone(), rows));
             rows
         });
+        debug_assert!(rows.is_none_or(|rows| rows >= 0.0));
         rows.map(|rows| rows.min(total))
     }
 

@@ -596,6 +596,7 @@ impl Transactions {
 
     /// A function or a trigger has ended: its savepoints are released.
     pub fn leave_savepoints(&mut self, outside: usize) {
+        debug_assert!(outside <= self.visible_savepoints, "functions end in the reverse order");
         self.savepoints.truncate(self.visible_savepoints);
         self.visible_savepoints = outside;
     }

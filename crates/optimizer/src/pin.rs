@@ -13,7 +13,6 @@ use crate::cost::{
     BETWEEN_SHARE, EQUAL_SHARE, HALF_OPEN_SHARE, LOOK_ROWS_MIN, LOOK_SHARE_MIN,
     MEASURED_RANGES_MAX, MEETING_SHARE, UNION_PIECE_SHARE,
 };
-use crate::pruning::is_number;
 use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
 /// The part of an index that predicates pin down.
@@ -52,9 +51,9 @@ enum PartPin {
     Nothing,
 }
 
-/// The list of values that pinned down the first part.
+/// A list of values that pinned down a part.
 ///
-/// A list that gave the numbers of partitions also pins down a later part: its values are paired with the numbers.
+/// The list of the numbers of partitions also pins down a later part, and a list of rows several: values of one place belong together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ListId {
     predicate: usize,
@@ -74,8 +73,8 @@ struct Pinning<'a> {
     all_single: bool,
     /// A value may be NULL, of which a unique index holds many.
     finds_null: bool,
-    /// The list that gave the numbers of partitions.
-    partition_list: Option<ListId>,
+    /// The list whose values may go on with a later part, and the place in it of each range's value.
+    list: Option<(ListId, Vec<usize>)>,
 }
 
 impl<'a> Pinning<'a> {
@@ -98,7 +97,7 @@ impl<'a> Pinning<'a> {
             combinations: 1.0,
             all_single: true,
             finds_null: false,
-            partition_list: None,
+            list: None,
         }
     }
 
@@ -116,16 +115,6 @@ impl<'a> Pinning<'a> {
         self.sargs.iter().copied().filter(move |sarg| sarg.column == column)
     }
 
-    fn source(&self, part: &IndexPart, value: &Expr, null_safe: bool) -> IndexKeySource {
-        IndexKeySource {
-            value: value.clone(),
-            ty: key_type(&self.table.columns[part.column]).clone(),
-            prefix_length: part.prefix_length,
-            descending: part.descending,
-            null_safe,
-        }
-    }
-
     /// `part = value`
     fn take_equal(&mut self, part: &IndexPart) -> bool {
         let equal = self.sargs_of(part).find_map(|sarg| match &sarg.kind {
@@ -135,7 +124,7 @@ impl<'a> Pinning<'a> {
             }
         });
         let Some((sarg, value, null_safe)) = equal else { return false };
-        let source = self.source(part, value, null_safe);
+        let source = source(self.table, part, value, null_safe);
         for range in &mut self.pinned.ranges {
             range.equal.push(source.clone());
         }
@@ -163,29 +152,28 @@ impl<'a> Pinning<'a> {
         });
         let Some((sarg, values)) = list else { return false };
         let id = ListId { predicate: sarg.predicate, values: values.len() };
-        if self.partition_list == Some(id) {
-            self.go_with_partitions(part, values);
-        } else {
-            if is_number(self.table, part.column) {
-                self.partition_list = Some(id);
+        match self.list.take() {
+            Some((known, places)) if known == id => {
+                for (range, place) in self.pinned.ranges.iter_mut().zip(&places) {
+                    range.equal.push(source(self.table, part, &values[*place], false));
+                }
+                self.list = Some((known, places));
             }
-            self.combine(part, values);
+            Some((known, places)) => {
+                self.combine(part, values);
+                // Each range became one for each value.
+                let each = |place| std::iter::repeat_n(place, values.len());
+                self.list = Some((known, places.into_iter().flat_map(each).collect()));
+            }
+            None => {
+                self.combine(part, values);
+                self.list =
+                    Some((id, (0..values.len()).cycle().take(ranges * values.len()).collect()));
+            }
         }
         self.pinned.note(sarg, is_whole(part));
         self.matched += 1;
         true
-    }
-
-    /// Gives each range from a value of the list the paired value of this part as well.
-    fn go_with_partitions(&mut self, part: &IndexPart, values: &[Expr]) {
-        let sources: Vec<IndexKeySource> =
-            values.iter().map(|value| self.source(part, value, false)).collect();
-        // Lists of parts in between have made several ranges of each.
-        let ranges_each = self.pinned.ranges.len() / values.len().max(1);
-        let ranges = self.pinned.ranges.chunks_mut(ranges_each.max(1));
-        for (ranges, source) in ranges.zip(sources) {
-            ranges.iter_mut().for_each(|range| range.equal.push(source.clone()));
-        }
     }
 
     /// Makes one range of each existing range and value.
@@ -194,7 +182,7 @@ impl<'a> Pinning<'a> {
         for range in before {
             for value in values {
                 let mut next = range.clone();
-                next.equal.push(self.source(part, value, false));
+                next.equal.push(source(self.table, part, value, false));
                 self.pinned.ranges.push(next);
             }
         }
@@ -256,7 +244,7 @@ impl<'a> Pinning<'a> {
 
     fn bound(&self, part: &IndexPart, (value, inclusive): &(Expr, bool)) -> RangeBound {
         let inclusive = *inclusive || !is_whole(part);
-        RangeBound { key: self.source(part, value, false), inclusive }
+        RangeBound { key: source(self.table, part, value, false), inclusive }
     }
 }
 
@@ -371,6 +359,16 @@ impl Planner<'_> {
             _ => (total * EQUAL_SHARE.powi(parts as i32)).max(1.0),
         };
         (each * combinations).min(total).max(1.0)
+    }
+}
+
+fn source(table: &Table, part: &IndexPart, value: &Expr, null_safe: bool) -> IndexKeySource {
+    IndexKeySource {
+        value: value.clone(),
+        ty: key_type(&table.columns[part.column]).clone(),
+        prefix_length: part.prefix_length,
+        descending: part.descending,
+        null_safe,
     }
 }
 

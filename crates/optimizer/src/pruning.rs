@@ -2,7 +2,7 @@
 //!
 //! Invariant: a row that fulfils the conditions has one of the numbers; the conditions themselves are still checked.
 
-use catalog::{PartitionKind, Table};
+use catalog::PartitionKind;
 use plan::{BinaryOp, CastKind, Expr, InstanceId, PartitionRouting, RegisterSet};
 use types::partition::{Below, Router};
 use types::{DataType, FunctionRef, FunctionRole, Growth, PartitionQuestion, TypeKind, Value};
@@ -263,11 +263,6 @@ pub(crate) fn known_number(expr: &Expr) -> Option<Option<u16>> {
         PartitionQuestion::Last => span(Below::Included).map(|span| span.1),
         PartitionQuestion::Before => span(Below::Excluded).map(|span| span.1),
     })
-}
-
-/// Whether a part of an index is the hidden column of the partitions' numbers.
-pub(crate) fn is_number(table: &Table, column: usize) -> bool {
-    table.partition_column() == Some(column)
 }
 
 /// Sums and products of values that are not from rows might overflow where those of the rows do not.

@@ -122,6 +122,11 @@ impl Planner<'_> {
                 let kind = SargKind::Range { lower: Some((low, true)), upper: Some((high, true)) };
                 push(column, kind, a.range && b.range, reads);
             }
+            Expr::InList { operand, list, negated: false, .. }
+                if matches!(**operand, Expr::Row(_)) =>
+            {
+                self.add_row_sargs(id, (operand, list), position, into);
+            }
             Expr::InList { operand, list, negated: false, collation } => {
                 let Some((column, ty)) = self.key_column(id, operand) else { return };
                 if list.len() > IN_LIST_MAX {
@@ -159,6 +164,43 @@ impl Planner<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// `(a, b) IN ((1, 2), (3, 4))`: a list for each column, whose values of one place belong together.
+    fn add_row_sargs(
+        &self,
+        id: InstanceId,
+        (columns, rows): (&Expr, &[Expr]),
+        position: usize,
+        into: &mut Vec<Sarg>,
+    ) {
+        let Expr::Row(columns) = columns else { return };
+        if rows.len() > IN_LIST_MAX || !rows.iter().all(|row| matches!(row, Expr::Row(_))) {
+            return;
+        }
+        let is_null = |item: &Expr| matches!(item, Expr::Literal { value: Value::Null, .. });
+        // A row with a NULL is equal to none.
+        let rows = || {
+            let items = rows.iter().filter_map(|row| {
+                let Expr::Row(items) = row else { return None };
+                Some(items)
+            });
+            items.filter(|items| !items.iter().any(is_null))
+        };
+        for (at, column) in columns.iter().enumerate() {
+            let Some((column, ty)) = self.key_column(id, column) else { continue };
+            // Which collation compares texts of rows is not known here.
+            let item = |row: &Vec<Expr>| {
+                let item = row.get(at).filter(|_| !ty.is_string())?;
+                self.key_value(id, &ty, item, ty.collation)
+            };
+            let Some(items) = rows().map(item).collect::<Option<Vec<_>>>() else { continue };
+            let mut reads = RegisterSet::new();
+            items.iter().for_each(|(_, _, more)| reads.union(more));
+            let values = items.into_iter().map(|(value, ..)| value).collect();
+            let kind = SargKind::In(values);
+            into.push(Sarg { column, kind, exact: false, predicate: position, reads });
         }
     }
 

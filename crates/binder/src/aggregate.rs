@@ -7,6 +7,7 @@ use syntax::ast::{self, AggregateFunc};
 use types::{AggregateRole, DataType, TypeKind};
 
 use crate::binder::Binder;
+use crate::scope::Clause;
 
 /// The role of an aggregate of the grammar.
 fn role(func: AggregateFunc) -> AggregateRole {
@@ -190,7 +191,9 @@ impl<'b> Binder<'b> {
     ) -> Expr {
         let function = call.function.reference();
         let separator: Option<Box<[u8]>> = call.separator.map(Into::into);
-        let same = self.blocks[level].aggregates.iter().find(|known| {
+        let block = &mut self.blocks[level];
+        block.has_own_aggregate |= !block.in_window && block.clause != Clause::WindowSpec;
+        let same = block.aggregates.iter().find(|known| {
             known.function == function
                 && known.args == args
                 && known.distinct == call.distinct

@@ -16,7 +16,7 @@ use types::DataType;
 
 use crate::collation::Coercibilities;
 use crate::reader::{CatalogReader, Notice, RequiredPrivilege, StoredProgram, VariableTypes};
-use crate::scope::{Block, CteDefinition, NewRow, RowsOf, ScopeTable};
+use crate::scope::{Block, CteDefinition, InsertView, NewRow, RowsOf, ScopeTable, VisibleColumn};
 use crate::spelling::{Change, Spelling};
 
 /// The environment of binding.
@@ -178,6 +178,10 @@ pub struct Binder<'a> {
     pub(crate) has_placeholders: bool,
     /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
     pub(crate) last_tables: Vec<ScopeTable>,
+    /// What unqualified names mean in that SELECT, where its joins have USING or NATURAL.
+    pub(crate) last_visible: Option<Vec<VisibleColumn>>,
+    /// INSERT into a view whose columns have other names than the table's: the view for ON DUPLICATE KEY UPDATE.
+    pub(crate) insert_view: Option<InsertView>,
     /// ON DUPLICATE KEY UPDATE: the row that `VALUES(column)` reads.
     pub(crate) insert_values: Option<NewRow>,
     /// The resolved names, when the text is to be rewritten with them.
@@ -248,6 +252,8 @@ impl<'a> Binder<'a> {
             references: Vec::new(),
             has_placeholders: false,
             last_tables: Vec::new(),
+            last_visible: None,
+            insert_view: None,
             insert_values: None,
             spelling: None,
         }

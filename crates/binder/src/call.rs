@@ -339,7 +339,7 @@ impl<'b> Binder<'b> {
         let second = self.bind_single(&args[1])?;
         // Refused under its own name.
         self.comparison_collation(&[&first, &second], operation)?;
-        let mut equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
+        let mut equal = self.scalar_comparison(BinaryOp::Equal, first.clone(), second)?;
         let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
         // MySQL computes the value twice too, which shows when it changes.
         if !is_worth_holding(&first) || first.is_volatile() {
@@ -484,8 +484,10 @@ impl<'b> Binder<'b> {
         }
         self.agree_on_bytes(function, called, &mut args)?;
         let common = self.common_collation(function, called, &args)?;
-        self.adopt_collation(called, &mut args);
-        let mut infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
+        if !matches!(function.collation, CollationRule::Follows(_)) {
+            self.adopt_collation(called, &mut args);
+        }
+        let mut infos = infos_in(&args, common);
         let mut bound = function.bind(self.input.bind, &infos)?;
         if fixed::has_any(&infos)
             && fixed::as_arguments(
@@ -496,7 +498,7 @@ impl<'b> Binder<'b> {
                 self.input.bind.collation_connection,
             )?
         {
-            infos = args.iter().map(arg_info).collect();
+            infos = infos_in(&args, common);
             bound = function.bind(self.input.bind, &infos)?;
         }
         for (index, arg) in infos.iter().enumerate() {
@@ -541,6 +543,12 @@ impl<'b> Binder<'b> {
     ) -> Result<Option<CollationId>> {
         let (texts, differing) = match function.collation {
             CollationRule::Own => return Ok(None),
+            CollationRule::Follows(subject) => {
+                let ty = args.get(subject).map(Expr::ty);
+                return Ok(ty
+                    .filter(|ty| ty.is_text() || ty.is_enum_or_set())
+                    .map(|ty| ty.collation));
+            }
             CollationRule::Joins(texts) => (texts.of(args), Differing::Binary),
             CollationRule::Compares(texts) => (texts.of(args), Differing::Refuse),
         };
@@ -567,6 +575,7 @@ impl<'b> Binder<'b> {
     ) -> Result<()> {
         let (texts, differing) = match function.collation {
             CollationRule::Own => return Ok(()),
+            CollationRule::Follows(subject) => return self.follow(subject, args),
             CollationRule::Joins(texts) => (texts, Differing::Binary),
             CollationRule::Compares(texts) => (texts, Differing::Refuse),
         };
@@ -582,6 +591,18 @@ impl<'b> Binder<'b> {
             if texts.contains(position) && is_stringy(&arg.ty()) {
                 let null = Expr::literal(Value::Null, DataType::null());
                 *arg = self.joined_in(std::mem::replace(arg, null), common)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Texts beside the one that a function works on become of its character set.
+    fn follow(&mut self, subject: usize, args: &mut [Expr]) -> Result<()> {
+        let Some(ty) = args.get(subject).map(Expr::ty).filter(is_stringy) else { return Ok(()) };
+        for (position, arg) in args.iter_mut().enumerate() {
+            if position != subject && is_stringy(&arg.ty()) {
+                let null = Expr::literal(Value::Null, DataType::null());
+                *arg = self.follower(std::mem::replace(arg, null), ty.collation)?;
             }
         }
         Ok(())
@@ -809,4 +830,16 @@ fn is_predicate(expr: &Expr) -> bool {
             | Expr::FirstNotNull { .. }
             | Expr::Subquery { kind: Scalar(_), .. }
     )
+}
+
+/// The facts about arguments. Texts that work in a common collation are of it: inside, texts of all character sets are alike.
+fn infos_in(args: &[Expr], common: Option<CollationId>) -> Vec<ArgInfo> {
+    let mut infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
+    let Some(common) = common.filter(|common| *common != CollationId::BINARY) else { return infos };
+    for info in &mut infos {
+        if info.ty.is_enum_or_set() || info.ty.is_text() && !info.ty.is_binary() {
+            info.ty.collation = common;
+        }
+    }
+    infos
 }

@@ -289,7 +289,8 @@ pub(crate) fn aggregate<'e>(
     let mut met: Vec<Wanted> = Vec::new();
     let mut result: Option<Wanted> = None;
     let mut constants = Vec::new();
-    for expr in exprs {
+    let mut exprs = exprs.into_iter();
+    while let Some(expr) = exprs.next() {
         if let Expr::Literal { value: types::Value::Bytes(text), ty } = expr
             && ty.is_string()
             && !text.is_ascii()
@@ -304,7 +305,10 @@ pub(crate) fn aggregate<'e>(
         result = match result.map(|before| agree(before, next)) {
             None => Some(next),
             Some(Some(both)) => Some(both),
-            Some(None) => return Err(illegal_mix(&met, operation)),
+            Some(None) => {
+                met.extend(exprs.map(|expr| wanted(expr, known)));
+                return Err(illegal_mix(&met, operation));
+            }
         };
     }
     let Some(result) = result else { return Ok(known.connection) };

@@ -74,6 +74,8 @@ impl Binder<'_> {
                 if let Expr::Binary { left, right, .. } = &mut result {
                     self.demand_date(left, right);
                     self.demand_date(right, left);
+                    without_time(left, right);
+                    without_time(right, left);
                 }
                 Ok(result)
             }
@@ -202,14 +204,15 @@ impl Binder<'_> {
             right = to_text(right, self.input.bind.collation_connection, CastKind::Implicit);
         }
         let (a, b) = (left.ty(), right.ty());
-        if is_fixed(&right) && !is_fixed(&left) {
-            right = self.constant_for(&left, &a, right, equality);
-        } else if is_fixed(&left) && !is_fixed(&right) {
-            left = self.constant_for(&right, &b, left, equality);
-        } else if has_date(&a) && is_stringy(&b) {
+        let (fixed_left, fixed_right) = (is_fixed(&left), is_fixed(&right));
+        if has_date(&a) && is_stringy(&b) && (fixed_left || !fixed_right) {
             right = beside_date(right);
-        } else if has_date(&b) && is_stringy(&a) {
+        } else if has_date(&b) && is_stringy(&a) && (fixed_right || !fixed_left) {
             left = beside_date(left);
+        } else if fixed_right && !fixed_left {
+            right = self.constant_for(&left, &a, right, equality);
+        } else if fixed_left && !fixed_right {
+            left = self.constant_for(&right, &b, left, equality);
         } else if a.kind == TypeKind::Time && b.is_string() {
             // A TIME that is not a column compares with text as text.
             left = to_text(left, b.collation, CastKind::Implicit);
@@ -218,6 +221,14 @@ impl Binder<'_> {
         }
         let (a, b) = (left.ty(), right.ty());
         (plain_member(left, &a, &b), plain_member(right, &b, &a))
+    }
+
+    /// A WHEN that CASE compares with `operand`: a date beside a text counts by its text.
+    pub(crate) fn when_beside(&self, operand: &Expr, when: Expr) -> Expr {
+        match operand.ty().is_string() && has_date(&when.ty()) {
+            true => to_text(when, self.input.bind.collation_connection, CastKind::Implicit),
+            false => when,
+        }
     }
 
     /// A constant as it compares with `column`.
@@ -298,6 +309,16 @@ impl Binder<'_> {
         temporal_cast(constant, ty)
     }
 
+    /// A text, constant or of rows, that is compared with several values of which one is a date.
+    fn among_dates(&self, value: Expr) -> Expr {
+        let datetime = DataType::new(TypeKind::DateTime, width(19, 6), 6);
+        match is_stringy(&value.ty()) {
+            true if is_fixed(&value) => never_null(self.temporal_constant(&datetime, value)),
+            true => beside_date(value),
+            false => value,
+        }
+    }
+
     /// Counts copies of expressions: calls within calls that are written out with copies would grow a short statement without bound.
     ///
     /// # Errors
@@ -344,6 +365,10 @@ impl Binder<'_> {
         }
         refuse_geometries([&operand, &low, &high], "between")?;
         let [operand, low, high] = as_numbers_if_mixed([operand, low, high]);
+        let [operand, low, high] = match is_text_among_dates(&operand, &[&low, &high]) {
+            true => [operand, low, high].map(|expr| self.among_dates(expr)),
+            false => [operand, low, high],
+        };
         let (first, low) = self.comparable(operand.clone(), low, false);
         let (second, high) = self.comparable(operand.clone(), high, false);
         fixed::check_compared(&[&first, &low, &high], "between")?;
@@ -397,6 +422,16 @@ impl Binder<'_> {
         if matches!(operand, Expr::Row(_)) {
             return self.row_in_list(operand, items, negated);
         }
+        // Beside columns each pair compares by itself.
+        let is_text = items.iter().all(is_fixed)
+            && is_text_among_dates(&operand, &items.iter().collect::<Vec<_>>());
+        let (operand, items) = match is_text {
+            true => {
+                let items = items.into_iter().map(|item| self.among_dates(item)).collect();
+                (self.among_dates(operand), items)
+            }
+            false => (operand, items),
+        };
         let mut changed = operand.clone();
         let mut same = true;
         let mut converted = Vec::with_capacity(items.len());
@@ -418,7 +453,8 @@ impl Binder<'_> {
         let mut all = vec![&changed];
         all.extend(&converted);
         fixed::check_compared(&all, "in")?;
-        let collation = self.comparison_collation(&all, "IN")?;
+        let operation = if list.len() == 1 { "=" } else { " IN " };
+        let collation = self.comparison_collation(&all, operation)?;
         let [changed] = self.operands_in([changed], collation)?;
         for item in &mut converted {
             let null = Expr::literal(Value::Null, DataType::null());
@@ -468,7 +504,7 @@ impl Binder<'_> {
                     Expr::Row(cells) => cells.get(index),
                     _ => None,
                 }));
-                let used = self.comparison_collation(&all, "IN")?;
+                let used = self.comparison_collation(&all, " IN ")?;
                 if used != CollationId::BINARY {
                     regular &= collation == CollationId::BINARY || collation == used;
                     collation = used;
@@ -557,6 +593,26 @@ fn has_date(ty: &DataType) -> bool {
     matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
 }
 
+/// Whether a text of rows is compared with several dates, or with dates and texts: all are dates then.
+fn is_text_among_dates(operand: &Expr, others: &[&Expr]) -> bool {
+    operand.ty().is_string()
+        && !is_fixed(operand)
+        && others.iter().any(|other| has_date(&other.ty()))
+        && others.iter().all(|other| has_date(&other.ty()) || other.ty().is_string())
+}
+
+/// A text of rows beside a DATE that is no constant is read as a DATE: its time does not count.
+fn without_time(text: &mut Expr, date: &Expr) {
+    let is_one = matches!(date, Expr::Subquery { .. }) || is_fixed(date);
+    if let Expr::Cast { operand, kind: CastKind::BesideDate, ty } = text
+        && operand.ty().is_string()
+        && date.ty().kind == TypeKind::Date
+        && !is_one
+    {
+        *ty = DataType::new(TypeKind::Date, 10, 0).with_nullable(true);
+    }
+}
+
 /// A hexadecimal or bit literal without introducer.
 pub(crate) fn is_binary_literal(expr: &ast::Expr) -> bool {
     matches!(
@@ -628,7 +684,7 @@ fn as_numbers_if_mixed(exprs: [Expr; 3]) -> [Expr; 3] {
     exprs.map(|expr| if is_stringy(&expr.ty()) { cast(expr, DataType::double()) } else { expr })
 }
 
-/// Text of rows, or a number, that is compared with a date.
+/// Text of rows, or a number, that is compared with a date; what is no date is zero.
 fn beside_date(value: Expr) -> Expr {
     let ty = value.ty();
     let value = match ty.is_enum_or_set() {

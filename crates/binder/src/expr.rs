@@ -350,7 +350,12 @@ impl Binder<'_> {
             Some(operand) => {
                 let mut sides: Vec<&ast::Expr> = vec![operand];
                 sides.extend(case.whens.iter().map(|(when, _)| when));
-                Some(self.bind_compared(&sides)?.swap_remove(0))
+                let mut bound = self.bind_compared(&sides)?;
+                let texts: Vec<&Expr> = bound.iter().collect();
+                if !texts.iter().any(|side| matches!(side, Expr::Row(_))) {
+                    self.comparison_collation(&texts, "case")?;
+                }
+                Some(bound.swap_remove(0))
             }
             None => None,
         };
@@ -360,10 +365,12 @@ impl Binder<'_> {
         for (when, then) in &case.whens {
             let mut when = if numeric { self.bind_number(when)? } else { self.bind_single(when)? };
             if let Some(operand) = &operand {
-                // A text that is not a date only raises a warning here.
                 when = match operand {
                     Expr::Row(_) => self.comparison(BinaryOp::Equal, operand.clone(), when)?,
-                    _ => self.scalar_comparison(BinaryOp::Equal, operand.clone(), when)?,
+                    _ => {
+                        let when = self.when_beside(operand, when);
+                        self.scalar_comparison(BinaryOp::Equal, operand.clone(), when)?
+                    }
                 };
             }
             branches.push((when, self.bind_single(then)?));

@@ -16,7 +16,8 @@ use crate::duality;
 use crate::from::Found;
 use crate::reader::PrivilegeKind;
 use crate::scope::{
-    Clause, NewRow, ScopeColumn, ScopeSource, base_source, column_read, names_equal,
+    Clause, InsertView, NewRow, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, base_source,
+    column_read, names_equal,
 };
 use crate::table_write::WriteKind;
 use crate::update::Written;
@@ -115,9 +116,6 @@ impl Binder<'_> {
             bail!(NON_INSERTABLE_TABLE, view.name, "INSERT");
         }
         let renamed = columns.iter().any(|(name, at)| !names_equal(name, &table.columns[*at].name));
-        if renamed && !insert.on_duplicate.is_empty() {
-            return Err(Error::not_supported("ON DUPLICATE KEY UPDATE of a view's column"));
-        }
         let through = |name: &ast::ColumnName| -> Result<ast::ColumnName> {
             match columns.iter().find(|(shown, _)| names_equal(shown, &name.name.text)) {
                 Some((_, at)) => Ok(column_name(&table.columns[*at].name)),
@@ -151,7 +149,13 @@ impl Binder<'_> {
             self.definer = Some(view.definer.clone());
         }
         let checks = self.checks_of(target, ViewWrite::Insert);
+        self.insert_view = (renamed && !insert.on_duplicate.is_empty()).then(|| InsertView {
+            schema: view.schema.clone(),
+            name: view.name.clone(),
+            columns: columns.iter().map(|(name, at)| (Arc::from(&**name), *at)).collect(),
+        });
         let bound = self.bind_insert(&direct);
+        self.insert_view = None;
         self.definer = outer;
         let mut bound = bound?;
         if !insert.ignore {
@@ -388,24 +392,23 @@ impl Binder<'_> {
             });
         }
         let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Update);
-        let source_tables = match insert.source {
-            ast::InsertSource::Query(_) => std::mem::take(&mut self.last_tables),
-            ast::InsertSource::Values(_) | ast::InsertSource::Set(_) => Vec::new(),
-        };
         let new_base = self.new_registers(table.columns.len());
-        self.insert_values = Some(NewRow { table: table.clone(), base: new_base });
+        let view = self.insert_view.take();
+        let row = NewRow { table: table.clone(), base: new_base, view: view.clone() };
+        self.insert_values = Some(row);
         self.push_target_block(table, base, Clause::FieldList)?;
+        if let Some(view) = &view {
+            self.name_by_view(view, table);
+        }
         if let Some(alias) = &insert.row_alias {
             self.add_row_alias(alias, insert, table, new_base)?;
         }
-        for source in source_tables {
-            if self.block().tables.iter().all(|known| known.alias != source.alias) {
-                self.block().tables.push(source);
-            }
+        if let ast::InsertSource::Query(_) = insert.source {
+            self.show_source();
         }
         let mut assignments = Vec::with_capacity(insert.on_duplicate.len());
         for assignment in &insert.on_duplicate {
-            let index = target_column(&assignment.column, table)?;
+            let index = named_target(&assignment.column, table, view.as_ref())?;
             let column = &table.columns[index];
             if column.history.is_undeclared_time() {
                 bail!(BAD_FIELD_ERROR, crate::scope::written(&assignment.column), "field list");
@@ -434,6 +437,42 @@ impl Binder<'_> {
         Ok(InsertMode::Update { assignments, new_columns })
     }
 
+    /// The target's columns have the names that a view gives them.
+    fn name_by_view(&mut self, view: &InsertView, table: &Table) {
+        let Some(target) = self.block().tables.first_mut() else { return };
+        let ScopeSource::Columns(columns) = &target.source else { return };
+        let renamed = view.columns.iter().filter_map(|(name, at)| {
+            let own = columns.iter().find(|column| column.name == table.columns[*at].name)?;
+            Some(ScopeColumn { name: name.clone(), ..own.clone() })
+        });
+        target.source = ScopeSource::Columns(renamed.collect());
+        target.alias = view.name.clone();
+        target.schema = Some(view.schema.clone());
+    }
+
+    /// ON DUPLICATE KEY UPDATE of INSERT .. SELECT sees the tables of the SELECT as that does, beside the target.
+    fn show_source(&mut self) {
+        let (tables, visible) = (std::mem::take(&mut self.last_tables), self.last_visible.take());
+        let block = self.block();
+        let first = block.tables.len();
+        let is_hidden =
+            |table: &ScopeTable| block.tables.iter().any(|known| known.alias == table.alias);
+        // One that has the target's name is not seen.
+        let hidden: Vec<bool> = tables.iter().map(is_hidden).collect();
+        if let (Some(visible), false) = (visible, hidden.contains(&true)) {
+            let own = block.tables.iter().enumerate().flat_map(|(at, table)| match &table.source {
+                ScopeSource::Columns(columns) => visible_columns(at, columns),
+                ScopeSource::Base { .. } => Vec::new(),
+            });
+            let shifted = visible
+                .into_iter()
+                .map(|column| VisibleColumn { table: column.table + first, ..column });
+            block.visible = Some(own.chain(shifted).collect());
+        }
+        let shown = tables.into_iter().zip(hidden).filter(|(_, hidden)| !hidden);
+        block.tables.extend(shown.map(|(table, _)| table));
+    }
+
     /// `AS new [(a, b)]`: the row that could not be inserted, as a table.
     fn add_row_alias(
         &mut self,
@@ -443,6 +482,14 @@ impl Binder<'_> {
         base: Register,
     ) -> Result<()> {
         let mut columns = self.target_scope(table, base)?;
+        if names_equal(&alias.name.text, &self.block().tables[0].alias) {
+            bail!(NONUNIQ_TABLE, alias.name.text);
+        }
+        for (at, name) in alias.columns.iter().enumerate() {
+            if alias.columns[..at].iter().any(|before| before.is(&name.text)) {
+                bail!(DUP_FIELDNAME, name.text);
+            }
+        }
         if !alias.columns.is_empty() {
             let targets = self.target_columns(insert, table)?;
             if targets.len() != alias.columns.len() {
@@ -483,7 +530,7 @@ impl Binder<'_> {
              alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON \
              DUPLICATE KEY UPDATE clause with alias.col instead",
         );
-        let index = target_column(name, &new.table)?;
+        let index = named_target(name, &new.table, new.view.as_ref())?;
         let privilege =
             self.require(&new.table.schema, &new.table.name, PrivilegeKind::SelectColumns);
         self.privileges[privilege].columns.push(new.table.columns[index].name.clone());
@@ -544,6 +591,28 @@ fn named_columns<'n>(
 }
 
 /// The column of the target that `name` names.
+/// The column of the table that a name names, through a view or not.
+fn named_target(name: &ast::ColumnName, table: &Table, view: Option<&InsertView>) -> Result<usize> {
+    let Some(view) = view else { return target_column(name, table) };
+    let other_table = name.table.as_ref().is_some_and(|wanted| *wanted.text != *view.name);
+    let mut found = view.columns.iter().filter(|(shown, _)| names_equal(shown, &name.name.text));
+    match found.next() {
+        Some((_, at)) if !other_table => Ok(*at),
+        _ => bail!(BAD_FIELD_ERROR, crate::scope::written(name), "field list"),
+    }
+}
+
+fn visible_columns(table: usize, columns: &[ScopeColumn]) -> Vec<VisibleColumn> {
+    let visible = |(column, shown): (usize, &ScopeColumn)| VisibleColumn {
+        name: shown.name.clone(),
+        table,
+        column,
+        merged: None,
+        parts: Vec::new(),
+    };
+    columns.iter().enumerate().map(visible).collect()
+}
+
 fn target_column(name: &ast::ColumnName, table: &Table) -> Result<usize> {
     let other_table = name.table.as_ref().is_some_and(|wanted| *wanted.text != *table.name);
     let found = table.columns.iter().position(|column| {

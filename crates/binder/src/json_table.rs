@@ -101,6 +101,9 @@ impl Binder<'_> {
                     (name, self.function(FunctionRole::JsonTableColumn, args)?)
                 }
             };
+            if name.text.ends_with(' ') {
+                bail!(WRONG_COLUMN_NAME, name.text);
+            }
             let name: Arc<str> = Arc::from(&*name.text);
             parts.names.push(name.clone());
             parts.outputs.push(OutputColumn { name, expr, source: None, making: Making::Kept });
@@ -115,6 +118,11 @@ impl Binder<'_> {
             None | Some(ast::JsonOn::Null) => [literal::integer(0), null()],
             Some(ast::JsonOn::Error) => [literal::integer(1), null()],
             Some(ast::JsonOn::Default(given)) => {
+                if !matches!(&given.kind, ast::ExprKind::Literal(ast::Literal::String(_))) {
+                    return Err(Error::not_supported(
+                        "non-string DEFAULT value for a column in a JSON_TABLE expression",
+                    ));
+                }
                 self.wants_literals = true;
                 [literal::integer(2), self.bind_single(given)?]
             }
@@ -133,6 +141,7 @@ impl Binder<'_> {
             ty
         };
         let digits = written.length.unwrap_or(0);
+        let length = digits.min(u64::from(u32::MAX)) as u32;
         let fraction = |kind: TypeKind, whole: u32| -> Result<DataType> {
             if digits > 6 {
                 bail!(TOO_BIG_PRECISION, digits, name, 6);
@@ -168,6 +177,12 @@ impl Binder<'_> {
             TypeName::LongText => {
                 self.json_text_type(written, TypeKind::LongText, u64::from(u32::MAX))?
             }
+            TypeName::Binary => DataType::new(TypeKind::Binary, length.max(1), 0),
+            TypeName::Varbinary => DataType::new(TypeKind::VarBinary, length, 0),
+            TypeName::TinyBlob => DataType::new(TypeKind::TinyBlob, 255, 0),
+            TypeName::Blob => DataType::new(TypeKind::Blob, 65_535, 0),
+            TypeName::MediumBlob => DataType::new(TypeKind::MediumBlob, 0xFF_FFFF, 0),
+            TypeName::LongBlob => DataType::new(TypeKind::LongBlob, u32::MAX, 0),
             other => return Err(Error::not_supported(format!("{other:?} in JSON_TABLE"))),
         };
         Ok(ty.with_nullable(true))

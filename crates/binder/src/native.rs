@@ -82,6 +82,35 @@ impl Binder<'_> {
         failed.map_or(Ok(changed), Err)
     }
 
+    /// A text argument of a function that works on another text, of `collation`.
+    ///
+    /// # Errors
+    /// 3854 for a constant that the character set of that collation cannot take; when it runs, for other values.
+    pub(crate) fn follower(&mut self, expr: Expr, collation: CollationId) -> Result<Expr> {
+        if collation == CollationId::BINARY {
+            return self.encoded(expr);
+        }
+        let ty = expr.ty();
+        let charset = charset::collation_or_binary(collation).charset;
+        let from = charset::collation_or_binary(ty.collation).charset;
+        if from.name == charset.name || !ty.is_binary() && charset.is_utf8() {
+            return Ok(expr);
+        }
+        if let Expr::Literal { value: Value::Bytes(bytes), .. } = &expr {
+            types::must_convert(bytes, ty.collation, collation)?;
+            return if ty.is_binary() { self.joined_in(expr, collation) } else { Ok(expr) };
+        }
+        let text = if ty.is_enum_or_set() {
+            to_text(expr, ty.collation, CastKind::Implicit)
+        } else {
+            expr
+        };
+        let placeholder = self.has_placeholders && matches!(text, Expr::Parameter { .. });
+        let kind = CastKind::Fitting { placeholder };
+        let to = DataType::varchar(text.ty().length, collation).with_nullable(text.ty().nullable);
+        Ok(Expr::Cast { operand: Box::new(text), kind, ty: to })
+    }
+
     /// A text argument of a call whose result is in `collation`.
     pub(crate) fn joined_in(&mut self, expr: Expr, collation: CollationId) -> Result<Expr> {
         let ty = expr.ty();

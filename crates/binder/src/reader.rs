@@ -182,6 +182,8 @@ pub struct BoundTableExpression {
 pub enum Disallowed {
     /// A function; defaults may call it.
     Function(FunctionRef),
+    /// A function that no definition may call.
+    AnyCall(FunctionRef),
     /// A user or system variable.
     Variable,
     /// A subquery, a parameter, or a function whose plugin may be removed.

@@ -150,6 +150,8 @@ pub(crate) struct Block {
     pub keys: Vec<(Register, Expr)>,
     pub grouped: bool,
     pub aggregates: Vec<AggregateCall>,
+    /// Some aggregate is no part of a window function.
+    pub has_own_aggregate: bool,
     /// Inside the arguments of an aggregate.
     pub in_aggregate: u32,
     pub window_groups: Vec<WindowGroup>,
@@ -193,6 +195,7 @@ impl Block {
             keys: Vec::new(),
             grouped: false,
             aggregates: Vec::new(),
+            has_own_aggregate: false,
             in_aggregate: 0,
             window_groups: Vec::new(),
             named_windows: Vec::new(),
@@ -304,6 +307,17 @@ pub(crate) struct NewRow {
     pub table: Arc<Table>,
     /// Of column 0 of the catalog's table.
     pub base: Register,
+    /// The view that names them.
+    pub view: Option<InsertView>,
+}
+
+/// A view through which rows are inserted.
+#[derive(Clone, Debug)]
+pub(crate) struct InsertView {
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    /// Its columns and the table's that they are.
+    pub columns: Vec<(Arc<str>, usize)>,
 }
 
 /// A query after binding.

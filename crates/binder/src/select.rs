@@ -83,9 +83,9 @@ impl Binder<'_> {
         let bound = self.assemble(select, from, parts, limit)?;
         debug_assert_eq!(self.blocks.len(), level + 1);
         let block = self.blocks.pop();
-        self.last_tables = match block {
-            Some(block) if !grouped && !select.options.distinct => block.tables,
-            _ => Vec::new(),
+        (self.last_tables, self.last_visible) = match block {
+            Some(block) if !grouped && !select.options.distinct => (block.tables, block.visible),
+            _ => (Vec::new(), None),
         };
         Ok(BoundQuery { block: number, ..bound })
     }
@@ -126,8 +126,8 @@ impl Binder<'_> {
         let mut order = Vec::with_capacity(order_by.len());
         for (index, item) in order_by.iter().enumerate() {
             let expr = self.bind_order_expr(&item.expr)?;
-            // An aggregate in ORDER BY alone would make one row of all.
-            if plain && !self.block().aggregates.is_empty() {
+            // An aggregate in ORDER BY alone would make one row of all; within a window function it may.
+            if plain && self.block().has_own_aggregate {
                 bail!(AGGREGATE_ORDER_NON_AGG_QUERY, index + 1);
             }
             order.push(SortKey { expr, descending: item.desc });

@@ -8,7 +8,7 @@ use errors::{Error, Result};
 use plan::{CastKind, Expr, InstanceId, Register, RegisterSet};
 use plugin_api::Registry;
 use syntax::ast;
-use types::{DataType, RunsStatements, Volatility};
+use types::{DataType, DefinitionUse, RunsStatements, Volatility};
 
 use crate::binder::Binder;
 use crate::reader::{BoundTableExpression, Disallowed};
@@ -229,16 +229,20 @@ fn disallowed(expr: &Expr, registry: &Registry) -> Option<Disallowed> {
             {
                 Some(Disallowed::Other)
             }
-            Expr::Function { function, .. } => (function.traits.volatility
-                != Volatility::Immutable)
-                .then_some(Disallowed::Function(*function)),
+            Expr::Function { function, .. } => match function.traits.definition {
+                DefinitionUse::Anywhere => None,
+                DefinitionUse::Nowhere => Some(Disallowed::AnyCall(*function)),
+                DefinitionUse::ByVolatility => (function.traits.volatility
+                    != Volatility::Immutable)
+                    .then_some(Disallowed::Function(*function)),
+            },
             _ => None,
         };
         // Parts that are never allowed take precedence over those that defaults allow.
         if matches!(found, None | Some(Disallowed::Function(_))) && here.is_some() {
             found = here;
         }
-        matches!(found, Some(Disallowed::Variable | Disallowed::Other))
+        !matches!(found, None | Some(Disallowed::Function(_)))
     });
     found
 }

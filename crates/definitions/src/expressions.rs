@@ -78,7 +78,8 @@ pub fn check_expressions(ctx: &dyn Context, draft: &Draft) -> Result<()> {
                 stored_function(&error, &column.name, &OF_DEFAULT)
                     .unwrap_or_else(|| in_place(&error, "default value expression"))
             })?;
-            if let Some(disallowed @ (Disallowed::Variable | Disallowed::Other)) = &bound.disallowed
+            if let Some(disallowed) = &bound.disallowed
+                && !matches!(disallowed, Disallowed::Function(_))
             {
                 return Err(not_allowed(disallowed, &column.name, &OF_DEFAULT));
             }
@@ -135,7 +136,7 @@ const OF_CHECK: NotAllowed = (
 
 fn not_allowed(disallowed: &Disallowed, shown: &str, errors: &NotAllowed) -> Error {
     match disallowed {
-        Disallowed::Function(function) => {
+        Disallowed::Function(function) | Disallowed::AnyCall(function) => {
             Error::with(errors.0, &[&shown, &function.name.to_lowercase()])
         }
         Disallowed::Variable => Error::with(errors.1, &[&shown]),

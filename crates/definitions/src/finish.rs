@@ -474,20 +474,20 @@ impl Draft {
             if draft.spatial && !matches!(ty.kind, TypeKind::Geometry | TypeKind::Json) {
                 bail!(SPATIAL_MUST_HAVE_GEOM_COL);
             }
-            if matches!(ty.kind, TypeKind::Char | TypeKind::Binary) && ty.length == 0 {
+            let is_text = ty.is_string() && !ty.is_blob();
+            if is_text && ty.length == 0 {
                 bail!(WRONG_KEY_COLUMN, part.column);
             }
             let prefix_length = part_prefix(part, ty)?;
             if ty.kind == TypeKind::Geometry {
                 check_spatial(draft, column_ty)?;
             }
-            if matches!(ty.kind, TypeKind::TinyText | TypeKind::TinyBlob)
-                && part_bytes(ty, prefix_length) > TINY_BYTES_MAX
-            {
-                bail!(TOO_LONG_KEY, TINY_BYTES_MAX);
+            let bytes = part_bytes(ty, prefix_length);
+            if bytes > key_bytes_max(ty) {
+                bail!(TOO_LONG_KEY, key_bytes_max(ty));
             }
-            total += part_bytes(ty, prefix_length);
-            if part_bytes(ty, prefix_length) > KEY_BYTES_MAX || total > KEY_BYTES_MAX {
+            total += bytes;
+            if total > KEY_BYTES_MAX {
                 bail!(TOO_LONG_KEY, KEY_BYTES_MAX);
             }
             parts.push(IndexPart { column, prefix_length, descending: part.descending });
@@ -718,6 +718,14 @@ fn part_prefix(part: &DraftPart, ty: &DataType) -> Result<Option<u32>> {
         None if ty.kind == TypeKind::Geometry => Ok(None),
         None if ty.is_blob() => Err(err!(BLOB_KEY_WITHOUT_LENGTH, part.column)),
         None => Ok(None),
+    }
+}
+
+/// The most bytes of one part of a key.
+pub(crate) fn key_bytes_max(ty: &DataType) -> u64 {
+    match ty.kind {
+        TypeKind::TinyText | TypeKind::TinyBlob => TINY_BYTES_MAX,
+        _ => KEY_BYTES_MAX,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
 use crate::elements::{array_cast, element_type};
 use crate::expressions::{bind_over_columns, expression_text, in_place};
+use crate::finish::key_bytes_max;
 use crate::foreign_keys::foreign_key;
 use crate::periods::period_of_key;
 
@@ -97,6 +98,9 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         index.parts.push(DraftPart { column, prefix_length, descending: part.desc && !fulltext });
     }
     check_method(draft, definition, &index)?;
+    if !unique && !fulltext && !spatial && !ctx.settings().sql_mode.is_strict() {
+        shorten_prefixes(ctx.conditions(), draft, &mut index);
+    }
     for option in &definition.options {
         match option {
             IndexOption::Parser(name) if fulltext => index.parser = word_parser(ctx, &name.text)?,
@@ -105,6 +109,22 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
     }
     draft.indexes.push(index);
     Ok(())
+}
+
+/// Without strict mode, parts of a plain key that are too long become prefixes, with a warning.
+fn shorten_prefixes(conditions: &mut Diagnostics, draft: &Draft, index: &mut DraftIndex) {
+    for part in &mut index.parts {
+        let Some(at) = draft.column(&part.column) else { continue };
+        let ty = &draft.columns[at].column.ty;
+        let length = part.prefix_length.unwrap_or(u64::from(ty.length));
+        let character = charset::collation_or_binary(ty.collation).charset.max_length.max(1);
+        let most = key_bytes_max(ty) / u64::from(character);
+        let has_prefix = part.prefix_length.is_some() || !ty.is_blob();
+        if ty.is_string() && ty.kind != TypeKind::Json && has_prefix && length > most {
+            conditions.warn(ErrorCode::TOO_LONG_KEY, &[&key_bytes_max(ty)]);
+            part.prefix_length = Some(most);
+        }
+    }
 }
 
 /// At most one part of an index may be an array, and it has no order.
@@ -247,7 +267,8 @@ fn hidden_column(
         None => bound.expr.ty(),
     };
     let made = Generated { expression: text, stored: false, hidden: true, elements };
-    if made.elements.as_ref().is_some_and(|ty| ty.is_string() && ty.length == 0) {
+    let of_entry = made.elements.as_ref().unwrap_or(&ty);
+    if of_entry.kind == TypeKind::Null || of_entry.is_string() && of_entry.length == 0 {
         bail!(WRONG_KEY_COLUMN_FUNCTIONAL_INDEX, made.shown());
     }
     if ty.kind == TypeKind::Geometry {

@@ -83,6 +83,8 @@ pub enum CollationRule {
     Compares(Arguments),
     /// It joins these, or returns one of them: the binary collation where their collations do not agree.
     Joins(Arguments),
+    /// It works on the text at this place, in its collation; the other texts become of its character set: error 3854 where they cannot.
+    Follows(usize),
 }
 
 /// The form in which a function takes truth values.

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use errors::{Error, ErrorCode};
 use types::{
-    AggregateRole, BoxesOfTruth, CollationId, DataType, DatetimeText, Decimal, DocumentUse,
-    FunctionRole, FunctionTraits, Growth, JsonValue, NOT_FIXED_DECIMALS, PartitionUse,
+    AggregateRole, BoxesOfTruth, CollationId, DataType, DatetimeText, Decimal, DefinitionUse,
+    DocumentUse, FunctionRole, FunctionTraits, Growth, JsonValue, NOT_FIXED_DECIMALS, PartitionUse,
     RunsStatements, TextSource, Threads, TypeKind, Value, Volatility,
 };
 
@@ -141,6 +141,12 @@ impl ScalarFunction {
         self
     }
 
+    /// The same; it works on the text at this place, in its collation.
+    pub const fn follows(mut self, subject: usize) -> ScalarFunction {
+        self.collation = CollationRule::Follows(subject);
+        self
+    }
+
     /// The same; a call by this name raises a warning.
     pub const fn deprecated(mut self, name: &'static str, warning: &'static str) -> ScalarFunction {
         self.deprecated = Some((name, warning));
@@ -168,6 +174,18 @@ impl ScalarFunction {
     /// The same; expressions of partitioned tables may call it.
     pub const fn partitions_by(mut self, what: PartitionUse) -> ScalarFunction {
         self.traits.partition = what;
+        self
+    }
+
+    /// The same; definitions of tables may call it anywhere, though its value depends on the session.
+    pub const fn in_definitions(mut self) -> ScalarFunction {
+        self.traits.definition = DefinitionUse::Anywhere;
+        self
+    }
+
+    /// The same; definitions of tables may not call it.
+    pub const fn not_in_definitions(mut self) -> ScalarFunction {
+        self.traits.definition = DefinitionUse::Nowhere;
         self
     }
 

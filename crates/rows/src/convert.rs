@@ -200,6 +200,7 @@ pub fn cast(
             Ok(match to.kind {
                 _ if !timestamp.is_null() => timestamp,
                 types::TypeKind::Time => Value::Time(types::Time::ZERO),
+                types::TypeKind::Date => Value::Date(types::Date::ZERO),
                 _ => Value::DateTime(DateTime::ZERO),
             })
         }
@@ -210,6 +211,16 @@ pub fn cast(
         (CastKind::Fitting { placeholder }, Value::Bytes(text)) => {
             let fits = types::must_convert(text, from.collation, to.collation);
             match (fits, placeholder) {
+                (Ok(()), _) if from.is_binary() => {
+                    let charset = charset::collation_or_binary(to.collation).charset;
+                    match charset.keeps_utf8() {
+                        true => Ok(value),
+                        false => {
+                            let decoded = charset.decode(&charset.whole_units(text)).bytes;
+                            Ok(Value::Bytes(decoded.into()))
+                        }
+                    }
+                }
                 (Ok(()), _) => Ok(value),
                 (Err(_), true) => Err(no_conversion(from, to)),
                 (Err(error), false) => Err(error),

@@ -202,6 +202,17 @@ pub enum PartitionUse {
     Timestamp,
 }
 
+/// Whether the definition of a table may call a function: a generated column, a check, an index entry, a default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefinitionUse {
+    /// One that is immutable may be called anywhere, others in defaults.
+    ByVolatility,
+    /// Anywhere, though its value depends on the session.
+    Anywhere,
+    /// Not even in a default.
+    Nowhere,
+}
+
 /// The number of threads that may usefully call a function at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
@@ -251,6 +262,7 @@ pub struct FunctionTraits {
     pub datetime_text: DatetimeText,
     pub growth: Growth,
     pub partition: PartitionUse,
+    pub definition: DefinitionUse,
     pub threads: Threads,
     pub statements: RunsStatements,
     pub document: DocumentUse,
@@ -266,6 +278,7 @@ impl FunctionTraits {
         datetime_text: DatetimeText::Never,
         growth: Growth::Unknown,
         partition: PartitionUse::Refused,
+        definition: DefinitionUse::ByVolatility,
         threads: Threads::Any,
         statements: RunsStatements::No,
         document: DocumentUse::Read,

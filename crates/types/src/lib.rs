@@ -40,9 +40,9 @@ pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;
 pub use fixed::Fixed;
 pub use function::{
-    AggregateRef, AggregateRole, BoxesOfTruth, DatetimeText, DocumentUse, FunctionRef,
-    FunctionRole, FunctionTraits, Growth, OperatorCall, PartitionQuestion, PartitionUse,
-    RunsStatements, TextSource, Threads, Volatility,
+    AggregateRef, AggregateRole, BoxesOfTruth, DatetimeText, DefinitionUse, DocumentUse,
+    FunctionRef, FunctionRole, FunctionTraits, Growth, OperatorCall, PartitionQuestion,
+    PartitionUse, RunsStatements, TextSource, Threads, Volatility,
 };
 pub use gtid::{Gtid, GtidSet, Uuid};
 pub use json::{JsonPath, JsonRef, JsonValue};

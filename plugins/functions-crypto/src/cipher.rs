@@ -29,11 +29,13 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("AES_ENCRYPT", Arity::between(2, 6), "AES_ENCRYPT(str, key_str[, init_vector[, kdf_name[, salt[, info | iterations]]]])\nstr encrypted with AES.", |_, args| {
         bind("aes_encrypt", encrypted_length(byte_length(&args[0])), encrypt)
     })
-    .stable(),
+    .stable()
+    .in_definitions(),
     scalar("AES_DECRYPT", Arity::between(2, 6), "AES_DECRYPT(crypt_str, key_str[, init_vector[, kdf_name[, salt[, info | iterations]]]])\ncrypt_str decrypted with AES; NULL when it cannot be.", |_, args| {
         bind("aes_decrypt", text_length(&args[0].ty), decrypt)
     })
-    .stable(),
+    .stable()
+    .in_definitions(),
 ];
 
 fn byte_length(arg: &ArgInfo) -> u64 {

@@ -8,7 +8,7 @@ use plugin_api::{
 };
 use types::convert::CastContext;
 use types::json::{JsonRef, JsonType};
-use types::{DataType, JsonValue, SqlBytes, TypeKind, Value};
+use types::{DataType, JsonValue, TypeKind, Value};
 
 use crate::argument::{Call, Wildcards};
 use crate::value::converted;
@@ -33,8 +33,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] =
 enum On {
     Null,
     Error,
-    /// A document.
-    Default(SqlBytes),
+    /// A value of the column's type.
+    Default(Value),
 }
 
 /// The reason why a value does not fit a column.
@@ -53,8 +53,8 @@ fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         Some(name) => String::from_utf8_lossy(kit::bytes(name)).into_owned(),
         None => String::new(),
     };
-    let on_empty = on_clause(args, ON_EMPTY)?;
-    let on_error = on_clause(args, ON_ERROR)?;
+    let on_empty = on_clause(args, ON_EMPTY, &ty, &column)?;
+    let on_error = on_clause(args, ON_ERROR, &ty, &column)?;
     let result = ty.clone().with_nullable(true);
     let kernel = move |ctx: &mut FunctionContext<'_>, args: &[Value]| {
         let Some(item) = call.document(args, 0)? else { return Ok(Value::Null) };
@@ -67,7 +67,7 @@ fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
                 On::Error => {
                     return Err(Error::with(ErrorCode::MISSING_JSON_TABLE_VALUE, &[&column]));
                 }
-                On::Default(document) => fitted(JsonRef::new(document), &ty, ctx),
+                On::Default(value) => return Ok(value.clone()),
             },
             [value] => fitted(*value, &ty, ctx),
             many if ty.kind == TypeKind::Json => {
@@ -83,8 +83,7 @@ fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         match (&on_error, misfit) {
             (On::Null, _) => Ok(Value::Null),
             (On::Error, misfit) => Err(error_of(&misfit, &column)),
-            (On::Default(document), misfit) => self::fitted(JsonRef::new(document), &ty, ctx)
-                .map_err(|_| error_of(&misfit, &column)),
+            (On::Default(value), _) => Ok(value.clone()),
         }
     };
     let coercions = vec![kit::named_coercion(&args[0].ty), Coercion::Text, Coercion::AsIs];
@@ -102,7 +101,7 @@ fn error_of(misfit: &Misfit, column: &str) -> Error {
     }
 }
 
-fn on_clause(args: &[ArgInfo], at: usize) -> Result<On> {
+fn on_clause(args: &[ArgInfo], at: usize, ty: &DataType, column: &str) -> Result<On> {
     match args[at].constant {
         Some(Value::Int(1)) => return Ok(On::Error),
         Some(Value::Int(2)) => {}
@@ -114,13 +113,26 @@ fn on_clause(args: &[ArgInfo], at: usize) -> Result<On> {
     };
     let mut text = Vec::new();
     types::text::to_text(value, &given.ty, &mut text);
-    match types::json::parse(&text) {
-        Ok(document) => Ok(On::Default(document.to_binary())),
-        Err(error) => {
-            let code = ErrorCode::INVALID_JSON_TEXT_IN_PARAM;
-            Err(Error::with(code, &[&1, &"JSON_TABLE", &error.message, &error.position]))
-        }
-    }
+    let document = types::json::parse(&text).map_err(|error| {
+        let code = ErrorCode::INVALID_JSON_TEXT_IN_PARAM;
+        Error::with(code, &[&1, &"JSON_TABLE", &error.message, &error.position])
+    })?;
+    default(JsonRef::new(&document.to_binary()), ty, column).map(On::Default)
+}
+
+/// A DEFAULT as a value of the column's type.
+fn default(document: JsonRef<'_>, ty: &DataType, column: &str) -> Result<Value> {
+    let mut diagnostics = Diagnostics::new(WARNINGS_MAX);
+    let mut conversion = CastContext::new(types::SqlMode::default(), &mut diagnostics);
+    let is_null = document.kind() == JsonType::Null && ty.kind != TypeKind::Json;
+    let found = match is_null {
+        true => Err(misfit_of(true, ty)),
+        false => fitted_in(document, ty, &mut conversion),
+    };
+    found.map_err(|misfit| match misfit {
+        Misfit::Container => Error::with(ErrorCode::INVALID_DEFAULT, &[&column]),
+        Misfit::Invalid(_) | Misfit::Range => error_of(&misfit, column),
+    })
 }
 
 /// A value of a document as one of the column's type. JSON's null is NULL.
@@ -129,24 +141,37 @@ fn fitted(
     ty: &DataType,
     ctx: &mut FunctionContext<'_>,
 ) -> std::result::Result<Value, Misfit> {
+    let mut diagnostics = Diagnostics::new(WARNINGS_MAX);
+    let mut conversion = CastContext::new(ctx.sql_mode, &mut diagnostics);
+    conversion.time_zone = ctx.time_zone;
+    conversion.today = ctx.now.date();
+    fitted_in(value, ty, &mut conversion)
+}
+
+fn fitted_in(
+    value: JsonRef<'_>,
+    ty: &DataType,
+    conversion: &mut CastContext<'_>,
+) -> std::result::Result<Value, Misfit> {
     match value.kind() {
         JsonType::Null => return Ok(Value::Null),
         _ if ty.kind == TypeKind::Json => return Ok(Value::Json(value.to_document())),
         JsonType::Array | JsonType::Object => return Err(Misfit::Container),
         _ => {}
     }
-    let mut diagnostics = Diagnostics::new(WARNINGS_MAX);
-    let mut conversion = CastContext::new(ctx.sql_mode, &mut diagnostics);
-    conversion.time_zone = ctx.time_zone;
-    conversion.today = ctx.now.date();
     let is_text = value.kind() == JsonType::String;
-    let value = converted(value, ty, &mut conversion).ok_or(match ty.kind {
+    let value = converted(value, ty, conversion).ok_or_else(|| misfit_of(is_text, ty))?;
+    if is_within(&value, ty) { Ok(value) } else { Err(Misfit::Range) }
+}
+
+/// The reason why a scalar is no value of a type.
+fn misfit_of(is_text: bool, ty: &DataType) -> Misfit {
+    match ty.kind {
         _ if is_text && ty.is_integer() => Misfit::Invalid("INTEGER"),
         TypeKind::Decimal if is_text => Misfit::Invalid("DECIMAL"),
         TypeKind::Float | TypeKind::Double if is_text => Misfit::Invalid("DOUBLE"),
         _ => Misfit::Range,
-    })?;
-    if is_within(&value, ty) { Ok(value) } else { Err(Misfit::Range) }
+    }
 }
 
 /// Whether an integer can be held by a column narrower than 64 bits.

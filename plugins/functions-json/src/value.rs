@@ -129,7 +129,11 @@ fn default(value: &Value, from: &DataType, ty: &DataType) -> Result<Value> {
     let document = JsonValue::string(&text).to_binary();
     let mut diagnostics = Diagnostics::new(WARNINGS_MAX);
     let mut ctx = CastContext::new(types::SqlMode::default(), &mut diagnostics);
+    let is_longer = |scale: u8| scale > ty.decimals && ty.kind != TypeKind::Date;
     match converted(JsonRef::new(&document), ty, &mut ctx) {
+        Some(Value::Time(_) | Value::DateTime(_)) if is_longer(fraction_of(&text)) => {
+            Err(out_of_range(&DataType::time(6), " DEFAULT"))
+        }
         Some(Value::Decimal(number)) => {
             let exact = Decimal::parse(&text).is_some_and(|exact| exact == number);
             if exact { Ok(Value::Decimal(number)) } else { Err(out_of_range(ty, " DEFAULT")) }
@@ -139,9 +143,29 @@ fn default(value: &Value, from: &DataType, ty: &DataType) -> Result<Value> {
             TypeKind::Date => refused("date"),
             TypeKind::Time => refused("time"),
             TypeKind::DateTime => refused("datetime"),
+            TypeKind::Year if !is_number(&shown) => refused("YEAR"),
+            TypeKind::Decimal if !is_number(&shown) => refused("DECIMAL"),
+            TypeKind::Float | TypeKind::Double if !is_number(&shown) => refused("DOUBLE"),
             _ => Err(out_of_range(ty, " DEFAULT")),
         },
     }
+}
+
+/// Whether a text is a number, or empty.
+fn is_number(text: &str) -> bool {
+    text.trim().is_empty() || text.trim().parse::<f64>().is_ok()
+}
+
+/// The digits of the fraction of a second that are not zeros at the end.
+fn fraction_of(text: &[u8]) -> u8 {
+    let Some(at) = text.iter().rposition(|byte| *byte == b'.') else { return 0 };
+    let digits = text[at + 1..].iter().take_while(|byte| byte.is_ascii_digit());
+    digits
+        .zip(1..=6)
+        .filter(|(digit, _)| **digit != b'0')
+        .map(|(_, place)| place)
+        .last()
+        .unwrap_or(0)
 }
 
 /// A value of a document converted to the type; `None` when it does not convert. JSON's null is NULL.

@@ -23,7 +23,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             }))
         },
     )
-    .volatile(),
+    .volatile()
+    .not_in_definitions(),
     scalar(
         "RELEASE_LOCK",
         Arity::exactly(1),
@@ -35,14 +36,16 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             }))
         },
     )
-    .volatile(),
+    .volatile()
+    .not_in_definitions(),
     scalar(
         "RELEASE_ALL_LOCKS",
         Arity::exactly(0),
         "RELEASE_ALL_LOCKS()\nReleases all named locks of the session and counts them.",
         bind_release_all,
     )
-    .volatile(),
+    .volatile()
+    .not_in_definitions(),
     scalar(
         "IS_FREE_LOCK",
         Arity::exactly(1),
@@ -54,7 +57,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             }))
         },
     )
-    .volatile(),
+    .volatile()
+    .not_in_definitions(),
     scalar(
         "IS_USED_LOCK",
         Arity::exactly(1),
@@ -66,7 +70,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             }))
         },
     )
-    .volatile(),
+    .volatile()
+    .not_in_definitions(),
 ];
 
 type LockKernel = fn(&mut FunctionContext<'_>, &[Value]) -> Result<Value>;

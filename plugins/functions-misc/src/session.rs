@@ -30,11 +30,13 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     }).system_text()
     .stable(),
     scalar("CURRENT_ROLE", Arity::exactly(0), "CURRENT_ROLE()\nThe roles that are active.", bind_current_role).stable(),
-    scalar("VERSION", Arity::exactly(0), "VERSION()\nThe version of the server.", bind_version).system_text().stable(),
+    scalar("VERSION", Arity::exactly(0), "VERSION()\nThe version of the server.", bind_version).system_text().stable()
+    .not_in_definitions(),
     scalar("ICU_VERSION", Arity::exactly(0), "ICU_VERSION()\nThe version of the ICU library whose regular expressions those of this server follow.", |_, _| {
         let ty = kit::text_type(ICU_VERSION.len() as u64, CollationId::UTF8MB3_GENERAL_CI).with_nullable(false);
         Ok(BoundFunction::new(ty, vec![], |_, _| Ok(Value::text(ICU_VERSION))))
-    }).system_text(),
+    }).system_text()
+    .not_in_definitions(),
     scalar("CONNECTION_ID", Arity::exactly(0), "CONNECTION_ID()\nThe number of the connection.", |_, _| {
         Ok(BoundFunction::new(unsigned(), vec![], |ctx, _| Ok(Value::UInt(ctx.session.connection_id()))))
     })
@@ -45,24 +47,30 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "LAST_INSERT_ID([expr])\nThe last automatic number of the session, or expr, which takes its place.",
         bind_last_insert_id,
     )
-    .volatile(),
+    .volatile()
+    .not_in_definitions(),
     scalar("ROW_COUNT", Arity::exactly(0), "ROW_COUNT()\nRows that the last statement changed.", |_, _| {
         let ty = kit::integer_type(21, false);
         Ok(BoundFunction::new(ty, vec![], |ctx, _| Ok(Value::Int(ctx.session.row_count()))))
     })
-    .stable(),
+    .stable()
+    .not_in_definitions(),
     scalar("FOUND_ROWS", Arity::exactly(0), "FOUND_ROWS()\nRows that the last query found without its LIMIT.", |_, _| {
         let ty = kit::integer_type(21, false);
         Ok(BoundFunction::new(ty, vec![], |ctx, _| Ok(Value::Int(ctx.session.found_rows() as i64))))
     }).deprecated("FOUND_ROWS", "FOUND_ROWS() is deprecated and will be removed in a future release. Consider using COUNT(*) instead.")
-    .stable(),
+    .stable()
+    .not_in_definitions(),
     scalar("SLEEP", Arity::exactly(1), "SLEEP(duration)\nWaits this many seconds; 1 when interrupted.", bind_sleep)
-        .volatile(),
-    scalar("BENCHMARK", Arity::exactly(2), "BENCHMARK(count, expr)\nEvaluates the expression count times; always 0.", bind_benchmark).volatile(),
+        .volatile()
+    .not_in_definitions(),
+    scalar("BENCHMARK", Arity::exactly(2), "BENCHMARK(count, expr)\nEvaluates the expression count times; always 0.", bind_benchmark).volatile()
+    .not_in_definitions(),
     scalar("PS_CURRENT_THREAD_ID", Arity::exactly(0), "PS_CURRENT_THREAD_ID()\nThe session's thread number.", |_, _| {
         Ok(BoundFunction::new(unsigned(), vec![], |ctx, _| Ok(Value::UInt(ctx.session.connection_id()))))
     })
-    .stable(),
+    .stable()
+    .in_definitions(),
     scalar("PS_THREAD_ID", Arity::exactly(1), "PS_THREAD_ID(connection_id)\nThe thread number of a connection.", |_, _| {
         let ty = unsigned().with_nullable(true);
         Ok(BoundFunction::new(ty, vec![Coercion::Integer], |ctx, args| {
@@ -70,7 +78,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             Ok(if kit::integer(&args[0]) == i128::from(own) { Value::UInt(own) } else { Value::Null })
         }))
     })
-    .stable(),
+    .stable()
+    .in_definitions(),
 ];
 
 fn unsigned() -> DataType {

@@ -29,17 +29,17 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(3),
         "SUBSTRING_INDEX(str, delim, count)\nThe part of str before count occurrences of delim, or after them from the end.",
         bind_substring_index,
-    ).numbers(Arguments::only(2)),
+    ).numbers(Arguments::only(2)).follows(0),
     scalar("TRIM_BOTH", Arity::between(1, 2), "TRIM([BOTH [remstr] FROM] str)\nstr without remstr at its ends.", |c, a| {
         bind_trim(c, a, true, true)
-    }).role(FunctionRole::TrimBoth).joins(Arguments::ALL)
+    }).role(FunctionRole::TrimBoth).follows(0)
     .aliases(&["TRIM"]),
     scalar(
         "TRIM_LEADING",
         Arity::between(1, 2),
         "TRIM(LEADING [remstr] FROM str)\nstr without remstr at its start.",
         |c, a| bind_trim(c, a, true, false),
-    ).role(FunctionRole::TrimLeading).joins(Arguments::ALL),
+    ).role(FunctionRole::TrimLeading).follows(0),
     scalar("LTRIM", Arity::exactly(1), "LTRIM(str)\nstr without spaces at its start.", |c, a| {
         bind_trim(c, a, true, false)
     }),
@@ -48,7 +48,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(1, 2),
         "TRIM(TRAILING [remstr] FROM str)\nstr without remstr at its end.",
         |c, a| bind_trim(c, a, false, true),
-    ).role(FunctionRole::TrimTrailing).joins(Arguments::ALL),
+    ).role(FunctionRole::TrimTrailing).follows(0),
     scalar("RTRIM", Arity::exactly(1), "RTRIM(str)\nstr without spaces at its end.", |c, a| {
         bind_trim(c, a, false, true)
     }),
@@ -125,7 +125,7 @@ fn substring_length(args: &[ArgInfo]) -> u64 {
 }
 
 fn bind_substring_index(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
-    let collation = result_collation(ctx, &args[..2]);
+    let collation = kit::text_collation(ctx, &args[0]);
     let ty = text_type(text_length(&args[0].ty), collation);
     let coercions = vec![Coercion::Text, Coercion::Text, Coercion::Integer];
     // Where a character is a byte, occurrences that overlap are found from the end.

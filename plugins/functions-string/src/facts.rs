@@ -35,7 +35,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "LOAD_FILE(file_name)\nThe contents of a file; NULL unless allowed.",
         bind_load_file,
     )
-    .volatile(),
+    .volatile()
+    .not_in_definitions(),
     scalar(
         "FORMAT_BYTES",
         Arity::exactly(1),

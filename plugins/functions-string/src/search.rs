@@ -24,16 +24,16 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("ORD", Arity::exactly(1), "ORD(str)\nThe bytes of the first character of str as one number.", bind_ord),
     scalar("INSTR", Arity::exactly(2), "INSTR(str, substr)\nThe position of the first substr in str, or 0.", |c, a| {
         bind_position(c, a, 0, 1)
-    }),
+    }).follows(0),
     scalar(
         "LOCATE",
         Arity::between(2, 3),
         "LOCATE(substr, str[, pos])\nThe position of the first substr in str at or after pos, or 0.",
         |c, a| bind_position(c, a, 1, 0),
-    ).role(FunctionRole::Locate)
+    ).role(FunctionRole::Locate).follows(1)
     .aliases(&["POSITION"]),
     scalar("STRCMP", Arity::exactly(2), "STRCMP(expr1, expr2)\n-1, 0 or 1 as expr1 sorts before, with or after expr2.", bind_strcmp).compares(Arguments::ALL),
-    scalar("FIELD", Arity::at_least(2), "FIELD(str, str1, str2, ...)\nThe position of str in the list that follows, or 0.", bind_field),
+    scalar("FIELD", Arity::at_least(2), "FIELD(str, str1, str2, ...)\nThe position of str in the list that follows, or 0.", bind_field).follows(0),
     scalar(
         "FIND_IN_SET",
         Arity::exactly(2),
@@ -87,23 +87,11 @@ fn bind_position(
     subject: usize,
     needle: usize,
 ) -> Result<BoundFunction> {
-    // A binary string is found in a text as text, and a text in a binary string as bytes.
-    let used = match args[needle].ty.is_binary() {
-        true => kit::text_collation(ctx, &args[subject]),
-        false => result_collation(ctx, &args[..2]),
-    };
-    let charset = charset::collation_or_binary(used).charset;
-    let decodes = args[needle].ty.is_binary() && !charset.keeps_utf8();
-    let text = Text::new(used);
+    let text = Text::new(kit::text_collation(ctx, &args[subject]));
     let ty = kit::integer_type(11, any_nullable(args));
-    let mut coercions = vec![Coercion::Text, Coercion::Text, Coercion::Integer];
-    if args[subject].ty.is_binary() {
-        coercions[needle] = Coercion::Bytes;
-    }
+    let coercions = vec![Coercion::Text, Coercion::Text, Coercion::Integer];
     Ok(BoundFunction::new(ty, coercions, move |_, args| {
         let (subject, needle) = (kit::bytes(&args[subject]), kit::bytes(&args[needle]));
-        let decoded = if decodes { charset.decode(needle).bytes } else { Vec::new() };
-        let needle = if decodes { &decoded } else { needle };
         let start = args.get(2).map_or(1, kit::integer) - 1;
         if start < 0 || start > subject.len() as i128 || start > text.length(subject) as i128 {
             return Ok(Value::Int(0));
@@ -130,7 +118,7 @@ fn bind_strcmp(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 }
 
 fn bind_field(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
-    let collation = Text::new(result_collation(ctx, args)).collation();
+    let collation = Text::new(kit::text_collation(ctx, &args[0])).collation();
     let is_text = |arg: &ArgInfo| {
         arg.ty.is_string() || matches!(arg.ty.kind, TypeKind::Enum | TypeKind::Set | TypeKind::Null)
     };

@@ -35,14 +35,16 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         bind_from_unixtime,
     )
     .numbers(Arguments::ALL)
-    .stable(),
+    .stable()
+    .in_definitions(),
     scalar(
         "CONVERT_TZ",
         Arity::exactly(3),
         "CONVERT_TZ(dt, from_tz, to_tz)\ndt in another time zone.",
         bind_convert_tz,
     )
-    .stable(),
+    .stable()
+    .in_definitions(),
 ];
 
 fn bind_unix_timestamp(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {

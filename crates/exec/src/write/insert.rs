@@ -672,6 +672,10 @@ impl<'p, 's> InsertState<'p, 's> {
                     return Err(Error::new(ErrorCode::DUP_ENTRY, ""));
                 }
                 Mode::Error | Mode::Ignore | Mode::Only => return Err(self.refused(index, run)),
+                // No row is replaced because its number was made again: the numbers of the type are used up.
+                Mode::Replace if self.row_generated.is_some() && table.numbers_rows(index) => {
+                    return Err(self.refused(index, run));
+                }
                 Mode::Replace => match self.delete_old(index, &locator, run)? {
                     Replaced::Same => {
                         self.outcome.affected += 1 + deleted;

@@ -136,6 +136,12 @@ pub(crate) fn not_null(
 }
 
 impl WriteTable {
+    /// Whether an index begins with the AUTO_INCREMENT column.
+    pub(super) fn numbers_rows(&self, index: engine_api::IndexId) -> bool {
+        let found = self.indexes.iter().find(|(id, ..)| *id == index);
+        found.is_some_and(|(_, _, columns)| columns.first().copied() == self.auto_increment)
+    }
+
     /// Computes the generated columns, in order.
     pub(crate) fn generate(
         &self,

@@ -405,7 +405,7 @@ impl<'a> Parser<'a> {
     }
 
     /// An operand with its prefixes and `COLLATE`.
-    fn operand(&mut self) -> PResult<Expr> {
+    pub(super) fn operand(&mut self) -> PResult<Expr> {
         let start = self.operand_start();
         if self.pending.is_none() {
             match self.tok() {

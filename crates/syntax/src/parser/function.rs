@@ -537,7 +537,7 @@ impl<'a> Parser<'a> {
         self.open_call()?;
         let doc = self.expr()?;
         self.expect_tok(Tok::Comma)?;
-        let path = self.expr()?;
+        let path = self.signed_literal(|literal| matches!(literal, Literal::String(_)))?;
         let returning = if self.eat(Kw::RETURNING) { Some(self.cast_type()?) } else { None };
         let (on_empty, on_error) = self.json_on_clauses()?;
         let value = JsonValue { doc, path, returning, on_empty, on_error };
@@ -587,6 +587,21 @@ impl<'a> Parser<'a> {
         Ok(tags)
     }
 
+    /// A literal of a kind, or a number with a sign.
+    fn signed_literal(&mut self, takes: impl Fn(&Literal) -> bool) -> PResult<Expr> {
+        let start = self.start();
+        let is_signed = self.at_tok(Tok::Minus) || self.at_tok(Tok::Plus);
+        let given = self.operand()?;
+        let found = match &given.kind {
+            ExprKind::Unary { expr, .. } if is_signed => expr,
+            _ => &given,
+        };
+        match &found.kind {
+            ExprKind::Literal(literal) if takes(literal) => Ok(given),
+            _ => self.fail_at(start as usize),
+        }
+    }
+
     /// `[.. ON EMPTY] [.. ON ERROR]`.
     pub(super) fn json_on_clauses(&mut self) -> PResult<(Option<JsonOn>, Option<JsonOn>)> {
         let (mut on_empty, mut on_error) = (None, None);
@@ -596,7 +611,10 @@ impl<'a> Parser<'a> {
             let on = match word {
                 Kw::ERROR => JsonOn::Error,
                 Kw::NULL => JsonOn::Null,
-                _ => JsonOn::Default(self.boxed_expr()?),
+                _ => {
+                    let given = self.signed_literal(|literal| !matches!(literal, Literal::Null))?;
+                    JsonOn::Default(Box::new(given))
+                }
             };
             self.expect(Kw::ON)?;
             if self.at(Kw::EMPTY) && on_empty.is_none() && on_error.is_none() {

@@ -366,8 +366,9 @@ impl<'a> Parser<'a> {
         let path = self.text()?;
         let columns = self.json_table_columns()?;
         self.expect_tok(Tok::RParen)?;
-        self.eat(Kw::AS);
-        let alias = self.ident()?;
+        let Some(alias) = self.opt_table_alias()? else {
+            return self.fail_other(3667, "Every table function must have an alias");
+        };
         Ok(TableFactor::JsonTable(Box::new(JsonTable { doc, path, columns, alias })))
     }
 

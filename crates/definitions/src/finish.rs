@@ -723,10 +723,8 @@ fn part_prefix(part: &DraftPart, ty: &DataType) -> Result<Option<u32>> {
 
 /// The most bytes of one part of a key.
 pub(crate) fn key_bytes_max(ty: &DataType) -> u64 {
-    match ty.kind {
-        TypeKind::TinyText | TypeKind::TinyBlob => TINY_BYTES_MAX,
-        _ => KEY_BYTES_MAX,
-    }
+    let is_tiny = matches!(ty.kind, TypeKind::TinyText | TypeKind::TinyBlob);
+    if is_tiny { TINY_BYTES_MAX } else { KEY_BYTES_MAX }
 }
 
 /// Bytes that a part counts for the limit on keys.

@@ -829,9 +829,9 @@ impl<'p, 's> InsertState<'p, 's> {
             return Ok(());
         }
         let id = self.next_id(run)?;
-        self.row_generated = Some(id);
         // After the last value of the type, the last one is returned again, and is a duplicate.
         let high = column.ty.integer_range().map_or(u64::MAX, |(_, high)| high);
+        self.row_generated = Some(id.min(high));
         run.regs[column.register] = match store_id(id.min(high), &column.ty) {
             Some(stored) if id <= high || high < i64::MAX as u64 => stored,
             _ => return Err(Error::with(ErrorCode::AUTOINC_READ_FAILED, &[])),

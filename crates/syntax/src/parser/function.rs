@@ -592,14 +592,12 @@ impl<'a> Parser<'a> {
         let start = self.start();
         let is_signed = self.at_tok(Tok::Minus) || self.at_tok(Tok::Plus);
         let given = self.operand()?;
-        let found = match &given.kind {
-            ExprKind::Unary { expr, .. } if is_signed => expr,
-            _ => &given,
-        };
-        match &found.kind {
-            ExprKind::Literal(literal) if takes(literal) => Ok(given),
-            _ => self.fail_at(start as usize),
+        let mut found = &given;
+        if is_signed && let ExprKind::Unary { expr, .. } = &given.kind {
+            found = expr;
         }
+        let is_taken = matches!(&found.kind, ExprKind::Literal(literal) if takes(literal));
+        if is_taken { Ok(given) } else { self.fail_at(start as usize) }
     }
 
     /// `[.. ON EMPTY] [.. ON ERROR]`.

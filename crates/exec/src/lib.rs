@@ -8,7 +8,6 @@
 
 mod buffers;
 mod context;
-mod estimate;
 mod expr;
 mod fulltext;
 mod kept_rows;
@@ -30,7 +29,6 @@ pub use context::{
     Environment, ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, StatementCall,
     TransactionSource, TriggerRows,
 };
-pub use estimate::Known;
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes, Measuring};
 pub use program::{Program, compile, compile_measured};

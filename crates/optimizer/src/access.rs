@@ -2,8 +2,8 @@
 
 use catalog::{Index, Table};
 use plan::{
-    Access, Expr, IndexHintKind, IndexKeySource, InstanceId, MergeArm, RangeBound, RangeSpec,
-    Register, SortKey,
+    Access, Expr, Firsts, IndexHintKind, IndexKeySource, InstanceId, MergeArm, RangeBound,
+    RangeSpec, Register, SortKey,
 };
 use types::geometry::cells::has_one_cell;
 
@@ -12,6 +12,7 @@ use crate::cost::{
     CELL_RANGES, DESCENT_COST, ENTRY_BYTES, ENTRY_COST, ENTRY_COST_MAX, FORCED, GROUP_COST,
     LOOK_ROWS_MIN, LOOK_SHARE_MIN, LOOKUP_COST, MATCH_SHARE, ROW_COST, SCATTERED_COST, SORT_COST,
 };
+use crate::firsts::WantedFirsts;
 use crate::pin::Pinned;
 use crate::sargable::Sarg;
 
@@ -24,6 +25,15 @@ pub(crate) struct Goal {
     pub group: Vec<Register>,
     /// Only this many rows will be read.
     pub limit: Option<f64>,
+    /// One row of each group is enough.
+    pub firsts: Option<WantedFirsts>,
+}
+
+impl Goal {
+    /// Whether an index may serve it even where no condition does.
+    fn wants_index(&self) -> bool {
+        !self.order.is_empty() || !self.group.is_empty() || self.firsts.is_some()
+    }
 }
 
 /// A way to read a table.
@@ -39,6 +49,8 @@ pub(crate) struct TablePlan {
     pub ordered: bool,
     /// Equal group columns are adjacent.
     pub grouped: bool,
+    /// It skips rows that begin as others do.
+    pub firsts: Option<Firsts>,
 }
 
 impl Planner<'_> {
@@ -60,6 +72,7 @@ impl Planner<'_> {
                 cost: DESCENT_COST,
                 ordered: goal.order.is_empty(),
                 grouped: false,
+                firsts: None,
             };
         }
         let total = (self.input.statistics.rows(table.id.0) as f64).max(1.0);
@@ -109,7 +122,7 @@ impl Planner<'_> {
                 }
             } else if !is_matched
                 && !table.is_multi_valued(index)
-                && (!goal.order.is_empty() || !goal.group.is_empty() || self.covers(id, index))
+                && (goal.wants_index() || self.covers(id, index))
             {
                 consider(self.scanned(id, index.id.0, Some(index), &keeps, total, goal, 1.0));
             }
@@ -180,7 +193,7 @@ impl Planner<'_> {
             + sort_cost(rows, ordered, goal)
             + group_cost(rows, false, goal);
         let access = Access::Fulltext { search: search.clone(), against: (**against).clone() };
-        Some(TablePlan { access, consumed, rows, cost, ordered, grouped: false })
+        Some(TablePlan { access, consumed, rows, cost, ordered, grouped: false, firsts: None })
     }
 
     /// Which indexes the hints allow, and whether one must be used.
@@ -257,14 +270,16 @@ impl Planner<'_> {
                 Access::Ranges { index: index.id.0, ranges, backward, or_all, keys }
             }
         };
-        TablePlan {
+        let plan = TablePlan {
             access,
             consumed: pinned.consumed,
             rows,
             cost,
             ordered: ordered || one,
             grouped: grouped || one,
-        }
+            firsts: None,
+        };
+        self.skipping(id, Some(index), skip, (fetched / total, total), plan, goal)
     }
 
     /// Whether the real number of rows in the ranges should be measured once the values are known. Measuring costs a plan that is
@@ -302,18 +317,20 @@ impl Planner<'_> {
             + weight * per_row * read_rows(total, rows, ordered, goal)
             + sort_cost(rows, ordered, goal)
             + group_cost(rows, grouped, goal);
-        TablePlan {
+        let plan = TablePlan {
             access: Access::Full { index: number, backward },
             consumed: Vec::new(),
             rows,
             cost,
             ordered,
             grouped,
-        }
+            firsts: None,
+        };
+        self.skipping(id, index, 0, (1.0, total), plan, goal)
     }
 
     /// Cost of a row found through an index; `None`: in the table itself. Of two covering indexes the one with shorter entries wins.
-    fn row_cost(&self, id: InstanceId, index: Option<&Index>) -> f64 {
+    pub(crate) fn row_cost(&self, id: InstanceId, index: Option<&Index>) -> f64 {
         let Some(index) = index.filter(|index| index.id.0 != 0) else { return ROW_COST };
         if !self.covers(id, index) {
             return LOOKUP_COST;

@@ -224,6 +224,14 @@ impl Planner<'_> {
                         None => TablePlan { ordered: false, grouped: false, ..plain },
                     }
                 };
+                let plan = match &goal.firsts {
+                    Some(_) => {
+                        let wanted = self.table_plan(*id, &predicates, &sargs, &live, goal);
+                        let skips = wanted.firsts.is_some() && wanted.cost < plan.cost;
+                        if skips { wanted } else { plan }
+                    }
+                    None => plan,
+                };
                 self.scan(*id, plan, predicates, &live)
             }
             (Source::Logical(_), Some(node)) => Node { ordered: false, grouped: false, ..node },
@@ -424,6 +432,7 @@ impl Planner<'_> {
             instance: id.0,
             estimated_rows: plan.rows.clamp(0.0, 1e18).round() as u64,
             entries: None,
+            firsts: plan.firsts,
         };
         let filter = conjunction(simple);
         let mut physical = Physical::Scan { table: access, access: plan.access, filter };

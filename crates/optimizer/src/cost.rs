@@ -32,6 +32,9 @@ pub(crate) const LOOK_ROWS_MIN: f64 = 100.0;
 /// Of more ranges than this no rows are counted while planning. Reference: `eq_range_index_dive_limit`.
 pub(crate) const MEASURED_RANGES_MAX: usize = 200;
 
+/// Entries that are read of each group where a scan skips the others: as many as it fetches at once. Set.
+pub(crate) const FIRSTS_ROWS: f64 = 32.0;
+
 // --- sorting and grouping
 
 /// Sorting a row, for each doubling of their number. Set.

@@ -190,7 +190,7 @@ impl Planner<'_> {
             arms.sort_by_key(|arm| arm.index == 0);
         }
         let access = Access::Merge { arms, or_all };
-        TablePlan { access, consumed: Vec::new(), rows, cost, ordered, grouped }
+        TablePlan { access, consumed: Vec::new(), rows, cost, ordered, grouped, firsts: None }
     }
 }
 

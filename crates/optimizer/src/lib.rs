@@ -11,6 +11,7 @@ mod covering;
 mod estimate;
 pub mod explain;
 mod finish;
+mod firsts;
 mod graph;
 mod index_merge;
 mod join;

@@ -200,7 +200,7 @@ impl Planner<'_> {
         top: Option<Expr>,
         goal: &Goal,
     ) -> Result<Node> {
-        let inner = Goal { order: keys.clone(), group: Vec::new(), limit: goal.limit };
+        let inner = Goal { order: keys.clone(), limit: goal.limit, ..Goal::default() };
         // Whether this order is the requested one.
         let ordered = keys.starts_with(&goal.order);
         let node = self.plan(input, &inner)?;
@@ -227,7 +227,8 @@ impl Planner<'_> {
         columns: Vec<(Register, DataType)>,
         goal: &Goal,
     ) -> Result<Node> {
-        let inner = Goal { limit: None, ..goal.clone() };
+        let firsts = self.firsts_of_distinct(&input, &columns);
+        let inner = Goal { limit: None, firsts, ..goal.clone() };
         let node = self.plan(input, &inner)?;
         let is_short = goal.limit.is_some_and(|limit| limit <= ORDERED_DISTINCT_ROWS_MAX);
         let keeps_order = node.ordered && !goal.order.is_empty() && is_short;
@@ -295,7 +296,8 @@ impl Planner<'_> {
             .iter()
             .map(|(_, expr)| sorted_register(&SortKey { expr: expr.clone(), descending: false }))
             .collect();
-        let inner = Goal { group: plain.unwrap_or_default(), ..Goal::default() };
+        let firsts = self.firsts_of_groups(&input, &groups.keys, &groups.aggregates);
+        let inner = Goal { group: plain.unwrap_or_default(), firsts, ..Goal::default() };
         let node = self.plan(input, &inner)?;
         if let Some((ordered, groups)) = ordered
             && ordered.cost < node.cost + node.rows
@@ -363,8 +365,8 @@ impl Planner<'_> {
         }
         let goal = Goal {
             order: vec![SortKey { expr: column, descending: last }],
-            group: Vec::new(),
             limit: Some(1.0),
+            ..Goal::default()
         };
         let node = self.plan(wanted, &goal)?;
         if !node.ordered {
@@ -467,7 +469,7 @@ impl Groups {
         order.extend(
             rest.into_iter().map(|(_, expr)| SortKey { expr: expr.clone(), descending: false }),
         );
-        Some(Goal { order, group: Vec::new(), limit: Some(limit / GROUPS_SHARE) })
+        Some(Goal { order, limit: Some(limit / GROUPS_SHARE), ..Goal::default() })
     }
 }
 
@@ -475,7 +477,7 @@ impl Groups {
 const EXTREMES_MAX: usize = 8;
 
 /// The column of a MIN or MAX, and whether it is MAX.
-fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
+pub(crate) fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
     let [arg] = call.args.as_slice() else { return None };
     let role = call.function.role;
     if !matches!(role, AggregateRole::Minimum | AggregateRole::Maximum) {

@@ -27,8 +27,8 @@ pub use logical::{
     TableInstance,
 };
 pub use physical::{
-    Access, AggregateMode, CteId, EntryPart, EntryParts, GroupSets, IndexKeySource, JoinKind,
-    MergeArm, Physical, RangeBound, RangeSpec, RowLocking, SetOperation, TableAccess,
+    Access, AggregateMode, CteId, EntryPart, EntryParts, Firsts, GroupSets, IndexKeySource,
+    JoinKind, MergeArm, Physical, RangeBound, RangeSpec, RowLocking, SetOperation, TableAccess,
 };
 pub use statement::{
     Assignment, ColumnSource, DeletePlan, ExecutionMode, ForeignKeyAction, ForeignKeyCheck,

@@ -52,6 +52,17 @@ pub struct TableAccess {
     pub estimated_rows: u64,
     /// The entries of the index that the access goes through hold every column of `columns`: rows need not be read.
     pub entries: Option<Arc<EntryParts>>,
+    /// The reader needs no more than the first row of each group: a scan may skip the others.
+    pub firsts: Option<Firsts>,
+}
+
+/// Of the rows of an index that begin with the same values, the first that the filter accepts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Firsts {
+    /// The parts with these values: place in the layout, and whether the part is descending.
+    pub parts: Vec<(usize, bool)>,
+    /// For an aggregate of each group; otherwise for their keys alone.
+    pub groups: bool,
 }
 
 /// The place of columns in an index's entries, which consist of the index's key and the clustered key.

@@ -493,9 +493,10 @@ fn physical_line(node: &Physical) -> String {
                 .map(|(index, target)| format!("{index}:{}", register(*target)))
                 .collect();
             format!(
-                "Scan {} {} ({}){}",
+                "Scan {} {}{} ({}){}",
                 table.alias,
                 access(path),
+                if table.firsts.is_some() { " first of each group" } else { "" },
                 columns.join(" "),
                 optional("filter", filter.as_ref())
             )

@@ -58,7 +58,7 @@ pub(crate) struct EngineStatistics<'a> {
     pub(crate) server: &'a Server,
     pub(crate) tables: &'a [Arc<Table>],
     /// What the values of a statement are computed from, where they are known.
-    pub(crate) known: Option<exec::Known<'a>>,
+    pub(crate) known: Option<statements::known_ranges::Known<'a>>,
     /// Values other than literals decided: the plan is of this execution alone.
     pub(crate) used_values: Cell<bool>,
 }
@@ -396,7 +396,7 @@ impl Planner<'_> {
         context: &'c BoundContext,
         bind: &'c BindContext,
     ) -> EngineStatistics<'c> {
-        let known = exec::Known {
+        let known = statements::known_ranges::Known {
             parameters: self.values,
             registry: &context.registry,
             bind,

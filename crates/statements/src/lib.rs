@@ -1,5 +1,5 @@
 //! What is known of a statement before a session runs it: its kind, its status counters, its time limit, its plan, the state that it has while it runs, and the caches of plans and texts; the records of
-//! a file that LOAD DATA reads; the transactions of a copy of a table; where backups go; where result rows go; which plugins are loaded; the traces of the optimizer; the values of sequences.
+//! a file that LOAD DATA reads; the transactions of a copy of a table; where backups go; where result rows go; which plugins are loaded; the traces of the optimizer; the values of sequences; ranges of indexes that are measured while a plan is made.
 //!
 //! Knows no session.
 
@@ -12,6 +12,7 @@ pub mod encryption;
 pub mod file_records;
 pub mod handlers;
 pub mod hints;
+pub mod known_ranges;
 pub mod lifted;
 pub mod live_plugins;
 pub mod load_options;

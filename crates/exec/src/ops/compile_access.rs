@@ -3,7 +3,7 @@
 use engine_api::{IndexId, RowLock, TableId, WaitPolicy};
 use errors::Result;
 use plan::{
-    Access, Expr, IndexKeySource, RangeBound, RangeSpec, Register, RegisterSet, RowLocking,
+    Access, Expr, Firsts, IndexKeySource, RangeBound, RangeSpec, Register, RegisterSet, RowLocking,
     TableAccess,
 };
 use rows::layout::Layout;
@@ -11,6 +11,7 @@ use rows::layout::Layout;
 use super::compile::{NodeCompiler, index, is_utc};
 use super::keys::{KeySource, RangeNode, Ranges};
 use super::scan::{AccessNode, ArmNode, ScanNode, TableNode};
+use crate::expr::Code;
 
 fn locking(locking: RowLocking) -> (RowLock, WaitPolicy) {
     match locking {
@@ -73,6 +74,7 @@ impl NodeCompiler<'_> {
             measured: None,
             is_drained: false,
             all_read: false,
+            firsts: table.firsts.as_ref().and_then(|firsts| group_key(table, firsts)),
         })
     }
 
@@ -147,4 +149,22 @@ impl NodeCompiler<'_> {
         let (lower, upper) = (bound(&range.lower)?, bound(&range.upper)?);
         Ok(RangeNode { equal: self.keys(&range.equal)?, lower, upper })
     }
+}
+
+/// The key of the group that a row belongs to.
+fn group_key(table: &TableAccess, firsts: &Firsts) -> Option<Vec<KeySource>> {
+    let part = |(column, descending): &(usize, bool)| {
+        let (_, register) = table.columns.iter().find(|(known, _)| known == column)?;
+        let ty = table.layout.get(*column)?.clone();
+        Some(KeySource {
+            value: Code::Register(index(*register)),
+            from: ty.clone(),
+            ty,
+            prefix_length: None,
+            descending: *descending,
+            null_safe: true,
+            is_utc: true,
+        })
+    };
+    firsts.parts.iter().map(part).collect()
 }

@@ -89,6 +89,8 @@ pub(crate) struct ScanNode {
     pub(crate) is_drained: bool,
     /// Unless the statement ends early, all rows are read: by this scan's reader, or by those above it.
     pub(crate) all_read: bool,
+    /// One row of each group is enough: the key of a row's group.
+    pub(crate) firsts: Option<Vec<KeySource>>,
 }
 
 impl ScanNode {
@@ -253,6 +255,8 @@ const FIRST_FETCH_DRAINED: usize = 256;
 const FETCH_MAX: usize = 1024;
 const LOCKING_FETCH_MAX: usize = 64;
 const FETCH_GROWTH: usize = 8;
+/// Rows of each fetch where one of each group is enough; a group that fills it is left by a search for the next one.
+const FIRSTS_FETCH: usize = 32;
 
 /// Larger buffers of a scan are freed, not kept for the next statement.
 const KEPT_BYTES_MAX: usize = 256 << 10;
@@ -329,6 +333,20 @@ pub(crate) struct Scan<'r> {
     next_key: Option<usize>,
     /// The result of a MATCH.
     found: Option<Rc<Found>>,
+    group: Group,
+}
+
+/// The group of the last row, where a scan gives one row of each.
+#[derive(Default)]
+struct Group {
+    key: Vec<u8>,
+    /// The key of the row that is looked at.
+    next: Vec<u8>,
+    is_given: bool,
+    /// No row since the last fetch was of another group.
+    fills_batch: bool,
+    /// The range that is read.
+    range: KeyRange,
 }
 
 impl<'r> Scan<'r> {
@@ -356,6 +374,7 @@ impl<'r> Scan<'r> {
             point: false,
             next_key: None,
             found: None,
+            group: Group::default(),
         }
     }
 
@@ -400,6 +419,54 @@ impl<'r> Scan<'r> {
             table.refuse(&self.buffers.row.locator, run)?;
         }
         Ok(false)
+    }
+
+    /// Whether a row is of the group whose row was given; if it passes and is not, it becomes that row.
+    fn is_of_given_group(&mut self, at: usize, passes: bool, run: &mut Run<'r>) -> Result<bool> {
+        let Some(key) = &self.node.firsts else { return Ok(false) };
+        if !passes {
+            let table = &self.node.table;
+            table.load(&table.rest, self.buffers.batch.row(at).record, run)?;
+        }
+        let group = &mut self.group;
+        group.next.clear();
+        for part in key {
+            if !part.append(run, &mut group.next)? {
+                debug_assert!(false, "a value of a column has a key");
+                group.is_given = false;
+                return Ok(false);
+            }
+        }
+        let is_same = group.is_given && group.key == group.next;
+        group.fills_batch &= is_same;
+        if passes && !is_same {
+            std::mem::swap(&mut group.key, &mut group.next);
+            group.is_given = true;
+        }
+        Ok(is_same)
+    }
+
+    /// Leaves the rest of a group that filled a fetch: the next fetch begins behind it.
+    fn leave_group(&mut self, run: &mut Run<'r>) {
+        let fills = std::mem::replace(&mut self.group.fills_batch, true);
+        if !fills || !self.group.is_given || self.cursor.is_none() {
+            return;
+        }
+        self.close_cursor(run);
+        let mut range = std::mem::take(&mut self.group.range);
+        let end = KeyBound::Excluded(self.group.key.clone());
+        match self.spec(KeyRange::ALL, RowLock::None).direction {
+            Direction::Forward => range.lower = end,
+            Direction::Backward => range.upper = end,
+        }
+        self.ranges.push(range);
+    }
+
+    /// Whether it gives one row of each group. Locks must reach all rows.
+    fn gives_firsts(&self, run: &Run<'_>) -> bool {
+        self.node.firsts.is_some()
+            && !self.reads_all
+            && self.node.table.effective_lock(run) == RowLock::None
     }
 
     /// The part of one range to read.
@@ -526,6 +593,11 @@ impl<'r> Scan<'r> {
         if self.next_key.is_some() {
             return self.look_up(run);
         }
+        let gives_firsts = self.gives_firsts(run);
+        if gives_firsts {
+            self.leave_group(run);
+            self.fetch = FIRSTS_FETCH;
+        }
         loop {
             run.env.cancel.check()?;
             let lock = self.node.table.effective_lock(run);
@@ -539,6 +611,9 @@ impl<'r> Scan<'r> {
                         }
                         return Ok(false);
                     };
+                    if gives_firsts {
+                        self.group.range = range.clone();
+                    }
                     let spec = self.spec(range, lock);
                     let opened = match self.node.table.wants_keys {
                         true => transaction.open_key_cursor(&spec),
@@ -658,6 +733,7 @@ impl<'r> Operator<'r> for Scan<'r> {
         self.given.clear();
         run.memory.release(std::mem::take(&mut self.given_bytes));
         self.reads_all = false;
+        self.group = Group::default();
         let lock = self.node.table.effective_lock(run);
         self.fetch = match lock {
             RowLock::None if self.node.is_drained => FIRST_FETCH_DRAINED,
@@ -731,6 +807,9 @@ impl<'r> Operator<'r> for Scan<'r> {
                 let row = self.buffers.batch.row(at);
                 let passes = node.table.accept(node.filter.as_ref(), row, run)?;
                 if passes && self.is_of_other_arm(at, run)? {
+                    continue;
+                }
+                if node.firsts.is_some() && self.is_of_given_group(at, passes, run)? && passes {
                     continue;
                 }
                 let is_peeked = self.is_peeked && self.at == self.buffers.batch.len();

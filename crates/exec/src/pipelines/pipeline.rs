@@ -184,6 +184,8 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
 
     fn steps(&mut self, plan: &Physical, stages: &mut Vec<Stage>) -> Option<Source> {
         match plan {
+            // A scan that skips rows reads few.
+            Physical::Scan { table, .. } if table.firsts.is_some() => None,
             Physical::Scan { table, access, filter } => self.source(table, access, filter.as_ref()),
             Physical::Filter { input, predicate } => {
                 let source = self.steps(input, stages)?;

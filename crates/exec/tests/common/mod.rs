@@ -387,6 +387,7 @@ impl Table {
             instance: 0,
             entries: None,
             estimated_rows: 0,
+            firsts: None,
         }
     }
 

@@ -35,11 +35,24 @@ impl Estimate {
     }
 }
 
+/// Groups of these rows: a scan that skips the others gives one of each.
+fn groups(input: &Physical, rows: f64) -> f64 {
+    let mut scan = input;
+    while let Physical::Filter { input, .. } | Physical::Project { input, .. } = scan {
+        scan = input;
+    }
+    let skips = matches!(scan, Physical::Scan { table, .. } if table.firsts.is_some());
+    if skips { rows } else { rows.sqrt() }
+}
+
 impl Context<'_> {
     /// Rows that a scan reads in one opening, and their cost.
     pub(super) fn fetch_estimate(&self, table: &TableAccess, access: &Access) -> Estimate {
         let total = self.statistics.rows(self.table(table).id.0).max(1) as f64;
         let expected = table.estimated_rows.max(1) as f64;
+        if table.firsts.is_some() {
+            return Estimate::of(expected, expected * (PAGE + ROW));
+        }
         match access {
             Access::Unique { .. } => Estimate::of(1.0, PAGE + ROW),
             Access::Ranges { index, .. } => {
@@ -93,7 +106,10 @@ impl Context<'_> {
             }
             Physical::Aggregate { input, mode, .. } => {
                 let below = self.estimate(input);
-                let rows = if *mode == AggregateMode::Scalar { 1.0 } else { below.rows.sqrt() };
+                let rows = match mode {
+                    AggregateMode::Scalar => 1.0,
+                    AggregateMode::Hash | AggregateMode::Sorted => groups(input, below.rows),
+                };
                 blocking(rows, below.cost + below.rows * ROW, *mode != AggregateMode::Sorted)
             }
             Physical::Window { input, .. } => {
@@ -107,7 +123,7 @@ impl Context<'_> {
             }
             Physical::Distinct { input, .. } => {
                 let below = self.estimate(input);
-                Estimate::of(below.rows.sqrt().max(1.0), below.cost + below.rows * ROW)
+                Estimate::of(groups(input, below.rows).max(1.0), below.cost + below.rows * ROW)
             }
             Physical::Limit { input, limit, .. } => {
                 let below = self.estimate(input);

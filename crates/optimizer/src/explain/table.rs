@@ -421,14 +421,11 @@ impl<'a> Lines<'a, '_> {
             }
             Access::Walk(_) => {}
             Access::Full { index, backward } => {
-                fetched = total;
+                fetched = if access.firsts.is_some() { fetched } else { total };
                 line.access = Some(if *index == 0 && !*backward { "ALL" } else { "index" });
                 if *index != 0 || *backward {
-                    let parts = table
-                        .indexes
-                        .iter()
-                        .find(|known| known.id.0 == *index)
-                        .map_or(0, |known| known.parts.len());
+                    let found = table.indexes.iter().find(|known| known.id.0 == *index);
+                    let parts = found.map_or(0, |known| known.parts.len());
                     self.key(&mut line, access, *index, &[], parts);
                 }
                 if *backward {
@@ -442,7 +439,10 @@ impl<'a> Lines<'a, '_> {
         line.rows = Some(fetched);
         let share = access.estimated_rows as f64 / fetched as f64 * 100.0;
         line.filtered = Some((share.clamp(0.0, 100.0) * 100.0).round() / 100.0);
-        if access.entries.is_some() {
+        if access.firsts.is_some() {
+            line.access = Some("range");
+            line.extra.insert(0, "Using index for group-by".into());
+        } else if access.entries.is_some() {
             line.extra.insert(0, "Using index".into());
         }
         if filter.is_some() {

@@ -468,6 +468,7 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
         context.index_name(table, index).map_or("PRIMARY".to_owned(), |name| name.to_string())
     };
     let used = context.used_columns(table);
+    let skips = table.firsts.as_ref().map(skip_text);
     let mut node = match access {
         Access::Unique { index, key } => {
             let parts = key_text(table, *index, key, context);
@@ -476,7 +477,9 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
             lookup(Node::new(text, "index"), key, parts, context)
         }
         Access::Ranges { index, ranges, backward, .. } => match ranges.as_slice() {
-            [RangeSpec { equal, lower: None, upper: None }] if !is_spatial(definition, *index) => {
+            [RangeSpec { equal, lower: None, upper: None }]
+                if !is_spatial(definition, *index) && skips.is_none() =>
+            {
                 let parts = key_text(table, *index, equal, context);
                 let word = covering(*index, "Index lookup");
                 let text = format!(
@@ -491,7 +494,7 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
                     ranges.iter().map(|range| range_text(table, *index, range, context)).collect();
                 let text = format!(
                     "{} on {alias} using {} over {}{}",
-                    covering(*index, "Index range scan"),
+                    covering(*index, skips.unwrap_or("Index range scan")),
                     named(*index),
                     range_list(&shown),
                     reverse(*backward)
@@ -533,7 +536,7 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
             Node::new(format!("Table scan on {alias}"), "table")
         }
         Access::Full { index, backward } => {
-            let word = covering(*index, "Index scan");
+            let word = covering(*index, skips.unwrap_or("Index scan"));
             let text = format!("{word} on {alias} using {}{}", named(*index), reverse(*backward));
             Node::new(text, "index").with("index_access_type", Json::text("index_scan"))
         }
@@ -550,6 +553,14 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
     node.with("schema_name", Json::text(&definition.schema))
         .with("table_name", Json::text(&definition.name))
         .with("used_columns", Json::texts(used))
+}
+
+/// What a scan that gives one row of each group is called.
+fn skip_text(firsts: &plan::Firsts) -> &'static str {
+    match firsts.groups {
+        true => "Index skip scan for grouping",
+        false => "Index skip scan for deduplication",
+    }
 }
 
 /// The reference's names for a union of indexes. Here rows need no sorting: a row in several arms comes from a known one.

@@ -14,7 +14,7 @@ use crate::cost::{
 };
 use crate::firsts::WantedFirsts;
 use crate::pin::Pinned;
-use crate::sargable::Sarg;
+use crate::sargable::{Sarg, SargKind};
 
 /// The preferences of the operators above.
 #[derive(Clone, Debug, Default)]
@@ -90,9 +90,7 @@ impl Planner<'_> {
             )
             .collect();
         let (allowed, forced) = self.allowed(id, table);
-        let pin =
-            |(at, index)| allowed(at).then(|| self.pin(table, index, &usable, total)).flatten();
-        let pins: Vec<Option<Pinned>> = table.indexes.iter().enumerate().map(pin).collect();
+        let pins = self.pins(table, &usable, total, &allowed);
         note_measured(&pins, total, &mut keeps);
         let mut best: Option<TablePlan> = None;
         let mut traced = Vec::new();
@@ -152,6 +150,33 @@ impl Planner<'_> {
             self.wants_literals.set(true);
         }
         best
+    }
+
+    /// What predicates pin down of each index.
+    fn pins(
+        &self,
+        table: &Table,
+        usable: &[&Sarg],
+        total: f64,
+        allowed: &impl Fn(usize) -> bool,
+    ) -> Vec<Option<Pinned>> {
+        let pin = |sargs: &[&Sarg]| -> Vec<Option<Pinned>> {
+            let indexes = table.indexes.iter().enumerate();
+            indexes
+                .map(|(at, index)| {
+                    allowed(at).then(|| self.pin(table, index, sargs, total)).flatten()
+                })
+                .collect()
+        };
+        let is_outside = |sarg: &&Sarg| matches!(sarg.kind, SargKind::Outside(_));
+        if !usable.iter().any(is_outside) {
+            return pin(usable);
+        }
+        // All but one value is much, unless the engine says otherwise: it is asked where nothing else is good.
+        let others: Vec<&Sarg> = usable.iter().copied().filter(|sarg| !is_outside(sarg)).collect();
+        let pins = pin(&others);
+        let is_good = |pinned: &Pinned| pinned.unique || pinned.rows <= total * LOOK_SHARE_MIN;
+        if pins.iter().flatten().any(is_good) { pins } else { pin(usable) }
     }
 
     /// A MATCH that every row must satisfy returns the rows that do.

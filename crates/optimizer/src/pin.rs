@@ -47,6 +47,8 @@ enum PartPin {
     Values,
     /// It is in ranges, which hold this share of the rows with the earlier parts' values.
     Ranges { share: f64 },
+    /// It is below or above one value: many rows or few.
+    Outside,
     /// Nothing.
     Nothing,
 }
@@ -102,12 +104,15 @@ impl<'a> Pinning<'a> {
     }
 
     /// Pins down the next part, by the most restrictive predicate on it.
-    fn take(&mut self, part: &IndexPart) -> PartPin {
+    fn take(&mut self, part: &IndexPart, may_be_outside: bool) -> PartPin {
         if self.take_equal(part) || self.take_list(part) {
             return PartPin::Values;
         }
-        let share = self.take_union(part).or_else(|| self.take_range(part));
-        share.map_or(PartPin::Nothing, |share| PartPin::Ranges { share })
+        if let Some(share) = self.take_union(part).or_else(|| self.take_range(part)) {
+            return PartPin::Ranges { share };
+        }
+        let is_outside = may_be_outside && self.take_outside(part);
+        if is_outside { PartPin::Outside } else { PartPin::Nothing }
     }
 
     fn sargs_of(&self, part: &IndexPart) -> impl Iterator<Item = &'a Sarg> + use<'a> {
@@ -119,9 +124,11 @@ impl<'a> Pinning<'a> {
     fn take_equal(&mut self, part: &IndexPart) -> bool {
         let equal = self.sargs_of(part).find_map(|sarg| match &sarg.kind {
             SargKind::Equal { value, null_safe } => Some((sarg, value, *null_safe)),
-            SargKind::In(_) | SargKind::Ranges(_) | SargKind::Range { .. } | SargKind::Meets(_) => {
-                None
-            }
+            SargKind::In(_)
+            | SargKind::Ranges(_)
+            | SargKind::Range { .. }
+            | SargKind::Outside(_)
+            | SargKind::Meets(_) => None,
         });
         let Some((sarg, value, null_safe)) = equal else { return false };
         let source = source(self.table, part, value, null_safe);
@@ -148,6 +155,7 @@ impl<'a> Pinning<'a> {
             | SargKind::Equal { .. }
             | SargKind::Ranges(_)
             | SargKind::Range { .. }
+            | SargKind::Outside(_)
             | SargKind::Meets(_) => None,
         });
         let Some((sarg, values)) = list else { return false };
@@ -199,6 +207,7 @@ impl<'a> Pinning<'a> {
             | SargKind::Equal { .. }
             | SargKind::In(_)
             | SargKind::Range { .. }
+            | SargKind::Outside(_)
             | SargKind::Meets(_) => None,
         })?;
         let before = std::mem::take(&mut self.pinned.ranges);
@@ -214,6 +223,29 @@ impl<'a> Pinning<'a> {
         }
         self.pinned.note(sarg, is_whole(part));
         Some(union.iter().map(piece_share).sum::<f64>().min(1.0))
+    }
+
+    /// `part <> value`
+    fn take_outside(&mut self, part: &IndexPart) -> bool {
+        let found = self.sargs_of(part).find_map(|sarg| match &sarg.kind {
+            SargKind::Outside(value) => Some((sarg, (value.clone(), false))),
+            SargKind::Equal { .. }
+            | SargKind::In(_)
+            | SargKind::Range { .. }
+            | SargKind::Ranges(_)
+            | SargKind::Meets(_) => None,
+        });
+        let Some((sarg, end)) = found.filter(|_| is_whole(part)) else { return false };
+        let end = self.bound(part, &end);
+        let before = std::mem::take(&mut self.pinned.ranges);
+        for range in before {
+            let below = RangeSpec { upper: Some(end.clone()), ..range.clone() };
+            let above = RangeSpec { lower: Some(end.clone()), ..range };
+            let in_order = if part.descending { [above, below] } else { [below, above] };
+            self.pinned.ranges.extend(in_order);
+        }
+        self.pinned.note(sarg, true);
+        true
     }
 
     /// A range that holds the part, from all predicates that bound it: the share of the rows in it.
@@ -263,14 +295,25 @@ impl Planner<'_> {
         let parts = table.key_parts(index);
         let mut pinning = Pinning::new(table, sargs, total);
         for part in parts.iter() {
-            match pinning.take(part) {
+            let is_outside = |sarg: &Sarg| matches!(sarg.kind, SargKind::Outside(_));
+            let may_be_outside = pinning.sargs_of(part).any(is_outside)
+                && self.has_few_values(table, index, pinning.matched + 1, total);
+            let pin = pinning.take(part, may_be_outside);
+            match pin {
                 PartPin::Values => {}
-                PartPin::Ranges { share } => {
+                PartPin::Ranges { .. } | PartPin::Outside => {
+                    // Beside one value only the engine knows how many rows there are.
+                    let (share, rivals) = match pin {
+                        PartPin::Ranges { share } => (share, Some(sargs)),
+                        PartPin::Values | PartPin::Outside | PartPin::Nothing => {
+                            (1.0 - EQUAL_SHARE, None)
+                        }
+                    };
                     let Pinning { matched, combinations, mut pinned, .. } = pinning;
                     if !holds_rows(table, index, matched) {
                         return None;
                     }
-                    let measured = self.measure(table, index, Some(sargs), &pinned, total);
+                    let measured = self.measure(table, index, rivals, &pinned, total);
                     pinned.measured = measured.is_some();
                     let guess =
                         || self.prefix_rows(table, index, matched, combinations, total) * share;
@@ -303,6 +346,14 @@ impl Planner<'_> {
             measured.unwrap_or(guess).max(1.0)
         };
         Some(pinned)
+    }
+
+    /// Whether one value of a part may have most of the rows.
+    fn has_few_values(&self, table: &Table, index: &Index, parts: usize, total: f64) -> bool {
+        /// Rows of each value, on average.
+        const ROWS_MIN: f64 = 4.0;
+        let distinct = self.input.statistics.distinct(table.id.0, index.id.0, parts);
+        distinct.is_some_and(|distinct| distinct as f64 * ROWS_MIN <= total)
     }
 
     /// Rows of ranges, where another plan might be better for few or for many: in a join, and beside other indexes, which are those that

@@ -59,8 +59,10 @@ impl Planner<'_> {
         let key = primary.parts.first().map(|part| part.column);
         let is_bounded = |sarg: &&Sarg| Some(sarg.column) == key;
         let numbers = partitioning.numbers();
-        let has_point =
-            |sarg: &Sarg| !matches!(sarg.kind, SargKind::Range { .. } | SargKind::Ranges(_));
+        let has_point = |sarg: &Sarg| {
+            let kind = &sarg.kind;
+            !matches!(kind, SargKind::Range { .. } | SargKind::Ranges(_) | SargKind::Outside(_))
+        };
         if !found.iter().any(has_point)
             && numbers.len() <= LOOKED_INTO_MAX
             && usable.iter().any(is_bounded)
@@ -188,7 +190,9 @@ impl Planner<'_> {
                         ends(&point, &point)
                     })
                     .collect(),
-                SargKind::Equal { null_safe: true, .. } | SargKind::Meets(_) => None,
+                SargKind::Equal { null_safe: true, .. }
+                | SargKind::Outside(_)
+                | SargKind::Meets(_) => None,
             };
             let Some(mut pieces) = pieces.filter(|pieces| !pieces.is_empty()) else { continue };
             // Invalid dates are among the NULLs but compare as dates.

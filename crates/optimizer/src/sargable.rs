@@ -26,6 +26,8 @@ pub(crate) enum SargKind {
     },
     /// A value in any of these: OR-ed ranges and equalities.
     Ranges(Vec<Ends>),
+    /// Any value but this one and NULL.
+    Outside(Expr),
     /// A geometry whose box meets that of this one.
     Meets(Expr),
 }
@@ -71,6 +73,7 @@ fn comparison(op: BinaryOp, value: Expr, fit: &Fit, nullable: bool) -> Option<(S
         BinaryOp::LessOrEqual => (range(None, Some((value, true))), exact_below),
         BinaryOp::Greater => (range(Some((value, !fit.range)), None), fit.range),
         BinaryOp::GreaterOrEqual => (range(Some((value, true)), None), fit.range),
+        BinaryOp::NotEqual if fit.range => (SargKind::Outside(value), true),
         _ => return None,
     })
 }
@@ -154,6 +157,18 @@ impl Planner<'_> {
                 push(column, kind, true, RegisterSet::new());
             }
             Expr::Unary { op: UnaryOp::IsNotNull, .. } => {}
+            Expr::Unary { op: UnaryOp::Not, operand, .. } => {
+                let found = self.beside_zero(id, operand, BinaryOp::Equal);
+                if let Some((column, kind, exact)) = found {
+                    push(column, kind, exact, RegisterSet::new());
+                }
+            }
+            Expr::Column { .. } => {
+                let found = self.beside_zero(id, predicate, BinaryOp::NotEqual);
+                if let Some((column, kind, exact)) = found {
+                    push(column, kind, exact, RegisterSet::new());
+                }
+            }
             Expr::Function { .. } => self.add_call_sargs(id, predicate, position, into),
             Expr::Like { operand, pattern, escape: None, negated: false, collation } => {
                 let Some((column, ty)) = self.key_column(id, operand) else { return };
@@ -165,6 +180,23 @@ impl Planner<'_> {
             }
             _ => {}
         }
+    }
+
+    /// A number as a condition: it is true where it is not zero.
+    fn beside_zero(
+        &self,
+        id: InstanceId,
+        number: &Expr,
+        op: BinaryOp,
+    ) -> Option<(usize, SargKind, bool)> {
+        let (column, ty) = self.key_column(id, number)?;
+        if !ty.is_numeric() {
+            return None;
+        }
+        let zero = Expr::literal(Value::Int(0), DataType::bigint().with_nullable(false));
+        let (value, fit, _) = self.key_value(id, &ty, &zero, CollationId::BINARY)?;
+        let (kind, exact) = comparison(op, value, &fit, ty.nullable)?;
+        Some((column, kind, exact))
     }
 
     /// `(a, b) IN ((1, 2), (3, 4))`: a list for each column, whose values of one place belong together.
@@ -376,6 +408,7 @@ impl Planner<'_> {
                     SargKind::Equal { null_safe: true, .. }
                     | SargKind::Range { .. }
                     | SargKind::Ranges(_)
+                    | SargKind::Outside(_)
                     | SargKind::Meets(_) => None,
                 }
             }
@@ -402,7 +435,9 @@ impl Planner<'_> {
             SargKind::In(values) => (values.into_iter().map(point).collect(), false),
             SargKind::Range { lower, upper } => (vec![(lower, upper)], sarg.exact),
             SargKind::Ranges(ranges) => (ranges, sarg.exact),
-            SargKind::Equal { null_safe: true, .. } | SargKind::Meets(_) => return None,
+            SargKind::Equal { null_safe: true, .. } | SargKind::Outside(_) | SargKind::Meets(_) => {
+                return None;
+            }
         };
         Some((sarg.column, ranges, exact))
     }

@@ -1,11 +1,11 @@
 //! Ranges of an index before a statement runs, for the optimizer to ask the engine how many rows they hold.
 //!
-//! They may hold a key more than those that are read: an end that is left out, a rounded one.
+//! They may hold a key more or less than those that are read, where an end is rounded.
 
 use batch::NoSession;
-use engine_api::{KeyBound, KeyRange, successor};
+use engine_api::{KeyBound, KeyRange};
 use errors::Diagnostics;
-use plan::{Expr, IndexKeySource, RangeSpec};
+use plan::{Expr, IndexKeySource, RangeBound, RangeSpec};
 use plugin_api::{BindContext, FunctionContext, NullRule, Registry, Repeats};
 use rows::arguments::{arg_infos, trimmed};
 use rows::convert::{self, KeyFit};
@@ -69,18 +69,23 @@ impl Known<'_> {
         for (bound, key) in [(&spec.lower, &mut lower), (&spec.upper, &mut upper)] {
             match bound {
                 Some(bound) if !self.append(&bound.key, function, key)? => return Some(None),
-                Some(_) | None => {}
+                Some(_) => {}
+                // NULL is in no range.
+                None if part.ty.nullable => key.push(not_null_tag(part.descending)),
+                None => {}
             }
         }
-        let after = |key: &[u8]| successor(key).map_or(KeyBound::Unbounded, KeyBound::Excluded);
-        let from = |key: Vec<u8>| match key.is_empty() {
-            true => KeyBound::Unbounded,
-            false => KeyBound::Included(key),
-        };
         debug_assert!(lower.starts_with(&prefix) && upper.starts_with(&prefix));
-        let (first, last) = if part.descending { (upper, lower) } else { (lower, upper) };
-        let upper = if last.is_empty() { KeyBound::Unbounded } else { after(&last) };
-        Some(Some(KeyRange { lower: from(first), upper }))
+        let end = |bound: &Option<RangeBound>, key: Vec<u8>| match bound {
+            _ if key.is_empty() => KeyBound::Unbounded,
+            Some(bound) if !bound.inclusive => KeyBound::Excluded(key),
+            Some(_) | None => KeyBound::Included(key),
+        };
+        let (lower, upper) = (end(&spec.lower, lower), end(&spec.upper, upper));
+        Some(Some(match part.descending {
+            true => KeyRange { lower: upper, upper: lower },
+            false => KeyRange { lower, upper },
+        }))
     }
 
     /// Appends a part of a key; false when no row can have it.
@@ -143,4 +148,10 @@ impl Known<'_> {
         }
         (bound.kernel)(function, &values).ok()
     }
+}
+
+/// The tag before a value that is not NULL, see `types::key`.
+fn not_null_tag(descending: bool) -> u8 {
+    const NOT_NULL: u8 = 1;
+    if descending { !NOT_NULL } else { NOT_NULL }
 }

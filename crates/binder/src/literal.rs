@@ -131,7 +131,7 @@ impl Binder<'_> {
                 }
             }
             TemporalKind::Timestamp => {
-                let parsed = parse_datetime(text, 6, mode);
+                let parsed = parse_datetime(text.trim_ascii_end(), 6, mode);
                 let (fsp, offset) = (parsed.fsp.min(6), parsed.offset);
                 match whole(parsed) {
                     Some(at) => {

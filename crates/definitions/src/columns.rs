@@ -308,7 +308,8 @@ pub(crate) fn column_default(
     }
     if ty.is_blob() {
         let is_empty = matches!(&value, Value::Bytes(bytes) if bytes.is_empty());
-        if ctx.settings().sql_mode.is_strict() || !is_empty {
+        let is_bytes = !matches!(ty.kind, TypeKind::Json | TypeKind::Geometry);
+        if ctx.settings().sql_mode.is_strict() || !is_empty || !is_bytes {
             bail!(BLOB_CANT_HAVE_DEFAULT, name);
         }
         ctx.conditions().warn(errors::ErrorCode::BLOB_CANT_HAVE_DEFAULT, &[&name]);

@@ -95,23 +95,19 @@ const LOCALES: &[Locale] = &[
             "zh_TW", "zh_HK", "ja_JP", "ko_KR", "th_TH", "he_IL", "es_MX", "es_US", "es_DO",
             "es_GT", "es_HN", "es_NI", "es_PA", "es_PE", "es_PR", "es_SV", "ar_AE", "ar_BH",
             "ar_DZ", "ar_EG", "ar_IQ", "ar_JO", "ar_KW", "ar_LB", "ar_LY", "ar_MA", "ar_OM",
-            "ar_QA", "ar_SD", "ar_SY", "ar_TN", "ar_YE", "ms_MY", "sq_AL", "ur_PK",
+            "ar_QA", "ar_SD", "ar_SY", "ar_TN", "ar_YE", "ms_MY", "gu_IN", "hi_IN", "ur_PK",
         ],
         point: ".",
         thousands: ",",
         groups: (3, 3),
     },
-    Locale {
-        names: &["en_IN", "hi_IN", "gu_IN", "ta_IN", "te_IN"],
-        point: ".",
-        thousands: ",",
-        groups: (3, 2),
-    },
+    Locale { names: &["en_IN", "ta_IN", "te_IN"], point: ".", thousands: ",", groups: (3, 2) },
     Locale {
         names: &[
-            "de_DE", "de_BE", "de_LU", "da_DK", "es_AR", "es_BO", "es_CL", "es_CO", "es_EC",
-            "es_ES", "es_PY", "es_UY", "es_VE", "fo_FO", "hu_HU", "id_ID", "is_IS", "mn_MN",
-            "nl_BE", "nl_NL", "no_NO", "nb_NO", "ro_RO", "tr_TR", "vi_VN", "be_BY", "el_GR",
+            "de_DE", "de_BE", "lt_LT", "ru_UA", "sq_AL", "uk_UA", "de_LU", "da_DK", "es_AR",
+            "es_BO", "es_CL", "es_CO", "es_EC", "es_ES", "es_PY", "es_UY", "es_VE", "fo_FO",
+            "hu_HU", "id_ID", "is_IS", "mn_MN", "no_NO", "nb_NO", "ro_RO", "tr_TR", "vi_VN",
+            "be_BY",
         ],
         point: ",",
         thousands: ".",
@@ -119,8 +115,8 @@ const LOCALES: &[Locale] = &[
     },
     Locale {
         names: &[
-            "cs_CZ", "et_EE", "fi_FI", "lv_LV", "mk_MK", "ru_RU", "sk_SK", "sv_FI", "sv_SE",
-            "uk_UA", "ru_UA",
+            "cs_CZ", "es_CR", "et_EE", "fi_FI", "lv_LV", "mk_MK", "ru_RU", "sk_SK", "sv_FI",
+            "sv_SE",
         ],
         point: ",",
         thousands: " ",
@@ -130,14 +126,15 @@ const LOCALES: &[Locale] = &[
     Locale { names: &["it_CH", "rm_CH"], point: ",", thousands: "'", groups: (3, 3) },
     Locale {
         names: &[
-            "fr_FR", "fr_BE", "fr_CA", "fr_CH", "fr_LU", "de_AT", "pt_PT", "pt_BR", "pl_PL",
-            "it_IT", "hr_HR", "bg_BG", "ca_ES", "eu_ES", "gl_ES", "lt_LT", "sl_SI", "sr_RS",
-            "ar_SA",
+            "fr_FR", "fr_BE", "el_GR", "nl_BE", "nl_NL", "fr_CA", "fr_CH", "fr_LU", "de_AT",
+            "pt_PT", "pt_BR", "pl_PL", "it_IT", "hr_HR", "bg_BG", "ca_ES", "eu_ES", "gl_ES",
+            "sl_SI",
         ],
         point: ",",
         thousands: "",
         groups: (0, 0),
     },
+    Locale { names: &["ar_SA", "sr_RS"], point: ".", thousands: "", groups: (0, 0) },
 ];
 
 fn find_locale(name: &str) -> Option<Locale> {

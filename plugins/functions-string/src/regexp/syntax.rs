@@ -7,6 +7,8 @@ use errors::{Error, ErrorCode, Result};
 
 use super::engine::Options;
 
+/// Characters of `[:name:]`.
+const CLASS_NAME_MAX: usize = 32;
 /// Depth of groups.
 const DEPTH_MAX: usize = 200;
 
@@ -22,12 +24,24 @@ struct Translator<'a> {
     at: usize,
     out: String,
     backtracking: bool,
+    flags: Flags,
+    /// The groups around the place.
+    groups: Vec<Group>,
+    /// The previous item can take a quantifier.
+    operand: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Flags {
     dot_all: bool,
     unix_lines: bool,
     multi_line: bool,
-    depth: usize,
-    /// The previous item can take a quantifier.
-    operand: bool,
+}
+
+struct Group {
+    /// The flags before it, which hold again after it.
+    outside: Flags,
+    looks_behind: bool,
 }
 
 /// # Errors
@@ -39,10 +53,12 @@ pub(crate) fn translate(pattern: &str, options: Options) -> Result<Translated> {
         at: 0,
         out: String::with_capacity(pattern.len() + 16),
         backtracking: false,
-        dot_all: options.dot_all,
-        unix_lines: options.unix_lines,
-        multi_line: options.multi_line,
-        depth: 0,
+        flags: Flags {
+            dot_all: options.dot_all,
+            unix_lines: options.unix_lines,
+            multi_line: options.multi_line,
+        },
+        groups: Vec::new(),
         operand: false,
     };
     if options.case_insensitive {
@@ -54,7 +70,7 @@ pub(crate) fn translate(pattern: &str, options: Options) -> Result<Translated> {
     while translator.at < source.len() {
         translator.step()?;
     }
-    if translator.depth > 0 {
+    if !translator.groups.is_empty() {
         return Err(simple(ErrorCode::REGEXP_MISMATCHED_PAREN));
     }
     Ok(Translated { text: translator.out, backtracking: translator.backtracking })
@@ -96,10 +112,9 @@ impl Translator<'_> {
             '[' => self.set(),
             '(' => self.open(),
             ')' => {
-                self.depth = self
-                    .depth
-                    .checked_sub(1)
-                    .ok_or_else(|| simple(ErrorCode::REGEXP_MISMATCHED_PAREN))?;
+                let group = self.groups.pop();
+                let group = group.ok_or_else(|| simple(ErrorCode::REGEXP_MISMATCHED_PAREN))?;
+                self.flags = group.outside;
                 self.emit(c, true)
             }
             '*' | '+' | '?' | '{' => self.quantifier(),
@@ -110,7 +125,7 @@ impl Translator<'_> {
                 Ok(())
             }
             '.' => {
-                self.out.push_str(match (self.dot_all, self.unix_lines) {
+                self.out.push_str(match (self.flags.dot_all, self.flags.unix_lines) {
                     (true, _) => r"(?s:.)",
                     (false, true) => r"[^\n]",
                     (false, false) => r"[^\n\x0B\x0C\r\x{85}\x{2028}\x{2029}]",
@@ -136,11 +151,11 @@ impl Translator<'_> {
 
     /// The end, or before a line end at the end; in the rare pattern that continues after it, the plain end.
     fn dollar(&mut self) {
-        if self.multi_line {
+        if self.flags.multi_line {
             self.out.push('$');
         } else {
             self.out.push_str(r"(?:\r?\n)?\z");
-            if self.at + 1 < self.source.len() || self.depth > 0 {
+            if self.at + 1 < self.source.len() || !self.groups.is_empty() {
                 self.out.truncate(self.out.len() - r"(?:\r?\n)?\z".len());
                 self.out.push_str(r"\z");
             }
@@ -150,8 +165,17 @@ impl Translator<'_> {
     }
 
     fn open(&mut self) -> Result<()> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
+        if self.peek(1) == Some('?') && self.peek(2) == Some('#') {
+            // What precedes a comment can still take a quantifier.
+            let end = self.source[self.at..].iter().position(|c| *c == ')');
+            self.at += end.ok_or_else(|| simple(ErrorCode::REGEXP_MISMATCHED_PAREN))? + 1;
+            return Ok(());
+        }
+        let looks_behind = self.peek(1) == Some('?')
+            && self.peek(2) == Some('<')
+            && matches!(self.peek(3), Some('=' | '!'));
+        self.groups.push(Group { outside: self.flags, looks_behind });
+        if self.groups.len() > DEPTH_MAX {
             return Err(simple(ErrorCode::REGEXP_STACK_OVERFLOW));
         }
         self.operand = false;
@@ -159,12 +183,6 @@ impl Translator<'_> {
             return self.emit('(', false);
         }
         match (self.peek(2), self.peek(3)) {
-            (Some('#'), _) => {
-                let end = self.source[self.at..].iter().position(|c| *c == ')');
-                self.at += end.ok_or_else(|| simple(ErrorCode::REGEXP_MISMATCHED_PAREN))? + 1;
-                self.depth -= 1;
-                Ok(())
-            }
             (Some('=' | '!' | '>'), _) | (Some('<'), Some('=' | '!')) => {
                 self.backtracking = true;
                 let length = if self.peek(2) == Some('<') { 4 } else { 3 };
@@ -203,14 +221,14 @@ impl Translator<'_> {
                 '-' if !negative => negative = true,
                 'i' | 'x' | 'm' | 's' => {
                     match c {
-                        's' => self.dot_all = !negative,
-                        'm' => self.multi_line = !negative,
+                        's' => self.flags.dot_all = !negative,
+                        'm' => self.flags.multi_line = !negative,
                         _ => {}
                     }
                     if negative { off.push(c) } else { on.push(c) }
                 }
                 'w' => {}
-                'd' => self.unix_lines = !negative,
+                'd' => self.flags.unix_lines = !negative,
                 ')' | ':' => {
                     self.at += 1;
                     self.out.push_str("(?");
@@ -224,7 +242,8 @@ impl Translator<'_> {
                     }
                     self.out.push(c);
                     if c == ')' {
-                        self.depth -= 1;
+                        // They hold to the end of the group around.
+                        self.groups.pop();
                     }
                     return Ok(());
                 }
@@ -238,10 +257,15 @@ impl Translator<'_> {
         if !self.operand {
             return Err(self.syntax_error());
         }
-        if self.source[self.at] == '{' {
-            self.bound()?;
-        } else {
-            self.copy(1);
+        let is_bounded = match self.source[self.at] {
+            '{' => self.bound()?,
+            c => {
+                self.copy(1);
+                c == '?'
+            }
+        };
+        if !is_bounded && self.groups.iter().any(|group| group.looks_behind) {
+            return Err(simple(ErrorCode::REGEXP_LOOK_BEHIND_LIMIT));
         }
         match self.peek(0) {
             Some('?') => self.copy(1),
@@ -255,7 +279,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    fn bound(&mut self) -> Result<()> {
+    /// `{n}`, `{n,}`, `{n,m}`: whether it has an upper end.
+    fn bound(&mut self) -> Result<bool> {
         let bad = || simple(ErrorCode::REGEXP_BAD_INTERVAL);
         let close = self.source[self.at..].iter().position(|c| *c == '}').ok_or_else(bad)?;
         let inner: String = self.source[self.at + 1..self.at + close].iter().collect();
@@ -269,12 +294,13 @@ impl Translator<'_> {
             text.parse().map_err(|_| simple(ErrorCode(3887)))
         };
         let low = number(low)?;
+        let is_bounded = high.is_none_or(|high| !high.is_empty());
         let high = high.filter(|high| !high.is_empty()).map(number).transpose()?;
         if high.is_some_and(|high| high < low) {
             return Err(simple(ErrorCode::REGEXP_MAX_LT_MIN));
         }
         self.copy(close + 1);
-        Ok(())
+        Ok(is_bounded)
     }
 
     /// A bracket expression, with nested sets and `[:classes:]`.
@@ -286,12 +312,12 @@ impl Translator<'_> {
             let c = self.peek(0).ok_or_else(unclosed)?;
             match c {
                 // A class alone is a set.
-                '[' if self.peek(1) == Some(':') && depth == 0 => {
+                '[' if depth == 0 && self.at_posix_class() => {
                     self.posix_class()?;
                     self.operand = true;
                     return Ok(());
                 }
-                '[' if self.peek(1) == Some(':') => {
+                '[' if self.at_posix_class() => {
                     self.posix_class()?;
                     last = SetItem::Set;
                 }
@@ -380,6 +406,13 @@ impl Translator<'_> {
         }
     }
 
+    /// `[:`, if `:]` follows; otherwise a set begins with a colon.
+    fn at_posix_class(&self) -> bool {
+        let rest = &self.source[self.at..];
+        rest.starts_with(&['[', ':'])
+            && rest[2..].windows(2).take(CLASS_NAME_MAX).any(|pair| pair == [':', ']'])
+    }
+
     fn posix_class(&mut self) -> Result<()> {
         const NAMES: &[(&str, &str)] = &[
             ("alpha", r"\p{Alphabetic}"),
@@ -392,11 +425,12 @@ impl Translator<'_> {
             ("space", r"\s"),
             ("blank", r"\t\p{Zs}"),
             ("cntrl", r"\p{Cc}"),
-            ("graph", r"[^\s\p{Cc}\p{Cs}\p{Cn}]"),
-            ("print", r"[^\p{Cc}\p{Cs}\p{Cn}]"),
+            ("graph", r"[^\s\p{Cc}\p{Cn}]"),
+            ("print", r"[^\p{Cc}\p{Cn}]"),
+            ("ascii", r"\x00-\x7F"),
             ("word", r"\w"),
         ];
-        let rest: String = self.source[self.at + 2..].iter().take(32).collect();
+        let rest: String = self.source[self.at + 2..].iter().take(CLASS_NAME_MAX + 2).collect();
         let end = rest.find(":]").ok_or_else(|| simple(ErrorCode::REGEXP_ILLEGAL_ARGUMENT))?;
         let (negated, name) =
             rest[..end].strip_prefix('^').map_or((false, &rest[..end]), |name| (true, name));

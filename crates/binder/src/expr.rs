@@ -352,7 +352,9 @@ impl Binder<'_> {
                 sides.extend(case.whens.iter().map(|(when, _)| when));
                 let mut bound = self.bind_compared(&sides)?;
                 let texts: Vec<&Expr> = bound.iter().collect();
-                if !texts.iter().any(|side| matches!(side, Expr::Row(_))) {
+                let is_row = texts.iter().any(|side| matches!(side, Expr::Row(_)));
+                // Beside a number texts are numbers.
+                if !is_row && bound[0].ty().is_string() {
                     self.comparison_collation(&texts, "case")?;
                 }
                 Some(bound.swap_remove(0))

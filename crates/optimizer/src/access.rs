@@ -114,7 +114,7 @@ impl Planner<'_> {
             }
             if let Some(pinned) = pinned {
                 let unique = pinned.unique;
-                consider(self.ranged(id, index, pinned, &keeps, total, goal));
+                consider(self.ranged(id, index, pinned, predicates, &keeps, total, goal));
                 if unique && index.id.0 == 0 {
                     break;
                 }
@@ -244,11 +244,13 @@ impl Planner<'_> {
         (move |position| allowed.get(position).copied().unwrap_or(false), forced)
     }
 
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn ranged(
         &self,
         id: InstanceId,
         index: &Index,
         mut pinned: Pinned,
+        predicates: &[Expr],
         keeps: &[f64],
         total: f64,
         goal: &Goal,
@@ -265,7 +267,9 @@ impl Planner<'_> {
         let skip = if single { pinned.equal } else { 0 };
         let (ordered, grouped, backward) = self.order_of(id, Some(index), skip, goal);
         let one = pinned.unique;
-        let per_row = self.row_cost(id, Some(index));
+        let covers = self.covers(id, index)
+            || !predicates.is_empty() && self.covers_rest(id, index, predicates, &pinned.consumed);
+        let per_row = self.row_cost_of(id, Some(index), covers);
         let cells = self.table(id).spatial_column(index);
         let descents = if cells.is_some() { CELL_RANGES } else { pinned.ranges.len() as f64 };
         let cost = DESCENT_COST * descents
@@ -280,6 +284,7 @@ impl Planner<'_> {
                 ordered && !goal.order.is_empty() || grouped && !goal.group.is_empty();
             let or_all = !serves_order
                 && (goal.limit.is_none() || !ordered)
+                && !covers
                 && self.may_read_all(id, index, &pinned, total);
             if or_all {
                 pinned.consumed.clear();
@@ -317,7 +322,6 @@ impl Planner<'_> {
             && instance.hints.is_empty()
             && instance.locking == plan::RowLocking::None
             && instance.locator.is_none()
-            && !self.covers(id, index)
             && pinned.ranges.iter().all(is_known)
     }
 
@@ -356,8 +360,12 @@ impl Planner<'_> {
 
     /// Cost of a row found through an index; `None`: in the table itself. Of two covering indexes the one with shorter entries wins.
     pub(crate) fn row_cost(&self, id: InstanceId, index: Option<&Index>) -> f64 {
+        self.row_cost_of(id, index, index.is_some_and(|index| self.covers(id, index)))
+    }
+
+    fn row_cost_of(&self, id: InstanceId, index: Option<&Index>, covers: bool) -> f64 {
         let Some(index) = index.filter(|index| index.id.0 != 0) else { return ROW_COST };
-        if !self.covers(id, index) {
+        if !covers {
             return LOOKUP_COST;
         }
         let columns = &self.table(id).columns;

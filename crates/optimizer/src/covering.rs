@@ -11,13 +11,17 @@ use types::key::is_reversible;
 
 use crate::Planner;
 
-/// Registers that a query reads anywhere; `None` for statements that write, which read whole rows.
-pub(crate) fn registers_read(plan: &LogicalPlan) -> Option<RegisterSet> {
-    let mut statement = &plan.statement;
+/// The statement that EXPLAIN explains; any other one itself.
+fn explained(mut statement: &LogicalStatement) -> &LogicalStatement {
     while let LogicalStatement::Explain { statement: inner, .. } = statement {
         statement = inner;
     }
-    let LogicalStatement::Query(query) = statement else { return None };
+    statement
+}
+
+/// Registers that a query reads anywhere; `None` for statements that write, which read whole rows.
+pub(crate) fn registers_read(plan: &LogicalPlan) -> Option<RegisterSet> {
+    let LogicalStatement::Query(query) = explained(&plan.statement) else { return None };
     let outer = |id: plan::SubqueryId| {
         let query = plan.subqueries.get(id.0 as usize);
         query.map_or(&[] as &[Register], |query| query.outer.as_slice())
@@ -95,11 +99,52 @@ pub(crate) fn entries(
     covered.then(|| Arc::new(parts))
 }
 
+/// Registers that a query of one table reads other than in its conditions.
+pub(crate) fn registers_kept(plan: &LogicalPlan) -> Option<RegisterSet> {
+    if plan.instances.len() != 1 || !plan.subqueries.is_empty() || !plan.ctes.is_empty() {
+        return None;
+    }
+    let LogicalStatement::Query(query) = explained(&plan.statement) else { return None };
+    let mut read = RegisterSet::new();
+    query.outputs.iter().for_each(|output| output.expr.add_registers(&|_| &[], &mut read));
+    add_kept(&query.root, &mut read);
+    add_distinct(&query.root, &mut read);
+    for (_, expr) in &plan.instances[0].virtuals {
+        expr.add_registers(&|_| &[], &mut read);
+    }
+    Some(read)
+}
+
+fn add_kept(node: &plan::Logical, read: &mut RegisterSet) {
+    if !matches!(node, plan::Logical::Filter { .. }) {
+        node.for_each_expr(&mut |expr| expr.add_registers(&|_| &[], read));
+    }
+    node.for_each_input(&mut |input| add_kept(input, read));
+}
+
 impl Planner<'_> {
+    /// Whether an index holds everything that is read of the only table when these conditions need not be checked.
+    pub(crate) fn covers_rest(
+        &self,
+        id: InstanceId,
+        index: &Index,
+        predicates: &[Expr],
+        consumed: &[usize],
+    ) -> bool {
+        let Some(kept) = &self.kept else { return false };
+        let mut read = kept.clone();
+        let checked = predicates.iter().enumerate().filter(|(at, _)| !consumed.contains(at));
+        checked.for_each(|(_, predicate)| predicate.add_registers(&|_| &[], &mut read));
+        self.holds_read(id, index, &read)
+    }
+
     /// Whether an index holds everything that the statement reads of an instance.
     pub(crate) fn covers(&self, id: InstanceId, index: &Index) -> bool {
+        self.read.as_ref().is_some_and(|read| self.holds_read(id, index, read))
+    }
+
+    fn holds_read(&self, id: InstanceId, index: &Index, read: &RegisterSet) -> bool {
         let (instance, table) = (self.instance(id), self.table(id));
-        let Some(read) = &self.read else { return false };
         if instance.locking != plan::RowLocking::None
             || instance.locator.is_some()
             || instance.all_columns

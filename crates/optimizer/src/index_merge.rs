@@ -65,7 +65,7 @@ impl Planner<'_> {
                 1 => {
                     let Some(Arm { index, mut pinned, .. }) = arms.pop() else { continue };
                     pinned.used.push(position);
-                    self.ranged(id, index, pinned, keeps, total, goal)
+                    self.ranged(id, index, pinned, &[], keeps, total, goal)
                 }
                 _ => self.union(id, arms, position, keeps, total, goal),
             });

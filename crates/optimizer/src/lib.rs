@@ -88,6 +88,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) straight_join: bool,
     /// Registers that a query reads; `None` for other statements.
     pub(crate) read: Option<plan::RegisterSet>,
+    /// Those that a query of one table reads other than in its conditions.
+    pub(crate) kept: Option<plan::RegisterSet>,
     pub(crate) join_orders: Vec<(plan::InstanceId, plan::InstanceId)>,
     /// Expected rows of each CTE.
     pub(crate) cte_rows: Vec<(CteId, f64)>,
@@ -120,6 +122,7 @@ fn optimize_with<'a>(
     let mut planner = Planner {
         input: *input,
         read: covering::registers_read(&plan),
+        kept: covering::registers_kept(&plan),
         absorbed: vec![false; plan.subqueries.len()],
         instances: plan.instances,
         subqueries: plan.subqueries,

@@ -559,7 +559,8 @@ fn fit_text(ty: &DataType, from: &DataType, collation: CollationId) -> Option<Fi
         return None;
     }
     if collation == ty.collation {
-        return Some(ROUGH);
+        // Keys are equal where the collation finds the texts equal, as unique indexes need.
+        return Some(ROUNDED);
     }
     // Equal bytes are equal in every collation.
     implies_equal(collation, ty.collation).then_some(ALIKE)

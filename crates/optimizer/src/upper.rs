@@ -204,7 +204,8 @@ impl Planner<'_> {
         // Whether this order is the requested one.
         let ordered = keys.starts_with(&goal.order);
         let node = self.plan(input, &inner)?;
-        if node.ordered {
+        // No row has any order.
+        if node.ordered || has_no_row(&node.physical) {
             return Ok(Node { ordered, ..node });
         }
         let cost = node.cost + node.rows * SORT_COST * (node.rows + 2.0).log2();
@@ -230,6 +231,9 @@ impl Planner<'_> {
         let firsts = self.firsts_of_distinct(&input, &columns);
         let inner = Goal { limit: None, firsts, ..goal.clone() };
         let node = self.plan(input, &inner)?;
+        if has_no_row(&node.physical) {
+            return Ok(node);
+        }
         let is_short = goal.limit.is_some_and(|limit| limit <= ORDERED_DISTINCT_ROWS_MAX);
         let keeps_order = node.ordered && !goal.order.is_empty() && is_short;
         let ordered = keeps_order || goal.order.is_empty() && node.ordered;
@@ -399,6 +403,9 @@ impl Planner<'_> {
         } else {
             self.plan_sort(input, keys, None, &Goal::default())?
         };
+        if has_no_row(&node.physical) {
+            return Ok(node);
+        }
         let physical = Physical::Window {
             input: Box::new(node.physical),
             partition_by,

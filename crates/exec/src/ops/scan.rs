@@ -438,7 +438,8 @@ impl<'r> Scan<'r> {
             }
         }
         let is_same = group.is_given && group.key == group.next;
-        group.fills_batch &= is_same;
+        // It may begin where the batch does.
+        group.fills_batch &= is_same || passes && at == 0;
         if passes && !is_same {
             std::mem::swap(&mut group.key, &mut group.next);
             group.is_given = true;
@@ -446,11 +447,11 @@ impl<'r> Scan<'r> {
         Ok(is_same)
     }
 
-    /// Leaves the rest of a group that filled a fetch: the next fetch begins behind it.
-    fn leave_group(&mut self, run: &mut Run<'r>) {
+    /// Leaves the rest of a group that filled a fetch, if one did: the next fetch begins behind it.
+    fn leave_group(&mut self, run: &mut Run<'r>) -> bool {
         let fills = std::mem::replace(&mut self.group.fills_batch, true);
         if !fills || !self.group.is_given || self.cursor.is_none() {
-            return;
+            return false;
         }
         self.close_cursor(run);
         let mut range = std::mem::take(&mut self.group.range);
@@ -460,6 +461,7 @@ impl<'r> Scan<'r> {
             Direction::Backward => range.upper = end,
         }
         self.ranges.push(range);
+        true
     }
 
     /// Whether it gives one row of each group. Locks must reach all rows.
@@ -595,8 +597,8 @@ impl<'r> Scan<'r> {
         }
         let gives_firsts = self.gives_firsts(run);
         if gives_firsts {
-            self.leave_group(run);
-            self.fetch = FIRSTS_FETCH;
+            // Behind a long group, two rows tell whether the next one is long, too.
+            self.fetch = if self.leave_group(run) { 2 } else { FIRSTS_FETCH };
         }
         loop {
             run.env.cancel.check()?;

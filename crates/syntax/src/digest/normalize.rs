@@ -65,6 +65,7 @@ impl Normalizer {
             frames: &mut self.frames,
             literals: &mut self.literals,
             prev: Token { kind: Tok::Semi, kw: Kw::NO_WORD, start: 0, end: 0 },
+            is_compared: false,
             cacheable: true,
         };
         pass.run();
@@ -99,6 +100,8 @@ struct Pass<'s, 'n> {
     literals: &'n mut Vec<LiteralSpan>,
     /// The token before; `Semi` at the start.
     prev: Token,
+    /// The next number is compared with one that was not lifted.
+    is_compared: bool,
     cacheable: bool,
 }
 
@@ -241,7 +244,31 @@ impl Pass<'_, '_> {
         self.frame.raw = raw || self.frame.shown;
     }
 
-    fn liftable(&self, token: Token) -> bool {
+    /// `1 = 0`, or a 0 or 1 alone: the planner should see that a condition is never true, or always.
+    fn is_constant_condition(&mut self, token: Token) -> bool {
+        if std::mem::take(&mut self.is_compared) {
+            return true;
+        }
+        let begins = self.prev.kind == Tok::LParen
+            || matches!(self.prev.kw, Kw::WHERE | Kw::ON | Kw::AND | Kw::OR | Kw::NOT);
+        if !begins {
+            return false;
+        }
+        let is_operator = |byte: &u8| matches!(byte, b'=' | b'<' | b'>' | b'!');
+        let behind = self.sql[token.end as usize..].trim_ascii_start();
+        let operator = behind.iter().take_while(|byte| is_operator(byte)).count();
+        if operator == 0 {
+            let text = &self.sql[token.start as usize..token.end as usize];
+            return self.prev.kind == Tok::Word && matches!(text, b"0" | b"1");
+        }
+        let other = behind[operator..].trim_ascii_start();
+        let digits = other.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let ends = other.get(digits).is_none_or(|byte| byte.is_ascii_whitespace() || *byte == b')');
+        self.is_compared = digits > 0 && ends;
+        self.is_compared
+    }
+
+    fn liftable(&mut self, token: Token) -> bool {
         let before = match self.prev.kind {
             Tok::Word => {
                 !matches!(
@@ -271,6 +298,9 @@ impl Pass<'_, '_> {
             return false;
         }
         if token.kind == Tok::Int {
+            if self.is_constant_condition(token) {
+                return false;
+            }
             let length = token.end - token.start;
             return length < 19;
         }

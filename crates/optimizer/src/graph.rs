@@ -118,7 +118,7 @@ impl Planner<'_> {
     /// Splits `node`.
     pub(crate) fn graph(&mut self, node: Logical) -> Graph {
         let mut graph = Graph { straight: self.straight_join, ..Graph::default() };
-        let hoist = !has_lateral(&node);
+        let hoist = !has_lateral(&node) && !self.asks_in_outer_join(&node);
         self.flatten(node, &mut graph, hoist);
         self.order_by_hints(&mut graph);
         graph
@@ -138,6 +138,31 @@ impl Planner<'_> {
                 graph.relations[after].after |= 1 << before;
             }
         }
+    }
+
+    /// Whether a subquery in the condition of an outer join reads what a projection below computes: that must be known there, and not
+    /// only above all joins.
+    fn asks_in_outer_join(&self, node: &Logical) -> bool {
+        let mut computed = RegisterSet::new();
+        let mut asked = RegisterSet::new();
+        self.note_asked(node, &mut computed, &mut asked);
+        computed.intersects(&asked)
+    }
+
+    fn note_asked(&self, node: &Logical, computed: &mut RegisterSet, asked: &mut RegisterSet) {
+        if let Logical::Project { columns, .. } = node {
+            columns.iter().for_each(|(register, _)| _ = computed.insert(*register));
+        } else if let Logical::Join { on: Some(on), .. } = node {
+            on.any(&mut |node| {
+                if let Expr::Subquery { id, .. } = node {
+                    asked.extend(self.outer(*id).iter().copied());
+                }
+                false
+            });
+        } else if !matches!(node, Logical::Filter { .. } | Logical::Join { .. }) {
+            return;
+        }
+        node.for_each_input(&mut |input| self.note_asked(input, computed, asked));
     }
 
     fn flatten(&mut self, node: Logical, graph: &mut Graph, hoist: bool) {

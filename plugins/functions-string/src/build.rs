@@ -168,7 +168,9 @@ fn bind_pad(
     name: &'static str,
     side: Side,
 ) -> Result<BoundFunction> {
-    let collation = result_collation(ctx, &[args[0].clone(), args[2].clone()]);
+    let is_null = args[0].ty.kind == TypeKind::Null;
+    let texts = [args[0].clone(), args[2].clone()];
+    let collation = if is_null { CollationId::BINARY } else { result_collation(ctx, &texts) };
     let characters = match constant_integer(&args[1]) {
         Some(length) if length >= 0 => length as u64,
         _ => UNBOUNDED_CHARACTERS,

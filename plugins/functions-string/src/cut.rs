@@ -125,7 +125,7 @@ fn substring_length(args: &[ArgInfo]) -> u64 {
 }
 
 fn bind_substring_index(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
-    let collation = kit::text_collation(ctx, &args[0]);
+    let collation = result_collation(ctx, &args[..2]);
     let ty = text_type(text_length(&args[0].ty), collation);
     let coercions = vec![Coercion::Text, Coercion::Text, Coercion::Integer];
     // Where a character is a byte, occurrences that overlap are found from the end.

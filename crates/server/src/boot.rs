@@ -134,6 +134,7 @@ fn serve(
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     obey_signals(stop)?;
     adopt_clone(options, directory)?;
+    session::remove_exports(&directory.path)?;
     let report = CrashReport::prepare(&directory.path, &options.variables, stop.error_log());
     let state = Arc::new(RecoveryState::new());
     if options.unsafe_no_sync {

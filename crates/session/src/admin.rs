@@ -176,7 +176,8 @@ fn flush_tables(
             session.locked.global_read = Some(guard);
             Ok(())
         }
-        FlushTablesMode::WithReadLock | FlushTablesMode::ForExport => {
+        FlushTablesMode::ForExport => crate::transport::export_tables(session, tables),
+        FlushTablesMode::WithReadLock => {
             let locks: Vec<ast::LockTable> = tables
                 .iter()
                 .map(|name| ast::LockTable {

@@ -25,6 +25,7 @@ use variables::allowed_path;
 
 pub(crate) use statements::file_records::Format;
 use statements::file_records::{Field, Record, Records};
+pub(crate) use statements::outfile::file_error;
 
 /// Bytes read from a file at once.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -450,20 +451,6 @@ fn at_row(message: &str, before: u64) -> String {
 
 fn open_file(path: &Path) -> Result<sys::files::File> {
     sys::files::File::open(path).map_err(|error| file_error(13, "Can't get stat of", path, &error))
-}
-
-/// An error of the file system, as the reference words it.
-pub(crate) fn file_error(
-    code: u16,
-    what: &str,
-    path: &std::path::Path,
-    error: &std::io::Error,
-) -> Error {
-    let number = error.raw_os_error().unwrap_or(0);
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let path = path.display();
-    Error::new(ErrorCode(code), format!("{what} '{path}' (OS errno {number} - {text})"))
 }
 
 fn read_piece(file: &mut sys::files::File) -> Result<Vec<u8>> {

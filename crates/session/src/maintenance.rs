@@ -90,8 +90,10 @@ pub(crate) fn maintain_tables(
             }
             Err(error) => {
                 let is_found = [ErrorCode::VIEW_INVALID, ErrorCode::SCHEMA_READ_ONLY];
+                let is_missing = error.code() == ErrorCode::TABLESPACE_DISCARDED
+                    && maintenance.kind == MaintenanceKind::Check;
                 say("Error", error.message());
-                match is_found.contains(&error.code()) {
+                match is_found.contains(&error.code()) || is_missing {
                     true => say("error", "Corrupt"),
                     false => say("status", "Operation failed"),
                 }
@@ -290,6 +292,9 @@ fn maintain_one(
         needed |= PrivilegeSet::INSERT;
     }
     session.require_on_table(schema, name, needed)?;
+    if table.is_discarded() && kind != MaintenanceKind::Repair {
+        bail!(TABLESPACE_DISCARDED, name);
+    }
     match kind {
         MaintenanceKind::Check => {}
         MaintenanceKind::Analyze => return analyze_table(session, &table).map(|()| Vec::new()),

@@ -521,6 +521,7 @@ impl Session {
             },
             Statement::AlterInstance(alter) => admin::alter_instance(self, alter, sink),
             Statement::AlterCluster(change) => cluster::alter_cluster(self, change, false, sink),
+            Statement::ImportTable(files) => crate::transport::import_tables(self, files, sink),
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::Restart => admin::run_restart(self, sink),
             Statement::Plugin(plugin) => plugin_statements::run_plugin(self, plugin, running, sink),

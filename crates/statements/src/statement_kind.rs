@@ -194,8 +194,8 @@ pub fn kind_of(statement: &Statement) -> StatementKind {
         // The reference has none of them.
         Statement::ChangeStream(_) | Statement::Backup { .. } | Statement::AlterCluster(_) => PLAIN,
         Statement::Replication(replication) => kind_of_replication(replication),
+        Statement::ImportTable(_) => defines(Counter::IMPORT),
         // Statements that are not supported.
-        Statement::ImportTable(_) => unsupported(Counter::IMPORT, "IMPORT TABLE"),
         Statement::CreateLoadableFunction(_) => unsupported(Counter::CREATE_UDF, SONAME),
         Statement::Tablespace(_) => defines(Counter::ALTER_TABLESPACE),
         Statement::LogfileGroup(_) => commits(Counter::ALTER_TABLESPACE),

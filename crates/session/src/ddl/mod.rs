@@ -27,8 +27,11 @@ use syntax::ast::ObjectName;
 use crate::session::Session;
 use transactions::Shared;
 
-pub(crate) use alter::alter_table;
-pub(crate) use create::create_table;
+pub(crate) use alter::{alter_table, publish_altered};
+pub(crate) use copy::{RUNNING, as_copy, word_copy_error};
+pub(crate) use create::{
+    FirstRows, create_table, create_table_with, plan_on_new_tables, set_next_auto_increment,
+};
 pub(crate) use database::{
     alter_database, check_schema_writable, check_writable_in, create_database, drop_database,
 };

@@ -22,6 +22,9 @@ impl<'a> Parser<'a> {
                 break;
             }
             self.alter_action(&mut alter.actions)?;
+            if alter.actions.last().is_some_and(stands_alone) {
+                break;
+            }
             if self.eat_tok(Tok::Comma) {
                 continue;
             }
@@ -74,8 +77,8 @@ impl<'a> Parser<'a> {
                 self.bump();
                 if load { AlterAction::SecondaryLoad } else { AlterAction::SecondaryUnload }
             }
-            // It must be the only action.
-            Kw::EXCHANGE if !actions.is_empty() => return self.fail(),
+            // They must be the only action.
+            Kw::EXCHANGE | Kw::DISCARD | Kw::IMPORT if !actions.is_empty() => return self.fail(),
             Kw::DISCARD
             | Kw::IMPORT
             | Kw::TRUNCATE
@@ -441,5 +444,16 @@ impl<'a> Parser<'a> {
                 _ => return Ok(words),
             }
         }
+    }
+}
+
+/// Whether no other action may follow.
+fn stands_alone(action: &AlterAction) -> bool {
+    match action {
+        AlterAction::DiscardTablespace | AlterAction::ImportTablespace => true,
+        AlterAction::Partition(action) => {
+            matches!(**action, PartitionAction::Discard(_) | PartitionAction::Import(_))
+        }
+        _ => false,
     }
 }

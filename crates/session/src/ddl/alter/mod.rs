@@ -18,7 +18,8 @@ use super::definer::Definer;
 use crate::session::Session;
 use programs::Running;
 
-pub(super) use self::carry_out::{decide, publish_altered};
+pub(super) use self::carry_out::decide;
+pub(crate) use self::carry_out::publish_altered;
 
 /// ALTER TABLE.
 pub(crate) fn alter_table(
@@ -73,6 +74,9 @@ pub(crate) fn alter_with(
         && let Some(done) =
             crate::maintenance::maintain_partitions(session, &alter.name, action, sink)
     {
+        return done;
+    }
+    if let Some(done) = crate::transport::import_tablespace(session, alter, sink) {
         return done;
     }
     let (schema, name) = session.qualify(&alter.name)?;

@@ -1,0 +1,289 @@
+//! Tables as files: FLUSH TABLES .. FOR EXPORT, IMPORT TABLESPACE and IMPORT TABLE. What the files hold is `transport`'s.
+
+use ::accounts::PrivilegeChecks;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use catalog::{PrivilegeSet, Relation, Table, set_discarded};
+use definitions::alter::check_transportable;
+use definitions::alter::copy::copy_statement;
+use errors::{Error, ErrorCode, Result, bail, err};
+use plugin_api::{OkInfo, ResultSink};
+use programs::parse_error;
+use statements::copier::{Copier, Work};
+use statements::sink::DiscardSink;
+use syntax::Statement;
+use syntax::ast::{self, AlterAction, AlterTable, Ident, ObjectName, PartitionAction};
+use sys::blocking::blocking;
+use transport::{EXPORT_DIRECTORY, Exported, FileRows, IMPORT_DIRECTORY, Place, TableFile};
+use types::SqlMode;
+
+use crate::ddl::{
+    FirstRows, as_copy, create_table_with, plan_on_new_tables, publish_altered,
+    set_next_auto_increment, word_copy_error,
+};
+use crate::measured::{begin_stage, end_stage};
+use crate::session::Session;
+
+/// FLUSH TABLES .. FOR EXPORT: the tables are locked, and their files there, until the locks are released.
+///
+/// # Errors
+/// 1192, 1146, 1347, 1031, 1814, 1235; those of LOCK TABLES; 3 where the files cannot be written.
+pub(crate) fn export_tables(session: &mut Session, names: &[ObjectName]) -> Result<()> {
+    let engine = session.server.default_engine.clone();
+    let is_encrypted = engine.directory_key().is_some();
+    if !engine.is_durable() || is_encrypted {
+        // What is encrypted here would be plain in a file.
+        let why = if is_encrypted { "an encrypted server" } else { "a server without a disk" };
+        return Err(Error::not_supported(&format!("FLUSH TABLES .. FOR EXPORT on {why}")));
+    }
+    for name in names {
+        exportable(session, name)?;
+    }
+    let read = |name: &ObjectName| ast::LockTable {
+        name: name.clone(),
+        alias: None,
+        mode: ast::LockTableMode::Read,
+    };
+    session.take_table_locks(&names.iter().map(read).collect::<Vec<_>>())?;
+    begin_stage(session, "Exporting tables");
+    let directory = data_directory(session).join(EXPORT_DIRECTORY);
+    let (times, cancel) = (session.server.io_times.clone(), session.shared.cancel.clone());
+    let mut files = Exported::default();
+    let exported: Result<()> = names.iter().try_for_each(|name| {
+        let table = exportable(session, name)?;
+        let text = describe::create_table_statement(&table, Some(&*table.schema), &types::Utc);
+        let place = Place { directory: &directory, times: &times, cancel: &cancel };
+        blocking(|| transport::export_table(&*engine, &table, &text, &place, &mut files))
+    });
+    end_stage(session, None);
+    match exported {
+        Ok(()) => session.locked.attach(Box::new(files)),
+        Err(_) => session.locked.release_tables(),
+    }
+    exported
+}
+
+fn data_directory(session: &Session) -> PathBuf {
+    PathBuf::from(session.server.globals.text("datadir"))
+}
+
+/// A table that can be exported.
+fn exportable(session: &Session, name: &ObjectName) -> Result<Arc<Table>> {
+    let (schema, name) = session.qualify(name)?;
+    match catalog::system_schema(&schema) {
+        Some("information_schema") => {
+            let host = session.shown_host(&session.account);
+            bail!(DBACCESS_DENIED_ERROR, session.account.user, host, "information_schema")
+        }
+        Some(_) => bail!(ILLEGAL_HA, name),
+        None => {}
+    }
+    match session.snapshot().relation(&schema, &name) {
+        None => Err(err!(NO_SUCH_TABLE, schema, name)),
+        Some(Relation::View(_)) => Err(err!(WRONG_OBJECT, schema, name, "BASE TABLE")),
+        Some(Relation::Table(table)) => {
+            check_transportable(session.server.default_engine.name(), &table)?;
+            match table.is_discarded() {
+                true => Err(err!(TABLESPACE_DISCARDED, name)),
+                false => Ok(table),
+            }
+        }
+    }
+}
+
+/// ALTER TABLE .. IMPORT TABLESPACE and IMPORT PARTITION; `None` for any other ALTER TABLE.
+pub(crate) fn import_tablespace(
+    session: &mut Session,
+    alter: &AlterTable,
+    sink: &mut dyn ResultSink,
+) -> Option<Result<()>> {
+    let names = match &alter.actions[..] {
+        [AlterAction::ImportTablespace] => None,
+        [AlterAction::Partition(action)] => match &**action {
+            PartitionAction::Import(names) => Some(names),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(import_rows(session, &alter.name, names, sink))
+}
+
+fn import_rows(
+    session: &mut Session,
+    name: &ObjectName,
+    partitions: Option<&ast::PartitionNames>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (schema, name) = session.qualify(name)?;
+    let table = session.find_table(&schema, &name)?;
+    if !table.temporary {
+        session.require_on_table(&schema, &name, PrivilegeSet::ALTER)?;
+        crate::ddl::check_writable_in(session, &schema)?;
+    }
+    check_transportable(session.server.default_engine.name(), &table)?;
+    if session.transactions.is_defining() {
+        return Err(Error::not_supported("IMPORT TABLESPACE within a transaction"));
+    }
+    let guard = session.lock_for_ddl(&[table.id])?;
+    // Under the lock the definition does not change.
+    let table = session.find_table(&schema, &name)?;
+    let directory = data_directory(session).join(IMPORT_DIRECTORY);
+    let listed: Option<Vec<&str>> = match partitions {
+        Some(_) if table.partitioning.is_none() => bail!(PARTITION_MGMT_ON_NONPARTITIONED),
+        None | Some(ast::PartitionNames::All) => None,
+        Some(ast::PartitionNames::List(names)) => {
+            Some(names.iter().map(|name| &*name.text).collect())
+        }
+    };
+    let (files, still) = transport::files_to_import(&directory, &table, listed.as_deref())?;
+    let mut new = Table::clone(&table);
+    match &table.partitioning {
+        None => new.options.retain(|(name, _)| name != catalog::DISCARDED_OPTION),
+        Some(_) => set_discarded(&mut new.options, Some(&still)),
+    }
+    let new = Arc::new(new);
+    let loaded = load_files(session, &new, &files);
+    let published = loaded.and_then(|next| {
+        let commit = publish_altered(session, &table, new.clone())?;
+        Ok((next, commit))
+    });
+    let (next, commit) = match published {
+        Ok(done) => done,
+        Err(error) => {
+            // While the table is still locked: the rows so far go.
+            session.transactions.undo_definition()?;
+            return Err(error);
+        }
+    };
+    set_next_auto_increment(session, &new, Some(next))?;
+    drop(guard);
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+}
+
+/// Loads all rows of `files` into a table that no other session uses, in the open transaction. Returns the next AUTO_INCREMENT value that the files know.
+pub(crate) fn load_files(
+    session: &mut Session,
+    table: &Arc<Table>,
+    files: &[TableFile],
+) -> Result<u64> {
+    begin_stage(session, "Importing tables");
+    let cancel = session.shared.cancel.clone();
+    let (mode, checks) = (session.settings.sql_mode, session.settings.foreign_key_checks);
+    // The values are a table's already. As in the reference a foreign key is not checked.
+    let kept = mode.0 & !(SqlMode::NO_ZERO_DATE.0 | SqlMode::NO_ZERO_IN_DATE.0);
+    let strict = SqlMode::ALLOW_INVALID_DATES.0 | SqlMode::STRICT_ALL_TABLES.0;
+    session.settings.sql_mode = SqlMode(kept | strict);
+    session.settings.foreign_key_checks = false;
+    let loaded = blocking(|| {
+        session.server.catalog.wait_for_earlier_commits(&cancel)?;
+        let mut next = 0;
+        for file in files {
+            next = next.max(load_file(session, table, file)?);
+        }
+        Ok(next)
+    });
+    session.settings.sql_mode = mode;
+    session.settings.foreign_key_checks = checks;
+    end_stage(session, None);
+    loaded
+}
+
+fn load_file(session: &mut Session, table: &Arc<Table>, file: &TableFile) -> Result<u64> {
+    let shown = transport::shown(table);
+    let rows = transport::open(&file.path, &shown)?;
+    transport::check_alike(&rows.definition().columns, table)?;
+    let next = rows.definition().next;
+    let source = Arc::new(transport::file_table(table, session.server.catalog.new_table_id()?));
+    // No trigger is found under this name, and no statement can contain it.
+    let mut target = Table::clone(table);
+    target.name = format!("#copy-{}", table.id.0).into();
+    target.options.retain(|(name, _)| name != catalog::DISCARDED_OPTION);
+    let target = Arc::new(target);
+    let origins: Vec<Option<usize>> =
+        target.columns.iter().map(|column| source.column(&column.name)).collect();
+    let into: Vec<Ident> = file.partition.iter().map(|name| Ident::new(name)).collect();
+    let statement = copy_statement(&source, &target, &origins, None, &into)?;
+    let cancel = session.shared.cancel.clone();
+    let loaded = as_copy(session, &source, &target, &origins, |session| {
+        let running = &crate::ddl::RUNNING;
+        let planned = plan_on_new_tables(session, &[&target, &source], &statement, running)?;
+        let registry = session.transactions.home.registry.clone();
+        let engine = registry.engine_index(&table.engine);
+        let engine = engine.ok_or_else(|| err!(UNKNOWN_STORAGE_ENGINE, table.engine))?;
+        let reader = Box::new(FileRows::new(rows, &file.path, &shown, table, &cancel));
+        let on_rows = Box::new(|_| {});
+        let mut copier =
+            Copier { engine, registry, table: source.id, work: Work::All, reader, on_rows };
+        session.run_copy(&planned, &mut copier)
+    });
+    loaded.map(|_| next).map_err(|error| match error.code() {
+        ErrorCode::ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET => err!(ROW_DOES_NOT_MATCH_PARTITION),
+        _ => word_copy_error(&error, &target, table),
+    })
+}
+
+/// IMPORT TABLE FROM: makes each table that files define, and loads its rows.
+///
+/// # Errors
+/// 1227, 1290, 3608 to 3610, those of CREATE TABLE and of the files.
+pub(crate) fn import_tables(
+    session: &mut Session,
+    patterns: &[Box<str>],
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.require_global(PrivilegeSet::FILE)?;
+    let mut paths = Vec::new();
+    for pattern in patterns {
+        paths.extend(transport::expand(&crate::load_data::data_path(session, pattern)?)?);
+    }
+    let tables = transport::tables_of(&paths)?;
+    let snapshot = session.snapshot();
+    for (definition, _) in &tables {
+        let (schema, name) = (&*definition.schema, &*definition.name);
+        if snapshot.schema(schema).is_none() || catalog::system_schema(schema).is_some() {
+            bail!(IMP_SCHEMA_DOES_NOT_EXIST, schema);
+        }
+        if snapshot.kind(schema, name).is_some() {
+            bail!(IMP_TABLE_ALREADY_EXISTS, schema, name);
+        }
+    }
+    // As in the reference: the files are where the statement is, not where its log is read.
+    session.statement.text.clear();
+    for (definition, files) in tables {
+        let create = creation(&definition.statement, &definition.schema, &definition.name)
+            .ok_or_else(|| damaged_definition(&files))??;
+        let mode = SqlMode(SqlMode::NO_AUTO_VALUE_ON_ZERO.0 | SqlMode::ALLOW_INVALID_DATES.0);
+        let mode = std::mem::replace(&mut session.settings.sql_mode, mode);
+        let utc = Arc::new(types::Utc);
+        let zone = std::mem::replace(&mut session.settings.time_zone, utc);
+        let (running, rows) = (&crate::ddl::RUNNING, FirstRows::Files(files));
+        let made = create_table_with(session, &create, rows, running, &mut DiscardSink::default());
+        (session.settings.sql_mode, session.settings.time_zone) = (mode, zone);
+        made?;
+    }
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo::default())
+}
+
+fn damaged_definition(files: &[TableFile]) -> Error {
+    let path = files.first().map_or(Path::new(""), |file| &file.path);
+    transport::unreadable(&transport::FileError::Damaged(0), path, "")
+}
+
+/// The statement of a file, which makes this one table and nothing else; `None` for any other.
+fn creation(text: &str, schema: &str, name: &str) -> Option<Result<ast::CreateTable>> {
+    let parsed = syntax::parse_one(text, &syntax::ParseOptions::default());
+    let statement = match parsed {
+        Ok((statement, _)) => statement,
+        Err(error) => return Some(Err(parse_error(&error))),
+    };
+    let Statement::CreateTable(mut create) = statement else { return None };
+    let is_plain = create.query.is_none() && create.like.is_none() && !create.temporary;
+    if !is_plain || create.flags.or_replace || create.flags.if_not_exists {
+        return None;
+    }
+    create.name = ObjectName { schema: Some(Ident::new(schema)), name: Ident::new(name) };
+    Some(Ok(*create))
+}

@@ -158,6 +158,9 @@ fn flush_tables(
     mode: FlushTablesMode,
 ) -> Result<()> {
     session.handlers.forget_places();
+    if !tables.is_empty() && mode != FlushTablesMode::Close && session.locked.is_in_force() {
+        bail!(LOCK_OR_ACTIVE_TRANSACTION);
+    }
     match mode {
         FlushTablesMode::Close => {
             for name in tables {

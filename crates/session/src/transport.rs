@@ -28,7 +28,7 @@ use crate::session::Session;
 /// FLUSH TABLES .. FOR EXPORT: the tables are locked, and their files there, until the locks are released.
 ///
 /// # Errors
-/// 1192, 1146, 1347, 1031, 1814, 1235; those of LOCK TABLES; 3 where the files cannot be written.
+/// 1146, 1347, 1031, 1814, 1235; those of LOCK TABLES; 3 where the files cannot be written.
 pub(crate) fn export_tables(session: &mut Session, names: &[ObjectName]) -> Result<()> {
     let engine = session.server.default_engine.clone();
     let is_encrypted = engine.directory_key().is_some();
@@ -199,6 +199,7 @@ fn load_file(session: &mut Session, table: &Arc<Table>, file: &TableFile) -> Res
     // No trigger is found under this name, and no statement can contain it.
     let mut target = Table::clone(table);
     target.name = format!("#copy-{}", table.id.0).into();
+    target.foreign_keys.clear();
     target.options.retain(|(name, _)| name != catalog::DISCARDED_OPTION);
     let target = Arc::new(target);
     let origins: Vec<Option<usize>> =
@@ -235,8 +236,11 @@ pub(crate) fn import_tables(
 ) -> Result<()> {
     session.require_global(PrivilegeSet::FILE)?;
     let mut paths = Vec::new();
+    let data = data_directory(session);
     for pattern in patterns {
-        paths.extend(transport::expand(&crate::load_data::data_path(session, pattern)?)?);
+        let own = transport::below_import(&data, pattern);
+        let path = own.map_or_else(|| crate::load_data::data_path(session, pattern), Ok)?;
+        paths.extend(transport::expand(&path, pattern)?);
     }
     let tables = transport::tables_of(&paths)?;
     let snapshot = session.snapshot();

@@ -7,7 +7,7 @@ use errors::{Error, Result, bail, err};
 use sys::files;
 
 use crate::definition::Definition;
-use crate::file_names::{file_of, leaf_names, matching};
+use crate::file_names::{IMPORT_DIRECTORY, file_of, leaf_names, matching};
 use crate::rows::{Rows, open};
 
 /// A file with rows of a table, or of a partition.
@@ -72,12 +72,20 @@ pub fn files_to_import(
     Ok((found, still))
 }
 
-/// The files whose names have the form of a path's last part.
+/// The path of files in the directory for imports, which IMPORT TABLE may read whatever `secure_file_priv` says.
+pub fn below_import(data: &Path, pattern: &str) -> Option<PathBuf> {
+    let path = data.join(pattern);
+    let directory = files::canonical(&data.join(IMPORT_DIRECTORY)).ok()?;
+    let parent = files::canonical(path.parent()?).ok()?;
+    parent.starts_with(directory).then_some(path)
+}
+
+/// The files beside `path` whose names have the form of the last part of `written`, which it was made of.
 ///
 /// # Errors
 /// 3608 when there are none.
-pub fn expand(path: &Path) -> Result<Vec<PathBuf>> {
-    let pattern = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+pub fn expand(path: &Path, written: &str) -> Result<Vec<PathBuf>> {
+    let pattern = written.rsplit('/').next().unwrap_or_default();
     let none = || err!(IMP_NO_FILES_MATCHED, pattern);
     let parent = path.parent().ok_or_else(none)?;
     let names = files::names(parent).map_err(|_| none())?;

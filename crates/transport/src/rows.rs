@@ -49,12 +49,12 @@ pub fn unreadable(error: &FileError, path: &Path, shown: &str) -> Error {
             err!(IO_READ_ERROR, number, text, format!("'{path}'"))
         }
         FileError::Damaged(place) => {
-            let text = format!("'{path}' is damaged from byte {place} on");
+            let text = format!("{path} is damaged from byte {place} on");
             err!(INNODB_IMPORT_ERROR, shown, CORRUPTION, text)
         }
         FileError::Version(version) => {
             let known = crate::VERSION;
-            let text = format!("'{path}' is of version {version}, and {known} is the newest known");
+            let text = format!("{path} is of version {version}, and {known} is the newest known");
             err!(TABLE_SCHEMA_MISMATCH, text)
         }
     }
@@ -178,8 +178,8 @@ impl FileRows {
         let Some(at) = self.check.fault(&self.row) else { return Ok(true) };
         let (path, count) = (self.path.display(), self.count);
         let text = match self.names.get(at) {
-            Some(name) => format!("row {count} of '{path}' has a wrong value in column {name}"),
-            None => format!("row {count} of '{path}' is damaged"),
+            Some(name) => format!("row {count} of {path} has a wrong value in column {name}"),
+            None => format!("row {count} of {path} is damaged"),
         };
         Err(err!(INNODB_IMPORT_ERROR, self.shown, CORRUPTION, text))
     }

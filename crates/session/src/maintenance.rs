@@ -14,27 +14,8 @@ use types::{CollationId, DataType, Value};
 use crate::checksum::checksum;
 use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
+use statements::maintenance::{operation_of, outcome_columns};
 use statements::sink::send_rows;
-
-fn operation_of(kind: MaintenanceKind) -> &'static str {
-    match kind {
-        MaintenanceKind::Analyze => "analyze",
-        MaintenanceKind::Check => "check",
-        MaintenanceKind::Optimize => "optimize",
-        MaintenanceKind::Repair => "repair",
-        MaintenanceKind::Checksum => "checksum",
-    }
-}
-
-pub(crate) fn outcome_columns() -> [ColumnMeta; 4] {
-    let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
-    [
-        ColumnMeta::computed("Table", text(128)),
-        ColumnMeta::computed("Op", text(10)),
-        ColumnMeta::computed("Msg_type", text(10)),
-        ColumnMeta::computed("Msg_text", text(1024)),
-    ]
-}
 
 /// Runs the statement.
 pub(crate) fn maintain_tables(

@@ -1,26 +1,25 @@
 //! Tables as files: FLUSH TABLES .. FOR EXPORT, IMPORT TABLESPACE and IMPORT TABLE. What the files hold is `transport`'s.
 
 use ::accounts::PrivilegeChecks;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use catalog::{PrivilegeSet, Relation, Table, set_discarded};
+use catalog::{PrivilegeSet, Table, set_discarded};
 use definitions::alter::check_transportable;
-use definitions::alter::copy::copy_statement;
+use definitions::alter::copy::{copy_statement, word_copy_error};
+use engine_api::Progress;
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
-use programs::parse_error;
 use statements::copier::{Copier, Work};
 use statements::sink::DiscardSink;
-use syntax::Statement;
 use syntax::ast::{self, AlterAction, AlterTable, Ident, ObjectName, PartitionAction};
 use sys::blocking::blocking;
 use transport::{EXPORT_DIRECTORY, Exported, FileRows, IMPORT_DIRECTORY, Place, TableFile};
 use types::SqlMode;
 
 use crate::ddl::{
-    FirstRows, as_copy, create_table_with, plan_on_new_tables, publish_altered,
-    set_next_auto_increment, word_copy_error,
+    FirstRows, as_copy, create_table_with, plan_on_new_tables, publish_altered, rows_of,
+    set_next_auto_increment,
 };
 use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
@@ -46,17 +45,20 @@ pub(crate) fn export_tables(session: &mut Session, names: &[ObjectName]) -> Resu
         mode: ast::LockTableMode::Read,
     };
     session.take_table_locks(&names.iter().map(read).collect::<Vec<_>>())?;
-    begin_stage(session, "Exporting tables");
+    begin_stage(session, "exporting tables");
     let directory = data_directory(session).join(EXPORT_DIRECTORY);
     let (times, cancel) = (session.server.io_times.clone(), session.shared.cancel.clone());
     let mut files = Exported::default();
+    let tables: Vec<_> = names.iter().filter_map(|name| exportable(session, name).ok()).collect();
+    let long = cancel.long(tables.iter().map(|table| rows_of(session, table)).sum());
     let exported: Result<()> = names.iter().try_for_each(|name| {
         let table = exportable(session, name)?;
         let text = describe::create_table_statement(&table, Some(&*table.schema), &types::Utc);
         let place = Place { directory: &directory, times: &times, cancel: &cancel };
         blocking(|| transport::export_table(&*engine, &table, &text, &place, &mut files))
     });
-    end_stage(session, None);
+    end_stage(session, cancel.progress());
+    drop(long);
     match exported {
         Ok(()) => session.locked.attach(Box::new(files)),
         Err(_) => session.locked.release_tables(),
@@ -79,17 +81,8 @@ fn exportable(session: &Session, name: &ObjectName) -> Result<Arc<Table>> {
         Some(_) => bail!(ILLEGAL_HA, name),
         None => {}
     }
-    match session.snapshot().relation(&schema, &name) {
-        None => Err(err!(NO_SUCH_TABLE, schema, name)),
-        Some(Relation::View(_)) => Err(err!(WRONG_OBJECT, schema, name, "BASE TABLE")),
-        Some(Relation::Table(table)) => {
-            check_transportable(session.server.default_engine.name(), &table)?;
-            match table.is_discarded() {
-                true => Err(err!(TABLESPACE_DISCARDED, name)),
-                false => Ok(table),
-            }
-        }
-    }
+    let engine = session.server.default_engine.name();
+    transport::exportable(&session.snapshot(), (&schema, &name), engine)
 }
 
 /// ALTER TABLE .. IMPORT TABLESPACE and IMPORT PARTITION; `None` for any other ALTER TABLE.
@@ -100,11 +93,11 @@ pub(crate) fn import_tablespace(
 ) -> Option<Result<()>> {
     let names = match &alter.actions[..] {
         [AlterAction::ImportTablespace] => None,
-        [AlterAction::Partition(action)] => match &**action {
-            PartitionAction::Import(names) => Some(names),
-            _ => return None,
-        },
-        _ => return None,
+        [AlterAction::Partition(action)] => {
+            let PartitionAction::Import(names) = &**action else { return None };
+            Some(names)
+        }
+        [] | [..] => return None,
     };
     Some(import_rows(session, &alter.name, names, sink))
 }
@@ -168,7 +161,7 @@ pub(crate) fn load_files(
     table: &Arc<Table>,
     files: &[TableFile],
 ) -> Result<u64> {
-    begin_stage(session, "Importing tables");
+    begin_stage(session, "importing tables");
     let cancel = session.shared.cancel.clone();
     let (mode, checks) = (session.settings.sql_mode, session.settings.foreign_key_checks);
     // The values are a table's already. As in the reference a foreign key is not checked.
@@ -178,19 +171,22 @@ pub(crate) fn load_files(
     session.settings.foreign_key_checks = false;
     let loaded = blocking(|| {
         session.server.catalog.wait_for_earlier_commits(&cancel)?;
-        let mut next = 0;
+        let (mut next, mut work_done) = (0, 0);
         for file in files {
-            next = next.max(load_file(session, table, file)?);
+            let (known, rows) = load_file(session, table, file)?;
+            (next, work_done) = (next.max(known), work_done + rows);
         }
-        Ok(next)
+        Ok((next, work_done))
     });
     session.settings.sql_mode = mode;
     session.settings.foreign_key_checks = checks;
-    end_stage(session, None);
-    loaded
+    let work_done = loaded.as_ref().map_or(0, |(_, rows)| *rows);
+    end_stage(session, Some(Progress { work_done, work_expected: work_done }));
+    loaded.map(|(next, _)| next)
 }
 
-fn load_file(session: &mut Session, table: &Arc<Table>, file: &TableFile) -> Result<u64> {
+/// The next AUTO_INCREMENT value that the file knows, and the number of its rows.
+fn load_file(session: &mut Session, table: &Arc<Table>, file: &TableFile) -> Result<(u64, u64)> {
     let shown = transport::shown(table);
     let rows = transport::open(&file.path, &shown)?;
     transport::check_alike(&rows.definition().columns, table)?;
@@ -219,7 +215,7 @@ fn load_file(session: &mut Session, table: &Arc<Table>, file: &TableFile) -> Res
             Copier { engine, registry, table: source.id, work: Work::All, reader, on_rows };
         session.run_copy(&planned, &mut copier)
     });
-    loaded.map(|_| next).map_err(|error| match error.code() {
+    loaded.map(|outcome| (next, outcome.affected)).map_err(|error| match error.code() {
         ErrorCode::ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET => err!(ROW_DOES_NOT_MATCH_PARTITION),
         _ => word_copy_error(&error, &target, table),
     })
@@ -256,8 +252,7 @@ pub(crate) fn import_tables(
     // As in the reference: the files are where the statement is, not where its log is read.
     session.statement.text.clear();
     for (definition, files) in tables {
-        let create = creation(&definition.statement, &definition.schema, &definition.name)
-            .ok_or_else(|| damaged_definition(&files))??;
+        let create = transport::creation(&definition, &files)?;
         let mode = SqlMode(SqlMode::NO_AUTO_VALUE_ON_ZERO.0 | SqlMode::ALLOW_INVALID_DATES.0);
         let mode = std::mem::replace(&mut session.settings.sql_mode, mode);
         let utc = Arc::new(types::Utc);
@@ -269,25 +264,4 @@ pub(crate) fn import_tables(
     }
     session.services.row_count = 0;
     session.send_ok(sink, OkInfo::default())
-}
-
-fn damaged_definition(files: &[TableFile]) -> Error {
-    let path = files.first().map_or(Path::new(""), |file| &file.path);
-    transport::unreadable(&transport::FileError::Damaged(0), path, "")
-}
-
-/// The statement of a file, which makes this one table and nothing else; `None` for any other.
-fn creation(text: &str, schema: &str, name: &str) -> Option<Result<ast::CreateTable>> {
-    let parsed = syntax::parse_one(text, &syntax::ParseOptions::default());
-    let statement = match parsed {
-        Ok((statement, _)) => statement,
-        Err(error) => return Some(Err(parse_error(&error))),
-    };
-    let Statement::CreateTable(mut create) = statement else { return None };
-    let is_plain = create.query.is_none() && create.like.is_none() && !create.temporary;
-    if !is_plain || create.flags.or_replace || create.flags.if_not_exists {
-        return None;
-    }
-    create.name = ObjectName { schema: Some(Ident::new(schema)), name: Ident::new(name) };
-    Some(Ok(*create))
 }

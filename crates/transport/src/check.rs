@@ -35,17 +35,10 @@ impl RowCheck {
 
 /// The widest type with values of the same kind.
 fn widest(ty: &DataType) -> DataType {
-    match ty.kind {
-        TypeKind::Char
-        | TypeKind::VarChar
-        | TypeKind::TinyText
-        | TypeKind::Text
-        | TypeKind::MediumText
-        | TypeKind::LongText => {
-            DataType::varchar(u32::MAX / 4, types::CollationId::UTF8MB4_0900_AI_CI)
-        }
-        _ => ty.clone(),
+    if !ty.is_text() {
+        return ty.clone();
     }
+    DataType::varchar(u32::MAX / 4, types::CollationId::UTF8MB4_0900_AI_CI)
 }
 
 fn fits(value: &Value, ty: &DataType, wide: &DataType) -> bool {
@@ -53,27 +46,27 @@ fn fits(value: &Value, ty: &DataType, wide: &DataType) -> bool {
         return ty.nullable;
     }
     let members = ty.member_count() as u64;
-    match (ty.kind, value) {
-        // 0 is what a value became that was no member.
-        (TypeKind::Enum, Value::UInt(index)) => return *index <= members,
-        (TypeKind::Set, Value::UInt(bits)) => return members >= 64 || bits >> members == 0,
-        (TypeKind::Bit, Value::UInt(bits)) => return ty.length >= 64 || bits >> ty.length == 0,
-        (TypeKind::Json, Value::Json(document)) => {
-            let read = JsonValue::from_ref(JsonRef::new(document));
-            return *read.to_binary() == **document;
+    if let Value::UInt(number) = value {
+        let bits = match ty.kind {
+            // 0 is what a value became that was no member.
+            TypeKind::Enum => return *number <= members,
+            TypeKind::Set => Some(members),
+            kind => (kind == TypeKind::Bit).then_some(u64::from(ty.length)),
+        };
+        if let Some(bits) = bits {
+            return bits >= 64 || number >> bits == 0;
         }
-        (TypeKind::Geometry, Value::Bytes(bytes)) => {
-            if Geometry::read(bytes).is_ok_and(|read| *read.to_bytes() != **bytes) {
-                return false;
-            }
+    }
+    if let Value::Json(document) = value {
+        let read = JsonValue::from_ref(JsonRef::new(document));
+        return ty.kind == TypeKind::Json && *read.to_binary() == **document;
+    }
+    if let Value::Bytes(bytes) = value {
+        let is_changed = |read: Geometry| *read.to_bytes() != **bytes;
+        let is_odd = ty.kind == TypeKind::Geometry && Geometry::read(bytes).is_ok_and(is_changed);
+        if is_odd || ty.is_text() && std::str::from_utf8(bytes).is_err() {
+            return false;
         }
-        _ if wide.is_text() => {
-            let Value::Bytes(text) = value else { return false };
-            if std::str::from_utf8(text).is_err() {
-                return false;
-            }
-        }
-        _ => {}
     }
     let mut silent = Diagnostics::new(1);
     let mode = SqlMode(SqlMode::ALLOW_INVALID_DATES.0);

@@ -2,14 +2,16 @@
 
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::Table;
+use catalog::{CatalogSnapshot, Relation, Table};
+use definitions::alter::check_transportable;
 use engine_api::{
     CancelToken, Direction, Engine, IndexId, IsolationLevel, KeyRange, RowBatch, RowLock, ScanSpec,
     Transaction, TxnOptions, WaitPolicy,
 };
-use errors::{Error, ErrorCode, Result};
+use errors::{Error, ErrorCode, Result, bail, err};
 use sys::files::{self, Existing, File};
 use sys::io_times::IoTimes;
 use types::{DataType, RecordLayout, Value};
@@ -57,6 +59,27 @@ pub fn remove_exports(data: &Path) -> io::Result<()> {
     match files::remove_directory(&data.join(EXPORT_DIRECTORY)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The table of this name, if its rows can be exported.
+///
+/// # Errors
+/// 1146, 1347, 1031, 1235, 1814.
+pub fn exportable(
+    catalog: &CatalogSnapshot,
+    (schema, name): (&str, &str),
+    default_engine: &str,
+) -> Result<Arc<Table>> {
+    let table = match catalog.relation(schema, name) {
+        None => bail!(NO_SUCH_TABLE, schema, name),
+        Some(Relation::View(_)) => bail!(WRONG_OBJECT, schema, name, "BASE TABLE"),
+        Some(Relation::Table(table)) => table,
+    };
+    check_transportable(default_engine, &table)?;
+    match table.is_discarded() {
+        true => Err(err!(TABLESPACE_DISCARDED, name)),
+        false => Ok(table),
     }
 }
 

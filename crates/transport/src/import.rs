@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 
 use catalog::Table;
 use errors::{Error, Result, bail, err};
+use syntax::Statement;
+use syntax::ast::{CreateTable, Ident, ObjectName};
 use sys::files;
 
 use crate::definition::Definition;
 use crate::file_names::{IMPORT_DIRECTORY, file_of, leaf_names, matching};
-use crate::rows::{Rows, open};
+use crate::reader::FileError;
+use crate::rows::{Rows, open, unreadable};
 
 /// A file with rows of a table, or of a partition.
 #[derive(Clone, Debug)]
@@ -122,6 +125,25 @@ pub fn tables_of(paths: &[PathBuf]) -> Result<Vec<(Definition, Vec<TableFile>)>>
         files.push(file);
     }
     Ok(tables)
+}
+
+/// The statement of a definition, which makes this one table and does nothing else.
+///
+/// # Errors
+/// 1816 where it is another statement.
+pub fn creation(definition: &Definition, files: &[TableFile]) -> Result<CreateTable> {
+    let (schema, name) = (&definition.schema, &definition.name);
+    let path = files.first().map_or(Path::new(""), |file| &file.path);
+    let damaged = || unreadable(&FileError::Damaged(0), path, &quoted(schema, name));
+    let parsed = syntax::parse_one(&definition.statement, &syntax::ParseOptions::default());
+    let (statement, _) = parsed.map_err(|_| damaged())?;
+    let Statement::CreateTable(mut create) = statement else { return Err(damaged()) };
+    let is_plain = create.query.is_none() && create.like.is_none() && !create.temporary;
+    if !is_plain || create.flags.or_replace || create.flags.if_not_exists {
+        return Err(damaged());
+    }
+    create.name = ObjectName { schema: Some(Ident::new(schema)), name: Ident::new(name) };
+    Ok(*create)
 }
 
 /// Whether files have the rows of all partitions of the table that they define.

@@ -1,3 +1,5 @@
+//! Files that are written and read again, damaged ones, and names.
+
 use std::io::Cursor;
 
 use types::{CollationId, DataType, RecordLayout, SqlBytes, TypeKind, Value};

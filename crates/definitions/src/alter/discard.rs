@@ -76,6 +76,11 @@ pub fn check_transportable(default_engine: &str, table: &Table) -> Result<()> {
     Ok(())
 }
 
+/// IMPORT, which no draft is needed for.
+pub(super) fn imported_alone() -> Error {
+    Error::not_supported("IMPORT TABLESPACE with other changes")
+}
+
 /// All rows go: an empty table takes the place of this one.
 fn empty(request: &mut Request) {
     request.rebuild = true;

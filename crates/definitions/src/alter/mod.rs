@@ -195,16 +195,9 @@ fn apply_action(
             ctx.conditions().note(ErrorCode::ILLEGAL_HA, &[&table.name]);
         }
         A::Validation(_) => {}
-        A::Partition(action) => match &**action {
-            PartitionAction::Discard(names) => {
-                discard::discard(ctx, draft, table, Some(names), request)?;
-            }
-            action => alter_partitions(ctx, draft, action, request)?,
-        },
+        A::Partition(action) => alter_partitions(ctx, draft, table, action, request)?,
         A::DiscardTablespace => discard::discard(ctx, draft, table, None, request)?,
-        A::ImportTablespace => {
-            return Err(Error::not_supported("IMPORT TABLESPACE with other changes"));
-        }
+        A::ImportTablespace => return Err(discard::imported_alone()),
         A::SecondaryLoad | A::SecondaryUnload => {
             return Err(Error::not_supported("SECONDARY_LOAD"));
         }

@@ -4,7 +4,7 @@
 //! that stay.
 
 use catalog::{
-    Partition, PartitionKind, PartitionMethod, Partitioning, discarded_numbers, same_name,
+    Partition, PartitionKind, PartitionMethod, Partitioning, Table, discarded_numbers, same_name,
 };
 use errors::{Error, Result, bail, err};
 use syntax::ast::{Ident, PartitionAction, PartitionDef, PartitionNames};
@@ -21,9 +21,13 @@ use crate::partitions::{
 pub(crate) fn alter_partitions(
     ctx: &mut dyn Context,
     draft: &mut Draft,
+    table: &Table,
     action: &PartitionAction,
     request: &mut Request,
 ) -> Result<()> {
+    if let PartitionAction::Discard(names) = action {
+        return discard::discard(ctx, draft, table, Some(names), request);
+    }
     // REMOVE PARTITIONING came first, whatever its place in the statement.
     if request.repartitions {
         return Ok(());
@@ -82,7 +86,7 @@ pub(crate) fn alter_partitions(
             return Err(Error::not_supported("EXCHANGE PARTITION with other changes"));
         }
         PartitionAction::Discard(_) | PartitionAction::Import(_) => {
-            return Err(Error::not_supported("IMPORT PARTITION with other changes"));
+            return Err(discard::imported_alone());
         }
         PartitionAction::SecondaryLoad(_) | PartitionAction::SecondaryUnload(_) => {
             return Err(Error::not_supported("SECONDARY_LOAD"));

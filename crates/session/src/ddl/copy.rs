@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use catalog::{MetadataGuard, Table};
-use definitions::alter::copy::{copy_statement, fills_dates, was_auto_increment};
+use definitions::alter::copy::{copy_statement, fills_dates, was_auto_increment, word_copy_error};
 use engine_api::{CommitHandle, IsolationLevel, Progress};
-use errors::{Error, ErrorCode, Result};
+use errors::Result;
 use exec::TransactionSource;
 use plugin_api::HistorySettings;
 use syntax::ast;
@@ -190,13 +190,4 @@ pub(crate) fn as_copy<T>(
     session.privileges = privileges;
     session.settings.sql_mode = mode;
     result
-}
-
-/// Errors of the copy name the table that the user knows.
-pub(crate) fn word_copy_error(error: &Error, copy: &Table, old: &Table) -> Error {
-    if [ErrorCode::BAD_NULL_ERROR_NOT_IGNORED, ErrorCode::BAD_NULL_ERROR].contains(&error.code()) {
-        return Error::with(ErrorCode::INVALID_USE_OF_NULL, &[]);
-    }
-    let message = error.message().replace(&*copy.name, &old.name);
-    Error::with_sqlstate(error.code(), error.sqlstate(), message)
 }

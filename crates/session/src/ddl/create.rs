@@ -4,6 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Column, Edit, PrivilegeSet, RelationKind, Table};
+use definitions::alter::copy::filling_statement;
 use definitions::{Draft, add_query_columns, check_table_name, is_hidden};
 use engine_api::TableId;
 use errors::{Error, ErrorCode, Result, bail, err};
@@ -357,32 +358,9 @@ fn fill(
     let count = query_columns(session, query, running)?.len();
     let visible: Vec<&Column> = table.columns.iter().filter(|column| !is_hidden(column)).collect();
     let names = query_columns(session, query, running)?;
-    let columns = names
-        .iter()
-        .map(|meta| ast::ColumnName {
-            schema: None,
-            table: None,
-            name: ast::Ident::new(&meta.name),
-        })
-        .collect();
     debug_assert!(count <= visible.len(), "every column of the query has one in the table");
-    let insert = ast::Insert {
-        replace: create.duplicates == ast::LoadDuplicates::Replace,
-        priority: ast::Priority::Normal,
-        ignore: create.duplicates == ast::LoadDuplicates::Ignore,
-        hints: None,
-        table: ast::ObjectName {
-            schema: Some(ast::Ident::new(&table.schema)),
-            name: ast::Ident::new(&table.name),
-        },
-        partitions: Vec::new(),
-        columns: Some(columns),
-        source: ast::InsertSource::Query(Box::new(query.clone())),
-        row_alias: None,
-        on_duplicate: Vec::new(),
-        returning: Vec::new(),
-    };
-    let statement = Statement::Insert(Box::new(insert));
+    let columns: Vec<&str> = names.iter().map(|meta| &*meta.name).collect();
+    let statement = filling_statement(table, &columns, create.duplicates, query);
     run_on_new_table(session, table, &statement, running)
 }
 

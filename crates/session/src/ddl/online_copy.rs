@@ -89,7 +89,7 @@ impl Progress {
 }
 
 /// About how many rows a table has.
-pub(super) fn rows_of(session: &Session, table: &Table) -> u64 {
+pub(crate) fn rows_of(session: &Session, table: &Table) -> u64 {
     let engine = session.transactions.engine(&table.engine).ok();
     let stats = engine.and_then(|engine| engine.table_stats(table.id).ok());
     stats.map_or(0, |stats| stats.rows)

@@ -449,11 +449,8 @@ impl<'a> Parser<'a> {
 
 /// Whether no other action may follow.
 fn stands_alone(action: &AlterAction) -> bool {
-    match action {
-        AlterAction::DiscardTablespace | AlterAction::ImportTablespace => true,
-        AlterAction::Partition(action) => {
-            matches!(**action, PartitionAction::Discard(_) | PartitionAction::Import(_))
-        }
-        _ => false,
+    if let AlterAction::Partition(action) = action {
+        return matches!(**action, PartitionAction::Discard(_) | PartitionAction::Import(_));
     }
+    matches!(action, AlterAction::DiscardTablespace | AlterAction::ImportTablespace)
 }

@@ -122,9 +122,7 @@ pub(crate) fn run_flush(
     flush: &Flush,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    if !session.privileges.has_dynamic("FLUSH_TABLES") {
-        session.require_global(PrivilegeSet::RELOAD)?;
-    }
+    ::accounts::require_flush(session, flush)?;
     for item in &flush.items {
         match item {
             FlushItem::Tables { tables, mode } => flush_tables(session, tables, *mode)?,

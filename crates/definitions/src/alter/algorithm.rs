@@ -171,7 +171,8 @@ pub fn choose(
 /// 1814 where missing rows would have to be rewritten, or to get or lose a column.
 fn check_discarded(old: &Table, altered: &Altered, request: &Request, copies: bool) -> Result<()> {
     let goes = request.discards || !request.gone.is_empty();
-    let changes = copies || old.columns.len() != altered.table.columns.len();
+    let count = |table: &Table| table.columns.iter().filter(|column| !column.is_vacant()).count();
+    let changes = copies || count(old) != count(&altered.table);
     if old.is_discarded() && changes && !goes {
         bail!(TABLESPACE_DISCARDED, format!("{}/{}", old.schema, old.name));
     }

@@ -101,8 +101,10 @@ pub(crate) fn alter_with(
     drop(guard);
     // Renames report no rows, and TRUNCATE does not count them.
     let is_silent = |action: &AlterAction| match action {
-        AlterAction::RenameTable(_) => true,
-        AlterAction::Partition(action) => matches!(**action, PartitionAction::Truncate(_)),
+        AlterAction::RenameTable(_) | AlterAction::DiscardTablespace => true,
+        AlterAction::Partition(action) => {
+            matches!(**action, PartitionAction::Truncate(_) | PartitionAction::Discard(_))
+        }
         _ => false,
     };
     let info = if !alter.actions.is_empty() && alter.actions.iter().all(is_silent) {

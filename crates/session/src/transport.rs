@@ -81,6 +81,10 @@ fn exportable(session: &Session, name: &ObjectName) -> Result<Arc<Table>> {
         Some(_) => bail!(ILLEGAL_HA, name),
         None => {}
     }
+    if session.view().temporary_table(&schema, &name).is_some() {
+        // LOCK TABLES would take the temporary one.
+        bail!(NO_SUCH_TABLE, schema, name);
+    }
     let engine = session.server.default_engine.name();
     transport::exportable(&session.snapshot(), (&schema, &name), engine)
 }

@@ -138,14 +138,16 @@ fn export_rows(
     if let Some(parent) = path.parent() {
         files::create_directories(parent, DIRECTORY_MODE).map_err(word)?;
     }
-    exported.paths.push(path.clone());
-    let file = File::create(&path, FILE_MODE, Existing::Replace).map_err(word)?;
+    // Whoever waits for the name finds the whole file.
+    let part = path.with_extension("part");
+    exported.paths.extend([part.clone(), path.clone()]);
+    let file = File::create(&part, FILE_MODE, Existing::Replace).map_err(word)?;
     let mut writer = Writer::begin(BufWriter::new(file), definition).map_err(word)?;
     let rows = Rows::of(table, number);
     rows.each(reader, place.cancel, &mut |record| writer.row(record).map_err(word))?;
     let buffered = writer.finish().map_err(word)?;
     let file = buffered.into_inner().map_err(|error| word(error.into_error()))?;
-    file.sync(place.times).map_err(word)
+    file.sync(place.times).and_then(|()| files::rename(&part, &path)).map_err(word)
 }
 
 /// The rows of a table or a partition, in the form that files have.

@@ -71,7 +71,7 @@ pub fn check_transportable(default_engine: &str, table: &Table) -> Result<()> {
         bail!(ILLEGAL_HA, table.name);
     }
     if table.is_sequence() {
-        return Err(Error::not_supported("DISCARD and IMPORT TABLESPACE of a sequence"));
+        return Err(Error::not_supported("moving a sequence between servers"));
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ pub(crate) fn export_tables(session: &mut Session, names: &[ObjectName]) -> Resu
     if !engine.is_durable() || is_encrypted {
         // What is encrypted here would be plain in a file.
         let why = if is_encrypted { "an encrypted server" } else { "a server without a disk" };
-        return Err(Error::not_supported(&format!("FLUSH TABLES .. FOR EXPORT on {why}")));
+        return Err(Error::not_supported(format!("FLUSH TABLES .. FOR EXPORT on {why}")));
     }
     for name in names {
         exportable(session, name)?;

@@ -329,7 +329,8 @@ mod tests {
     fn only_what_is_not_built_has_a_name_for_its_refusal() {
         assert_eq!(kind("SELECT 1").unsupported, None);
         assert_eq!(kind("HANDLER t OPEN").unsupported, None);
-        assert_eq!(kind("IMPORT TABLE FROM 'x'").unsupported, Some("IMPORT TABLE"));
+        assert_eq!(kind("IMPORT TABLE FROM 'x'").unsupported, None);
+        assert_eq!(kind("CREATE FUNCTION f RETURNS STRING SONAME 'x'").unsupported, Some(SONAME));
         assert_eq!(kind("XA RECOVER").counter, Some(Counter::XA_RECOVER));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct RowCheck {
 
 impl RowCheck {
     pub(crate) fn new(types: &[DataType]) -> RowCheck {
-        let wide = types.iter().map(|ty| widest(ty)).collect();
+        let wide = types.iter().map(widest).collect();
         RowCheck { layout: RecordLayout::new(types), wide }
     }
 

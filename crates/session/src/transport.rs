@@ -4,7 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catalog::{PrivilegeSet, Table, set_discarded};
+use catalog::{LockMode, PrivilegeSet, Table, set_discarded};
 use definitions::alter::check_transportable;
 use definitions::alter::copy::{copy_statement, word_copy_error};
 use engine_api::Progress;
@@ -29,15 +29,12 @@ use crate::session::Session;
 /// # Errors
 /// 1146, 1347, 1031, 1814, 1235; those of LOCK TABLES; 3 where the files cannot be written.
 pub(crate) fn export_tables(session: &mut Session, names: &[ObjectName]) -> Result<()> {
-    let engine = session.server.default_engine.clone();
-    let is_encrypted = engine.directory_key().is_some();
-    if !engine.is_durable() || is_encrypted {
+    let engine = &session.server.default_engine;
+    if !engine.is_durable() || engine.directory_key().is_some() {
         // What is encrypted here would be plain in a file.
-        let why = if is_encrypted { "an encrypted server" } else { "a server without a disk" };
-        return Err(Error::not_supported(format!("FLUSH TABLES .. FOR EXPORT on {why}")));
-    }
-    for name in names {
-        exportable(session, name)?;
+        const WHAT: &str =
+            "FLUSH TABLES .. FOR EXPORT on a server that is encrypted or has no disk";
+        return Err(Error::not_supported(WHAT));
     }
     let read = |name: &ObjectName| ast::LockTable {
         name: name.clone(),
@@ -45,25 +42,34 @@ pub(crate) fn export_tables(session: &mut Session, names: &[ObjectName]) -> Resu
         mode: ast::LockTableMode::Read,
     };
     session.take_table_locks(&names.iter().map(read).collect::<Vec<_>>())?;
-    begin_stage(session, "exporting tables");
-    let directory = data_directory(session).join(EXPORT_DIRECTORY);
+    let written = write_files(session, names).map(|files| session.locked.attach(files));
+    written.inspect_err(|_| session.locked.release_tables())
+}
+
+/// Writes the files of locked tables. What is returned keeps them there, and other sessions from exporting the same tables.
+fn write_files(session: &mut Session, names: &[ObjectName]) -> Result<Box<dyn Send>> {
+    let tables: Vec<Arc<Table>> =
+        names.iter().map(|name| exportable(session, name)).collect::<Result<_>>()?;
+    let wanted: Vec<_> =
+        tables.iter().map(|table| (Some(table.id), LockMode::Definition)).collect();
     let (times, cancel) = (session.server.io_times.clone(), session.shared.cancel.clone());
+    let (locks, wait) = (session.server.metadata_locks.clone(), session.ddl_wait());
+    let guard = locks.lock(session.shared.id, &wanted, wait, &cancel)?;
+    begin_stage(session, "exporting tables");
+    let engine = session.server.default_engine.clone();
+    let directory = data_directory(session).join(EXPORT_DIRECTORY);
+    let place = Place { directory: &directory, times: &times, cancel: &cancel };
     let mut files = Exported::default();
-    let tables: Vec<_> = names.iter().filter_map(|name| exportable(session, name).ok()).collect();
     let long = cancel.long(tables.iter().map(|table| rows_of(session, table)).sum());
-    let exported: Result<()> = names.iter().try_for_each(|name| {
-        let table = exportable(session, name)?;
-        let text = describe::create_table_statement(&table, Some(&*table.schema), &types::Utc);
-        let place = Place { directory: &directory, times: &times, cancel: &cancel };
-        blocking(|| transport::export_table(&*engine, &table, &text, &place, &mut files))
+    let exported = blocking(|| {
+        tables.iter().try_for_each(|table| {
+            let text = describe::create_table_statement(table, Some(&*table.schema), &types::Utc);
+            transport::export_table(&*engine, table, &text, &place, &mut files)
+        })
     });
     end_stage(session, cancel.progress());
     drop(long);
-    match exported {
-        Ok(()) => session.locked.attach(Box::new(files)),
-        Err(_) => session.locked.release_tables(),
-    }
-    exported
+    exported.map(|()| -> Box<dyn Send> { Box::new((files, guard)) })
 }
 
 fn data_directory(session: &Session) -> PathBuf {

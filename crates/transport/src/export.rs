@@ -77,6 +77,9 @@ pub fn exportable(
         Some(Relation::Table(table)) => table,
     };
     check_transportable(default_engine, &table)?;
+    if carried(&table).next().is_none() {
+        return Err(Error::not_supported("FLUSH TABLES .. FOR EXPORT of computed columns alone"));
+    }
     match table.is_discarded() {
         true => Err(err!(TABLESPACE_DISCARDED, name)),
         false => Ok(table),

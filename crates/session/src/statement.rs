@@ -14,6 +14,7 @@ use syntax::ast::{CloneStatement, Statement};
 
 use crate::binary_log;
 use crate::duality_changes::change_rows;
+use crate::observed::watched;
 use crate::program_host::ProgramSession;
 use crate::replication::run_replica;
 use crate::resource_groups;
@@ -315,7 +316,8 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         if self.server.hooks.wants(EventSet::SCHEMA_CHANGES) {
-            return self.dispatch_watched(statement, running, sink);
+            let run = |session: &mut Session| session.dispatch_unwatched(statement, running, sink);
+            return watched(self, statement, run);
         }
         self.dispatch_unwatched(statement, running, sink)
     }

@@ -12,7 +12,8 @@ use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use statements::copier::{Copier, Work};
 use statements::sink::DiscardSink;
-use syntax::ast::{self, AlterAction, AlterTable, Ident, ObjectName, PartitionAction};
+use syntax::Statement;
+use syntax::ast::{self, Ident, ObjectName};
 use sys::blocking::blocking;
 use transport::{EXPORT_DIRECTORY, Exported, FileRows, IMPORT_DIRECTORY, Place, TableFile};
 use types::SqlMode;
@@ -22,6 +23,8 @@ use crate::ddl::{
     set_next_auto_increment,
 };
 use crate::measured::{begin_stage, end_stage};
+use crate::observed::watched;
+use crate::restricted::check_reads_table;
 use crate::session::Session;
 
 /// FLUSH TABLES .. FOR EXPORT: the tables are locked, and their files there, until the locks are released.
@@ -91,28 +94,16 @@ fn exportable(session: &Session, name: &ObjectName) -> Result<Arc<Table>> {
         // LOCK TABLES would take the temporary one.
         bail!(NO_SUCH_TABLE, schema, name);
     }
+    check_reads_table(session, &schema, &name)?;
     let engine = session.server.default_engine.name();
     transport::exportable(&session.snapshot(), (&schema, &name), engine)
 }
 
-/// ALTER TABLE .. IMPORT TABLESPACE and IMPORT PARTITION; `None` for any other ALTER TABLE.
-pub(crate) fn import_tablespace(
-    session: &mut Session,
-    alter: &AlterTable,
-    sink: &mut dyn ResultSink,
-) -> Option<Result<()>> {
-    let names = match &alter.actions[..] {
-        [AlterAction::ImportTablespace] => None,
-        [AlterAction::Partition(action)] => {
-            let PartitionAction::Import(names) = &**action else { return None };
-            Some(names)
-        }
-        [] | [..] => return None,
-    };
-    Some(import_rows(session, &alter.name, names, sink))
-}
-
-fn import_rows(
+/// ALTER TABLE .. IMPORT TABLESPACE and IMPORT PARTITION.
+///
+/// # Errors
+/// 1142, 1031, 1235, 3007, 1505, 1735, 1813; those of the files and of their rows.
+pub(crate) fn import_rows(
     session: &mut Session,
     name: &ObjectName,
     partitions: Option<&ast::PartitionNames>,
@@ -249,16 +240,7 @@ pub(crate) fn import_tables(
         paths.extend(transport::expand(&path, pattern)?);
     }
     let tables = transport::tables_of(&paths)?;
-    let snapshot = session.snapshot();
-    for (definition, _) in &tables {
-        let (schema, name) = (&*definition.schema, &*definition.name);
-        if snapshot.schema(schema).is_none() || catalog::system_schema(schema).is_some() {
-            bail!(IMP_SCHEMA_DOES_NOT_EXIST, schema);
-        }
-        if snapshot.kind(schema, name).is_some() {
-            bail!(IMP_TABLE_ALREADY_EXISTS, schema, name);
-        }
-    }
+    transport::check_new(&session.snapshot(), &tables)?;
     // As in the reference: the files are where the statement is, not where its log is read.
     session.statement.text.clear();
     for (definition, files) in tables {
@@ -268,7 +250,13 @@ pub(crate) fn import_tables(
         let utc = Arc::new(types::Utc);
         let zone = std::mem::replace(&mut session.settings.time_zone, utc);
         let (running, rows) = (&crate::ddl::RUNNING, FirstRows::Files(files));
-        let made = create_table_with(session, &create, rows, running, &mut DiscardSink::default());
+        // Whoever observes or denies CREATE TABLE is asked for this one.
+        let statement = Statement::CreateTable(Box::new(create.clone()));
+        let made = session.check_changes_allowed(&statement).and_then(|()| {
+            watched(session, &statement, |session| {
+                create_table_with(session, &create, rows, running, &mut DiscardSink::default())
+            })
+        });
         (session.settings.sql_mode, session.settings.time_zone) = (mode, zone);
         made?;
     }

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use catalog::Table;
+use catalog::{CatalogSnapshot, Table, system_schema};
 use errors::{Error, Result, bail, err};
 use syntax::Statement;
-use syntax::ast::{CreateTable, Ident, ObjectName};
+use syntax::ast::{
+    AlterAction, AlterTable, CreateTable, Ident, ObjectName, PartitionAction, PartitionNames,
+};
 use sys::files;
 
 use crate::definition::Definition;
@@ -20,6 +22,17 @@ pub struct TableFile {
     pub path: PathBuf,
     /// The partition that takes its rows: the lowest level.
     pub partition: Option<String>,
+}
+
+/// The partitions of IMPORT TABLESPACE, `None` without such a list; `None` for any other ALTER TABLE.
+pub fn imported(alter: &AlterTable) -> Option<Option<&PartitionNames>> {
+    let [action] = &alter.actions[..] else { return None };
+    if let AlterAction::Partition(action) = action
+        && let PartitionAction::Import(names) = &**action
+    {
+        return Some(Some(names));
+    }
+    matches!(action, AlterAction::ImportTablespace).then_some(None)
 }
 
 /// A table's name as the reference quotes it in errors about its file.
@@ -125,6 +138,23 @@ pub fn tables_of(paths: &[PathBuf]) -> Result<Vec<(Definition, Vec<TableFile>)>>
         files.push(file);
     }
     Ok(tables)
+}
+
+/// Whether the tables can be made: their schemas exist, and they do not.
+///
+/// # Errors
+/// 3609, 3610.
+pub fn check_new(catalog: &CatalogSnapshot, tables: &[(Definition, Vec<TableFile>)]) -> Result<()> {
+    for (definition, _) in tables {
+        let (schema, name) = (&*definition.schema, &*definition.name);
+        if catalog.schema(schema).is_none() || system_schema(schema).is_some() {
+            bail!(IMP_SCHEMA_DOES_NOT_EXIST, schema);
+        }
+        if catalog.kind(schema, name).is_some() {
+            bail!(IMP_TABLE_ALREADY_EXISTS, schema, name);
+        }
+    }
+    Ok(())
 }
 
 /// The statement of a definition, which makes this one table and does nothing else.

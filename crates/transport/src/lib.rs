@@ -26,7 +26,8 @@ pub use export::{Exported, Place, export_table, exportable, remove_exports};
 pub use file_names::{EXPORT_DIRECTORY, IMPORT_DIRECTORY};
 pub use format::VERSION;
 pub use import::{
-    TableFile, below_import, check_complete, creation, expand, files_to_import, shown, tables_of,
+    TableFile, below_import, check_complete, check_new, creation, expand, files_to_import,
+    imported, shown, tables_of,
 };
 pub use reader::{FileError, Reader};
 pub use rows::{FileRows, check_alike, file_table, open, unreadable};

@@ -76,8 +76,8 @@ pub(crate) fn alter_with(
     {
         return done;
     }
-    if let Some(done) = crate::transport::import_tablespace(session, alter, sink) {
-        return done;
+    if let Some(partitions) = transport::imported(alter) {
+        return crate::transport::import_rows(session, &alter.name, partitions, sink);
     }
     let (schema, name) = session.qualify(&alter.name)?;
     let found = session.find_table(&schema, &name);

@@ -170,6 +170,29 @@ def encrypted(squalld, folder, port):
         server.kill()
 
 
+def denied(squalld, folder, port):
+    """Who may not read a table cannot export it, and who may not make one cannot import it."""
+    home = folder / "denied"
+    home.mkdir()
+    rules = home / "rules"
+    rules.write_text("table u .*\\.secret DENY\n")
+    server = Server(squalld, home, port, ("--plugin-add=regex_policy", f"--regex-policy-policy={rules}"))
+    try:
+        setup = b"CREATE DATABASE shop; CREATE TABLE shop.secret (a INT); CREATE USER u; GRANT ALL ON *.* TO u"
+        subprocess.run(client(port), input=setup, check=True)
+        holder = Session(port)
+        expect(holder.run("FLUSH TABLES secret FOR EXPORT") == "", "export")
+        shutil.copytree(home / "data/export", home / "data/import")
+        holder.close()
+        as_user = lambda sql: subprocess.run([*client(port), "-uu", "shop", "-e", sql], capture_output=True, text=True).stderr
+        expect("1142" in as_user("FLUSH TABLES secret FOR EXPORT"), "export by who may not read")
+        run(port, "DROP TABLE secret")
+        expect("1142" in as_user("IMPORT TABLE FROM 'import/shop/secret.squall'"), "import by who may not make it")
+        run(port, "IMPORT TABLE FROM 'import/shop/secret.squall'")
+    finally:
+        server.kill()
+
+
 def import_table(here, there):
     """IMPORT TABLE makes tables, also partitioned ones with odd names, and in the schema that the file says."""
     run(here.port, """CREATE TABLE `odd #1/` (a INT, t TIMESTAMP DEFAULT '2001-01-01 00:00:00', c INT AS (a + 1)) COMMENT='it''s' PARTITION BY LIST (a)
@@ -298,6 +321,7 @@ def main():
         kinds_of_values(here, there)
         history(here, there)
         encrypted(squalld, folder, args.port + 2 if args.port else free_port())
+        denied(squalld, folder, args.port + 3 if args.port else free_port())
         import_table(here, there)
         interruptions(here, there, args.rows)
         print("transport: all is well")

@@ -83,6 +83,8 @@ const STEPS: &[Step] = &[
         )?;
         let sequences = ["tests/crash/sequences.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &sequences)?;
+        let transport = ["tests/crash/transport.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &transport)?;
         let settings = ["tests/crash/settings.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &[&settings[..], &["--rounds", "5"]].concat())?;
         let firewall = ["tests/crash/firewall.py", "--squalld", "target/debug/squalld"];

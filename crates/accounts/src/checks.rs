@@ -2,6 +2,7 @@
 
 use catalog::{AccountName, EffectivePrivileges, PrivilegeSet, RoutineKind, system_schema};
 use errors::{Result, bail, err};
+use syntax::ast::{Flush, FlushItem};
 
 /// Checks of privileges for a session that acts as an account, or for a statement that it runs.
 pub trait PrivilegeChecks {
@@ -172,5 +173,45 @@ pub trait PrivilegeChecks {
         let word = if needed == PrivilegeSet::EXECUTE { "execute" } else { "alter routine" };
         let AccountName { user, host } = self.account();
         Err(err!(PROCACCESS_DENIED_ERROR, word, user, host, format!("{schema}.{name}")))
+    }
+}
+
+/// Checks that the account may FLUSH all that a statement names.
+///
+/// # Errors
+/// 1227.
+pub fn require_flush(session: &impl PrivilegeChecks, flush: &Flush) -> Result<()> {
+    let held = session.privileges();
+    if held.global().contains(PrivilegeSet::RELOAD) {
+        return Ok(());
+    }
+    // Of several the reference names the first in this order.
+    let mut needed: Vec<_> = flush.items.iter().map(flush_privilege).collect();
+    needed.sort_unstable();
+    for privilege in needed {
+        match privilege {
+            Some(name) if held.has_dynamic(name) => {}
+            Some(name) => bail!(SPECIFIC_ACCESS_DENIED_ERROR, format!("RELOAD or {name}")),
+            None => return session.require_global(PrivilegeSet::RELOAD),
+        }
+    }
+    Ok(())
+}
+
+/// The privilege that is enough to FLUSH this; `None`: only RELOAD is.
+fn flush_privilege(item: &FlushItem) -> Option<&'static str> {
+    match item {
+        FlushItem::Tables { .. } => Some("FLUSH_TABLES"),
+        FlushItem::Privileges => Some("FLUSH_PRIVILEGES"),
+        FlushItem::Status => Some("FLUSH_STATUS"),
+        FlushItem::UserResources => Some("FLUSH_USER_RESOURCES"),
+        FlushItem::OptimizerCosts => Some("FLUSH_OPTIMIZER_COSTS"),
+        FlushItem::Logs
+        | FlushItem::BinaryLogs
+        | FlushItem::EngineLogs
+        | FlushItem::ErrorLogs
+        | FlushItem::GeneralLogs
+        | FlushItem::SlowLogs
+        | FlushItem::RelayLogs { .. } => None,
     }
 }

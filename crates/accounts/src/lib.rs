@@ -18,7 +18,7 @@ mod tests;
 mod usage;
 mod users;
 
-pub use checks::PrivilegeChecks;
+pub use checks::{PrivilegeChecks, require_flush};
 pub use failed_logins::FailedLogins;
 pub use logins::{
     DEFAULT_METHOD, Logins, RootLogin, SOCKET_METHOD, hash_password, hosts_of, is_insecure,

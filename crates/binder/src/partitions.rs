@@ -1,7 +1,7 @@
 //! `PARTITION (p0, ..)` after a table's name: reads see those partitions only, and writes must not leave them.
 
 use catalog::Table;
-use errors::{Result, bail};
+use errors::{Result, bail, err};
 use plan::{CastKind, Expr, InstanceId, Logical, PartitionRouting, Register};
 use syntax::ast::Ident;
 use types::{CollationId, DataType, FunctionRole, PartitionQuestion, Value};
@@ -74,8 +74,26 @@ impl Binder<'_> {
     }
 }
 
-/// `number IN (..)` for the named partitions; `None` where none is named. Column `i` has register `base + i`; 1735, 1747.
+/// 1814 for rows that DISCARD TABLESPACE took. Which partitions a condition leaves is known later, so the others can be used by name only.
+pub(crate) fn refuse_discarded(table: &Table, names: &[Ident]) -> Result<()> {
+    if !table.is_discarded() {
+        return Ok(());
+    }
+    let discarded = table.discarded_partitions();
+    let partitioning = table.partitioning.as_ref().filter(|_| !names.is_empty());
+    let is_there = |name: &Ident| {
+        let numbers = partitioning.and_then(|partitioning| partitioning.named(&name.text));
+        numbers.is_some_and(|numbers| !numbers.iter().any(|number| discarded.contains(number)))
+    };
+    match partitioning.is_some() && names.iter().all(is_there) {
+        true => Ok(()),
+        false => Err(err!(TABLESPACE_DISCARDED, table.name)),
+    }
+}
+
+/// `number IN (..)` for the named partitions; `None` where none is named. Column `i` has register `base + i`; 1735, 1747, 1814.
 pub(crate) fn selected(table: &Table, names: &[Ident], base: Register) -> Result<Option<Expr>> {
+    refuse_discarded(table, names)?;
     if names.is_empty() {
         return Ok(None);
     }

@@ -295,6 +295,7 @@ impl Binder<'_> {
             // Without a parent no row can be valid: an empty check reports it at run time.
             return Ok(Some(self.orphan_check(table, key)));
         };
+        crate::partitions::refuse_discarded(&parent, &[])?;
         let base = self.new_registers(parent.columns.len());
         self.table_index(&parent);
         let other = self.plain_write(&parent, base)?;

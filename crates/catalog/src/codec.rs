@@ -12,9 +12,9 @@ use types::{
 };
 
 use crate::fields::{
-    FORMAT, FORMAT_CELLS, FORMAT_ELEMENTS, FORMAT_ENTRIES, FORMAT_FIXED, FORMAT_GEOMETRIES,
-    FORMAT_GRAMS, FORMAT_HISTORY, FORMAT_PERIOD, Field, FieldWriter, damaged, nested_fields,
-    object_fields,
+    FORMAT, FORMAT_CELLS, FORMAT_DISCARDED, FORMAT_ELEMENTS, FORMAT_ENTRIES, FORMAT_FIXED,
+    FORMAT_GEOMETRIES, FORMAT_GRAMS, FORMAT_HISTORY, FORMAT_PERIOD, Field, FieldWriter, damaged,
+    nested_fields, object_fields,
 };
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
@@ -212,7 +212,9 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     // geometries a column accepts must not write others.
     let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
     let has_grams = |index: &FulltextIndex| index.parser != WordParser::Separated;
-    let format = if table.period.is_some() {
+    let format = if table.is_discarded() {
+        FORMAT_DISCARDED
+    } else if table.period.is_some() {
         FORMAT_PERIOD
     } else if table.row_times().is_some() {
         FORMAT_HISTORY

@@ -31,6 +31,8 @@ pub(crate) const FORMAT_HISTORY: u16 = 8;
 
 /// The same frame, of a table with a period of application time; it may have any of those, too.
 pub(crate) const FORMAT_PERIOD: u16 = 9;
+/// Of a table that lacks its rows, or those of partitions: a version that does not know it would take the table for an empty one.
+pub(crate) const FORMAT_DISCARDED: u16 = 10;
 
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
@@ -117,7 +119,7 @@ pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     match reader.u16() {
         Some(
             FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES | FORMAT_ELEMENTS | FORMAT_CELLS
-            | FORMAT_GRAMS | FORMAT_FIXED | FORMAT_HISTORY | FORMAT_PERIOD,
+            | FORMAT_GRAMS | FORMAT_FIXED | FORMAT_HISTORY | FORMAT_PERIOD | FORMAT_DISCARDED,
         ) => nested_fields(reader.rest()),
         Some(_) | None => Err(damaged()),
     }

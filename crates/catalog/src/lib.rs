@@ -6,6 +6,7 @@ mod account;
 mod account_codec;
 mod codec;
 mod constraints;
+mod discarded;
 mod edit;
 mod event;
 mod fields;
@@ -43,6 +44,7 @@ pub use account::{
     TableGrant, TlsRequirement, routine_grant_key,
 };
 pub use constraints::ConstraintKind;
+pub use discarded::{DISCARDED_OPTION, discarded_numbers, set_discarded};
 pub use edit::Edit;
 pub use event::{Event, EventSchedule, EventStatus, EventStep};
 pub use foreign_server::ForeignServer;

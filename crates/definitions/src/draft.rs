@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use catalog::{Check, Column, ForeignKey, Generated, Partitioning, Table, same_name};
+use catalog::{
+    Check, Column, DISCARDED_OPTION, ForeignKey, Generated, Partitioning, Table, same_name,
+};
 use engine_api::{IndexId, TableId};
 use types::CollationId;
 use types::fulltext::WordParser;
@@ -210,6 +212,8 @@ impl Draft {
         draft.name = name.clone();
         draft.created_micros = ctx.now_micros();
         draft.foreign_keys.clear();
+        // The new table has its rows: none.
+        draft.options.retain(|(name, _)| name != DISCARDED_OPTION);
         draft.partition_origin = None;
         draft.columns.retain(|column| !column.column.is_vacant());
         for column in &mut draft.columns {

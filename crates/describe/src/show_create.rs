@@ -1,7 +1,8 @@
 //! SHOW CREATE exactly as in the reference: clients parse it.
 
 use catalog::{
-    Column, ColumnDefault, ColumnHistory, ForeignKey, Index, ReferenceAction, Schema, Table, View,
+    Column, ColumnDefault, ColumnHistory, DISCARDED_OPTION, ForeignKey, Index, ReferenceAction,
+    Schema, Table, View,
 };
 use engine_api::IndexId;
 use types::fulltext::WordParser;
@@ -221,7 +222,7 @@ pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, St
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let mut sorted: Vec<&(String, String)> = options
         .iter()
-        .filter(|(name, _)| !matches!(&**name, DECLARED_ENGINE | TABLESPACE))
+        .filter(|(name, _)| !matches!(&**name, DECLARED_ENGINE | DISCARDED_OPTION | TABLESPACE))
         .collect();
     sorted.sort_by_key(|(name, _)| place(name).unwrap_or(ORDER.len()));
     sorted

@@ -1,7 +1,8 @@
 //! Tables of the catalog: their definitions and the statistics of their engine.
 
 use catalog::{
-    CatalogView, Column, Index, IndexPart, ReferenceAction, SEQUENCE_OPTION, Table, same_name,
+    CatalogView, Column, DISCARDED_OPTION, Index, IndexPart, ReferenceAction, SEQUENCE_OPTION,
+    Table, same_name,
 };
 use definitions::{DECLARED_ENGINE, default_row_format, is_hidden, quote, shown_engine};
 use engine_api::IndexId;
@@ -64,7 +65,9 @@ impl Information<'_> {
         let options: Vec<String> = table
             .options
             .iter()
-            .filter(|(name, _)| ![DECLARED_ENGINE, SEQUENCE_OPTION, TABLESPACE].contains(&&**name))
+            .filter(|(name, _)| {
+                ![DECLARED_ENGINE, DISCARDED_OPTION, SEQUENCE_OPTION, TABLESPACE].contains(&&**name)
+            })
             .map(|(name, value)| match &**name {
                 "ENCRYPTION" => format!("{name}={value}"),
                 name => format!("{}={value}", name.to_lowercase()),

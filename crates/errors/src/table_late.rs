@@ -570,6 +570,9 @@ catalog! {
     WARN_DEPRECATED_NON_STANDARD_KEY = 6124, "HY000", "Foreign key '{}' refers to non-unique key or partial key. This is deprecated and will be removed in a future release.";
     PARAMETER_OUTSIDE_DML = 6413, "HY000", "Dynamic parameters can only be used in DML statements.";
     FK_CASCADE_TRIGGER_UPDATING_FK_COLUMNS_NOT_SUPPORTED = 6576, "HY000", "Updating a foreign key column in a child-table trigger during a foreign key cascade operation is not allowed.";
+    IMP_NO_FILES_MATCHED = 3608, "HY000", "No SDI files matched the pattern '{}'";
+    IMP_SCHEMA_DOES_NOT_EXIST = 3609, "HY000", "Schema '{}', referenced in SDI, does not exist.";
+    IMP_TABLE_ALREADY_EXISTS = 3610, "HY000", "Table '{}.{}', referenced in SDI, already exists.";
     TABLESPACE_DUP_FILENAME = 3606, "HY000", "Duplicate file name for tablespace '{}'";
     MISSING_TABLESPACE_FILE = 3629, "HY000", "Tablespace '{}' does not have a file named '{}'";
     ALTER_FILEGROUP_FAILED = 1533, "HY000", "Failed to alter: {}";

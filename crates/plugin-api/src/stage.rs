@@ -20,7 +20,7 @@ const IN_PLACE: &str = "alter table (";
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Stage; 16] = [
+    pub const ALL: [Stage; 18] = [
         stage("starting", "stage/sql/starting", false),
         stage("optimizing", "stage/sql/optimizing", false),
         stage("executing", "stage/sql/executing", true),
@@ -34,6 +34,8 @@ impl Stage {
         ),
         stage("alter table (log apply index)", "stage/innodb/alter table (log apply index)", false),
         stage("Backing up", "stage/squall/Backing up", true),
+        stage("exporting tables", "stage/squall/exporting tables", true),
+        stage("importing tables", "stage/squall/importing tables", true),
         stage("checking table", "stage/squall/checking table", true),
         stage("recovery", "stage/squall/recovery", true),
         stage("Waiting for row lock", "stage/squall/Waiting for row lock", false),

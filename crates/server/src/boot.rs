@@ -134,6 +134,9 @@ fn serve(
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     obey_signals(stop)?;
     adopt_clone(options, directory)?;
+    if let Err(error) = session::remove_exports(&directory.path) {
+        warn!("exported tables that an earlier run of the server left are still there: {error}");
+    }
     let report = CrashReport::prepare(&directory.path, &options.variables, stop.error_log());
     let state = Arc::new(RecoveryState::new());
     if options.unsafe_no_sync {

@@ -122,9 +122,7 @@ pub(crate) fn run_flush(
     flush: &Flush,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    if !session.privileges.has_dynamic("FLUSH_TABLES") {
-        session.require_global(PrivilegeSet::RELOAD)?;
-    }
+    ::accounts::require_flush(session, flush)?;
     for item in &flush.items {
         match item {
             FlushItem::Tables { tables, mode } => flush_tables(session, tables, *mode)?,
@@ -158,6 +156,9 @@ fn flush_tables(
     mode: FlushTablesMode,
 ) -> Result<()> {
     session.handlers.forget_places();
+    if !tables.is_empty() && mode != FlushTablesMode::Close && session.locked.is_in_force() {
+        bail!(LOCK_OR_ACTIVE_TRANSACTION);
+    }
     match mode {
         FlushTablesMode::Close => {
             for name in tables {
@@ -176,7 +177,8 @@ fn flush_tables(
             session.locked.global_read = Some(guard);
             Ok(())
         }
-        FlushTablesMode::WithReadLock | FlushTablesMode::ForExport => {
+        FlushTablesMode::ForExport => crate::transport::export_tables(session, tables),
+        FlushTablesMode::WithReadLock => {
             let locks: Vec<ast::LockTable> = tables
                 .iter()
                 .map(|name| ast::LockTable {

@@ -11,12 +11,12 @@ use syntax::ast::{self, Ident, TableMaintenance};
 use types::{DataType, TypeKind, Value};
 
 use crate::column_values::{plan_columns, read_columns};
-use crate::maintenance::outcome_columns;
 use crate::session::Session;
 use definitions::column_values::selected;
 use definitions::histograms::HistogramBuilder;
 use definitions::{is_hidden, is_single_unique};
 use describe::{HistogramFault, read_histogram};
+use statements::maintenance::outcome_columns;
 use statements::sink::send_rows;
 
 /// Default number of buckets.

@@ -63,12 +63,14 @@ mod set;
 mod statement;
 mod text_session;
 mod transaction_statements;
+mod transport;
 
 mod with_programs;
 mod xa_statement;
 
 use statements::{deadline, lifted, plan_cache, planned, prepared_texts, statement_kind, status};
 
+pub use ::transport::remove_exports;
 pub use server::{RootAccount, Server, ServerConfig};
 pub use statements::live_plugins::{PluginChoice, PluginHost, Wanted};
 pub use variables::{StartOption, parse_size, start_options};

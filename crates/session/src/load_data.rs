@@ -11,12 +11,8 @@ use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
 use exec::TransactionSource as _;
 use hashbrown::HashMap;
 use plugin_api::{OkInfo, ResultSink, SessionServices};
-use syntax::ast::Span;
-use syntax::ast::{
-    ColumnName, Expr, ExprKind, Ident, Insert, InsertSource, LoadColumn, LoadData, LoadDuplicates,
-    Priority, Statement,
-};
-use types::{CollationId, DataType, SqlMode, Value};
+use syntax::ast::{LoadColumn, LoadData, LoadDuplicates, Statement};
+use types::{CollationId, SqlMode, Value};
 
 use crate::planned::Planned;
 use crate::session::Session;
@@ -24,7 +20,9 @@ use programs::{Origin, Running};
 use variables::allowed_path;
 
 pub(crate) use statements::file_records::Format;
-use statements::file_records::{Field, Record, Records};
+use statements::file_records::{Record, Records};
+use statements::load_options::{at_row, column_name, field_type, field_value, insert_of};
+pub(crate) use statements::outfile::file_error;
 
 /// Bytes read from a file at once.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -33,8 +31,6 @@ const SAVEPOINT: &str = "\0load data";
 /// Maximum number of records in one INSERT, and of their values.
 const RECORDS_AT_ONCE: usize = 64;
 const VALUES_AT_ONCE: usize = 2048;
-/// Longest text of a field in its parameter's type.
-const FIELD_CHARS: u32 = 1 << 24;
 
 /// Counts of a LOAD DATA.
 #[derive(Default)]
@@ -372,7 +368,12 @@ fn load_plan(
     if let Some(planned) = work.plans.get(&(count, records)) {
         return Ok(planned.clone());
     }
-    let statement = Statement::Insert(Box::new(insert_of(work, count, records)));
+    let statement = Statement::Insert(Box::new(insert_of(
+        work.statement,
+        &work.targets[..count],
+        work.ignore,
+        records,
+    )));
     let columns = work.targets[..count]
         .iter()
         .filter(|target| matches!(target, LoadColumn::Column(_)))
@@ -389,81 +390,8 @@ fn load_plan(
     Ok(planned)
 }
 
-fn field_type() -> DataType {
-    DataType::varchar(FIELD_CHARS, CollationId::UTF8MB4_0900_AI_CI)
-}
-
-fn column_name(name: &str) -> ColumnName {
-    ColumnName { schema: None, table: None, name: Ident::new(name) }
-}
-
-/// The INSERT for `records` records with `count` fields: a parameter for each column of the list, then the SET clause.
-fn insert_of(work: &Load<'_>, count: usize, records: usize) -> Insert {
-    let load = work.statement;
-    let listed = work.targets[..count].iter().filter_map(|target| match target {
-        LoadColumn::Column(column) => Some(column.clone()),
-        LoadColumn::UserVar(_) => None,
-    });
-    let mut columns: Vec<ColumnName> = listed.collect();
-    let fields = columns.len();
-    let row = |record: usize| {
-        let parameters = (record * fields..(record + 1) * fields)
-            .map(|number| Expr { kind: ExprKind::Param(number as u32), span: Span::default() });
-        parameters.chain(load.set.iter().map(|assignment| assignment.value.clone())).collect()
-    };
-    let values: Vec<Vec<Expr>> = (0..records).map(row).collect();
-    columns.extend(load.set.iter().map(|assignment| assignment.column.clone()));
-    Insert {
-        replace: load.duplicates == LoadDuplicates::Replace,
-        priority: Priority::Normal,
-        ignore: work.ignore,
-        hints: None,
-        table: load.table.clone(),
-        partitions: load.partitions.clone(),
-        columns: Some(columns),
-        source: InsertSource::Values(values),
-        row_alias: None,
-        on_duplicate: Vec::new(),
-        returning: Vec::new(),
-    }
-}
-
-/// The value of a field.
-fn field_value(charset: &charset::Charset, field: Field<'_>) -> Value {
-    let Some(bytes) = field else { return Value::Null };
-    if bytes.is_ascii() && charset.is_utf8() {
-        return Value::Bytes(bytes.into());
-    }
-    Value::Bytes(charset.decode(bytes).bytes.into())
-}
-
-/// A message of an INSERT as the message of a load that stored `before` records already.
-fn at_row(message: &str, before: u64) -> String {
-    const PLACE: &str = " at row ";
-    let place = message.rfind(PLACE).map(|at| at + PLACE.len());
-    let row = place.and_then(|at| message[at..].parse::<u64>().ok().map(|row| (at, row)));
-    match row {
-        Some((at, row)) => format!("{}{}", &message[..at], before + row),
-        None => message.to_owned(),
-    }
-}
-
 fn open_file(path: &Path) -> Result<sys::files::File> {
     sys::files::File::open(path).map_err(|error| file_error(13, "Can't get stat of", path, &error))
-}
-
-/// An error of the file system, as the reference words it.
-pub(crate) fn file_error(
-    code: u16,
-    what: &str,
-    path: &std::path::Path,
-    error: &std::io::Error,
-) -> Error {
-    let number = error.raw_os_error().unwrap_or(0);
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let path = path.display();
-    Error::new(ErrorCode(code), format!("{what} '{path}' (OS errno {number} - {text})"))
 }
 
 fn read_piece(file: &mut sys::files::File) -> Result<Vec<u8>> {

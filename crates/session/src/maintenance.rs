@@ -14,27 +14,8 @@ use types::{CollationId, DataType, Value};
 use crate::checksum::checksum;
 use crate::measured::{begin_stage, end_stage};
 use crate::session::Session;
+use statements::maintenance::{operation_of, outcome_columns};
 use statements::sink::send_rows;
-
-fn operation_of(kind: MaintenanceKind) -> &'static str {
-    match kind {
-        MaintenanceKind::Analyze => "analyze",
-        MaintenanceKind::Check => "check",
-        MaintenanceKind::Optimize => "optimize",
-        MaintenanceKind::Repair => "repair",
-        MaintenanceKind::Checksum => "checksum",
-    }
-}
-
-pub(crate) fn outcome_columns() -> [ColumnMeta; 4] {
-    let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
-    [
-        ColumnMeta::computed("Table", text(128)),
-        ColumnMeta::computed("Op", text(10)),
-        ColumnMeta::computed("Msg_type", text(10)),
-        ColumnMeta::computed("Msg_text", text(1024)),
-    ]
-}
 
 /// Runs the statement.
 pub(crate) fn maintain_tables(
@@ -90,8 +71,10 @@ pub(crate) fn maintain_tables(
             }
             Err(error) => {
                 let is_found = [ErrorCode::VIEW_INVALID, ErrorCode::SCHEMA_READ_ONLY];
+                let is_missing = error.code() == ErrorCode::TABLESPACE_DISCARDED
+                    && maintenance.kind == MaintenanceKind::Check;
                 say("Error", error.message());
-                match is_found.contains(&error.code()) {
+                match is_found.contains(&error.code()) || is_missing {
                     true => say("error", "Corrupt"),
                     false => say("status", "Operation failed"),
                 }
@@ -290,6 +273,9 @@ fn maintain_one(
         needed |= PrivilegeSet::INSERT;
     }
     session.require_on_table(schema, name, needed)?;
+    if table.is_discarded() && kind != MaintenanceKind::Repair {
+        bail!(TABLESPACE_DISCARDED, name);
+    }
     match kind {
         MaintenanceKind::Check => {}
         MaintenanceKind::Analyze => return analyze_table(session, &table).map(|()| Vec::new()),

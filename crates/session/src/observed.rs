@@ -14,7 +14,6 @@ use plugin_api::{
     QueryAttribute, ResultSink, SessionFacts, Severity, StatementCounts, StatementEnd,
     StatementEvent, without_secrets,
 };
-use programs::Running;
 use syntax::ast::Statement;
 use sys::waits::{self, Wait};
 
@@ -390,31 +389,30 @@ impl Session {
             });
         }
     }
+}
 
-    /// Runs a statement that may change schemas or tables under the eyes of observers.
-    #[cold]
-    pub(crate) fn dispatch_watched(
-        &mut self,
-        statement: &Statement,
-        running: &Running<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let schema = self.services.database.as_ref().map(|name| name.to_string());
-        let changes = changes_of(statement, schema.as_deref());
-        for change in &changes {
-            let event = change.event(self.session_facts(schema.as_deref()));
-            let ask = |observer: &dyn Observer| observer.before_schema_change(&event);
-            self.server.hooks.ask(EventSet::BEFORE_SCHEMA_CHANGE, ask)?;
-        }
-        let result = self.dispatch_unwatched(statement, running, sink);
-        for change in &changes {
-            let event = change.event(self.session_facts(schema.as_deref()));
-            let error = result.as_ref().err();
-            let tell = |observer: &dyn Observer| observer.after_schema_change(&event, error);
-            self.server.hooks.tell(EventSet::AFTER_SCHEMA_CHANGE, tell);
-        }
-        result
+/// Runs `body`, which does what `statement` says and may change schemas or tables, under the eyes of observers.
+#[cold]
+pub(crate) fn watched(
+    session: &mut Session,
+    statement: &Statement,
+    body: impl FnOnce(&mut Session) -> Result<()>,
+) -> Result<()> {
+    let schema = session.services.database.as_ref().map(|name| name.to_string());
+    let changes = changes_of(statement, schema.as_deref());
+    for change in &changes {
+        let event = change.event(session.session_facts(schema.as_deref()));
+        let ask = |observer: &dyn Observer| observer.before_schema_change(&event);
+        session.server.hooks.ask(EventSet::BEFORE_SCHEMA_CHANGE, ask)?;
     }
+    let result = body(session);
+    for change in &changes {
+        let event = change.event(session.session_facts(schema.as_deref()));
+        let error = result.as_ref().err();
+        let tell = |observer: &dyn Observer| observer.after_schema_change(&event, error);
+        session.server.hooks.tell(EventSet::AFTER_SCHEMA_CHANGE, tell);
+    }
+    result
 }
 
 impl Session {

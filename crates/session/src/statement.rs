@@ -14,6 +14,7 @@ use syntax::ast::{CloneStatement, Statement};
 
 use crate::binary_log;
 use crate::duality_changes::change_rows;
+use crate::observed::watched;
 use crate::program_host::ProgramSession;
 use crate::replication::run_replica;
 use crate::resource_groups;
@@ -315,7 +316,8 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         if self.server.hooks.wants(EventSet::SCHEMA_CHANGES) {
-            return self.dispatch_watched(statement, running, sink);
+            let run = |session: &mut Session| session.dispatch_unwatched(statement, running, sink);
+            return watched(self, statement, run);
         }
         self.dispatch_unwatched(statement, running, sink)
     }
@@ -376,6 +378,7 @@ impl Session {
             Statement::DropDatabase(drop) => ddl::drop_database(self, drop, sink),
             Statement::CreateTable(create) => ddl::create_table(self, create, running, sink),
             Statement::AlterTable(alter) => ddl::alter_table(self, alter, running, sink),
+            Statement::ImportTable(files) => crate::transport::import_tables(self, files, sink),
             Statement::DropTable(drop) => ddl::drop_tables(self, drop, sink),
             Statement::RenameTable(rename) => ddl::rename_tables(self, rename, sink),
             Statement::TruncateTable(name) => ddl::truncate_table(self, name, sink),

@@ -16,6 +16,8 @@ pub struct LockedTables {
     /// `None` when LOCK TABLES is not in force.
     tables: Option<Vec<LockedTable>>,
     guards: Vec<MetadataGuard>,
+    /// What goes with the locks: the files of FLUSH TABLES .. FOR EXPORT.
+    attached: Vec<Box<dyn Send>>,
     /// FLUSH TABLES WITH READ LOCK.
     pub global_read: Option<MetadataGuard>,
 }
@@ -48,9 +50,16 @@ impl LockedTables {
         self.tables = Some(tables);
     }
 
+    /// Drops `what` when the locks are released.
+    pub fn attach(&mut self, what: Box<dyn Send>) {
+        self.attached.push(what);
+    }
+
     /// Ends LOCK TABLES; a global read lock stays.
     pub fn release_tables(&mut self) {
         self.tables = None;
+        // The files first: while they are there nobody writes the tables.
+        self.attached.clear();
         self.guards.clear();
     }
 
@@ -135,7 +144,8 @@ impl LockedTables {
             | Statement::DropLibrary(_)
             | Statement::CreateEvent(_)
             | Statement::AlterEvent(_)
-            | Statement::DropEvent(_) => Err(err!(LOCK_OR_ACTIVE_TRANSACTION)),
+            | Statement::DropEvent(_)
+            | Statement::ImportTable(_) => Err(err!(LOCK_OR_ACTIVE_TRANSACTION)),
             _ => Ok(()),
         }
     }

@@ -128,6 +128,7 @@ pub fn choose(
     let must_copy =
         in_place.is_none() || moves || request.rebuild || adds_constraints || facts.most_rows_go;
     let copies = must_copy || request.algorithm == AlgorithmClause::Copy;
+    check_discarded(old, altered, request, copies)?;
     let rewrites = Rewrites::of(old, altered, facts);
     let counts_rows = request.algorithm == AlgorithmClause::Copy
         || request.orders
@@ -147,7 +148,8 @@ pub fn choose(
     {
         bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
     }
-    let copies_online = obstacle.is_none() && request.lock != LockClause::Exclusive;
+    let copies_online =
+        obstacle.is_none() && request.lock != LockClause::Exclusive && !request.discards;
     let changes = match in_place {
         Some(changes) if !copies => changes,
         Some(_) | None => {
@@ -164,6 +166,17 @@ pub fn choose(
     // Where the engine refuses, the rows are copied under the lock that was taken for the change in place.
     let copies_online = false;
     Ok(Choice { algorithm: Algorithm::InPlace(changes), counts_rows, copies_online })
+}
+
+/// 1814 where missing rows would have to be rewritten, or to get or lose a column.
+fn check_discarded(old: &Table, altered: &Altered, request: &Request, copies: bool) -> Result<()> {
+    let goes = request.discards || !request.gone.is_empty();
+    let count = |table: &Table| table.columns.iter().filter(|column| !column.is_vacant()).count();
+    let changes = copies || count(old) != count(&altered.table);
+    if old.is_discarded() && changes && !goes {
+        bail!(TABLESPACE_DISCARDED, format!("{}/{}", old.schema, old.name));
+    }
+    Ok(())
 }
 
 /// 1845 of ALGORITHM=INSTANT.

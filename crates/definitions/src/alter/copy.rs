@@ -1,7 +1,7 @@
 //! The statement that copies a table's rows into one of the new definition.
 
 use catalog::{Column, ColumnDefault, Table};
-use errors::{Error, Result};
+use errors::{Error, ErrorCode, Result};
 use syntax::Statement;
 use syntax::ast::{self, Span};
 use types::{DataType, Fixed, TypeKind, Value};
@@ -154,4 +154,36 @@ pub fn was_auto_increment(old: &Table, copy: &Table, origins: &[Option<usize>]) 
 
 fn column_name(name: &str) -> ast::ColumnName {
     ast::ColumnName { schema: None, table: None, name: ast::Ident::new(name) }
+}
+
+/// Errors of the copy name the table that the user knows.
+pub fn word_copy_error(error: &Error, copy: &Table, old: &Table) -> Error {
+    if [ErrorCode::BAD_NULL_ERROR_NOT_IGNORED, ErrorCode::BAD_NULL_ERROR].contains(&error.code()) {
+        return Error::with(ErrorCode::INVALID_USE_OF_NULL, &[]);
+    }
+    let message = error.message().replace(&*copy.name, &old.name);
+    Error::with_sqlstate(error.code(), error.sqlstate(), message)
+}
+
+/// `INSERT INTO table (columns) query`, of CREATE TABLE .. SELECT.
+pub fn filling_statement(
+    table: &Table,
+    columns: &[&str],
+    duplicates: ast::LoadDuplicates,
+    query: &ast::Query,
+) -> Statement {
+    let insert = ast::Insert {
+        replace: duplicates == ast::LoadDuplicates::Replace,
+        priority: ast::Priority::Normal,
+        ignore: duplicates == ast::LoadDuplicates::Ignore,
+        hints: None,
+        table: object(table),
+        partitions: Vec::new(),
+        columns: Some(columns.iter().map(|name| column_name(name)).collect()),
+        source: ast::InsertSource::Query(Box::new(query.clone())),
+        row_alias: None,
+        on_duplicate: Vec::new(),
+        returning: Vec::new(),
+    };
+    Statement::Insert(Box::new(insert))
 }

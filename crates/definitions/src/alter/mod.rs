@@ -5,6 +5,7 @@ mod actions;
 mod algorithm;
 mod complete;
 pub mod copy;
+mod discard;
 mod order;
 mod partitions;
 mod steps;
@@ -24,6 +25,7 @@ pub use self::algorithm::{
     not_instant,
 };
 pub use self::complete::{Altered, complete};
+pub use self::discard::check_transportable;
 pub use self::steps::{algorithm_name, steps};
 
 use self::actions::{
@@ -62,6 +64,8 @@ pub struct Request {
     pub kept: Option<Vec<Ident>>,
     /// Numbers of the partitions whose rows are deleted.
     pub gone: Vec<u16>,
+    /// DISCARD TABLESPACE.
+    pub discards: bool,
 }
 
 /// Applies the actions of an ALTER TABLE to a draft of `table`.
@@ -191,10 +195,9 @@ fn apply_action(
             ctx.conditions().note(ErrorCode::ILLEGAL_HA, &[&table.name]);
         }
         A::Validation(_) => {}
-        A::Partition(action) => alter_partitions(ctx, draft, action, request)?,
-        A::DiscardTablespace | A::ImportTablespace => {
-            return Err(Error::not_supported("DISCARD and IMPORT TABLESPACE"));
-        }
+        A::Partition(action) => alter_partitions(ctx, draft, table, action, request)?,
+        A::DiscardTablespace => discard::discard(ctx, draft, table, None, request)?,
+        A::ImportTablespace => return Err(discard::imported_alone()),
         A::SecondaryLoad | A::SecondaryUnload => {
             return Err(Error::not_supported("SECONDARY_LOAD"));
         }

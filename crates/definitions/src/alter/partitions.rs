@@ -3,12 +3,14 @@
 //! ADD of RANGE and LIST changes the definition only, DROP and TRUNCATE may delete the partitions in `gone`; everything else rewrites the rows
 //! that stay.
 
-use catalog::{Partition, PartitionKind, PartitionMethod, Partitioning, same_name};
+use catalog::{
+    Partition, PartitionKind, PartitionMethod, Partitioning, Table, discarded_numbers, same_name,
+};
 use errors::{Error, Result, bail, err};
 use syntax::ast::{Ident, PartitionAction, PartitionDef, PartitionNames};
 use types::partition::NO_PARTITION;
 
-use super::Request;
+use super::{Request, discard};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::partitions::{
@@ -19,9 +21,13 @@ use crate::partitions::{
 pub(crate) fn alter_partitions(
     ctx: &mut dyn Context,
     draft: &mut Draft,
+    table: &Table,
     action: &PartitionAction,
     request: &mut Request,
 ) -> Result<()> {
+    if let PartitionAction::Discard(names) = action {
+        return discard::discard(ctx, draft, table, Some(names), request);
+    }
     // REMOVE PARTITIONING came first, whatever its place in the statement.
     if request.repartitions {
         return Ok(());
@@ -29,6 +35,13 @@ pub(crate) fn alter_partitions(
     let Some(mut partitioning) = draft.partitioning.clone() else {
         bail!(PARTITION_MGMT_ON_NONPARTITIONED)
     };
+    let discarded = discarded_numbers(&draft.options);
+    if !discarded.is_empty()
+        && !matches!(action, PartitionAction::Drop { .. } | PartitionAction::Truncate(_))
+    {
+        // Their rows are missing, and the others have places among them.
+        bail!(TABLESPACE_DISCARDED, draft.name);
+    }
     match action {
         PartitionAction::Remove => {
             draft.partitioning = None;
@@ -41,10 +54,17 @@ pub(crate) fn alter_partitions(
             request.rebuild |=
                 draft.partitioning.as_ref().is_some_and(|old| !partitioning.keeps_numbers(old));
         }
-        PartitionAction::Drop { names, .. } => drop_partitions(&mut partitioning, names, request)?,
+        PartitionAction::Drop { names, .. } => {
+            drop_partitions(&mut partitioning, names, &discarded, request)?;
+            discard::forget(draft, &request.gone);
+        }
         PartitionAction::Truncate(names) => {
             request.gone = named(&partitioning, names, &draft.name)?;
-            request.kept = Some(untouched(&partitioning, &request.gone));
+            if request.gone.iter().any(|number| discarded.contains(number)) {
+                bail!(TABLESPACE_DISCARDED, draft.name);
+            }
+            let without: Vec<u16> = request.gone.iter().chain(&discarded).copied().collect();
+            request.kept = Some(untouched(&partitioning, &without));
             return Ok(());
         }
         PartitionAction::Coalesce { count, .. } => {
@@ -66,7 +86,7 @@ pub(crate) fn alter_partitions(
             return Err(Error::not_supported("EXCHANGE PARTITION with other changes"));
         }
         PartitionAction::Discard(_) | PartitionAction::Import(_) => {
-            return Err(Error::not_supported("DISCARD and IMPORT PARTITION"));
+            return Err(discard::imported_alone());
         }
         PartitionAction::SecondaryLoad(_) | PartitionAction::SecondaryUnload(_) => {
             return Err(Error::not_supported("SECONDARY_LOAD"));
@@ -91,6 +111,7 @@ pub(crate) fn alter_partitions(
 fn drop_partitions(
     partitioning: &mut Partitioning,
     names: &[Ident],
+    discarded: &[u16],
     request: &mut Request,
 ) -> Result<()> {
     only_by_value(&partitioning.method, "DROP")?;
@@ -103,8 +124,8 @@ fn drop_partitions(
     let kept = (0..partitioning.partitions.len()).filter(is_kept);
     let kept: Vec<Partition> = kept.map(|at| partitioning.partitions[at].clone()).collect();
     partitioning.partitions = kept;
-    let names = partitioning.partitions.iter();
-    request.kept = Some(names.map(|own| Ident::new(&own.name)).collect());
+    // Of those without rows nothing is copied.
+    request.kept = Some(untouched(partitioning, discarded));
     Ok(())
 }
 
@@ -241,7 +262,11 @@ fn places(partitioning: &Partitioning, names: &[Ident], what: &str) -> Result<Ve
 }
 
 /// Numbers of the partitions and subpartitions that TRUNCATE names; 1735.
-fn named(partitioning: &Partitioning, names: &PartitionNames, table: &str) -> Result<Vec<u16>> {
+pub(super) fn named(
+    partitioning: &Partitioning,
+    names: &PartitionNames,
+    table: &str,
+) -> Result<Vec<u16>> {
     let PartitionNames::List(names) = names else {
         return Ok(partitioning.numbers());
     };
@@ -258,7 +283,7 @@ fn named(partitioning: &Partitioning, names: &PartitionNames, table: &str) -> Re
 }
 
 /// Partitions that keep their rows, or subpartitions of those that are named in part.
-fn untouched(partitioning: &Partitioning, gone: &[u16]) -> Vec<Ident> {
+pub(super) fn untouched(partitioning: &Partitioning, gone: &[u16]) -> Vec<Ident> {
     let mut kept = Vec::new();
     for (at, own) in partitioning.partitions.iter().enumerate() {
         let numbers = partitioning.numbers_of(at);

@@ -89,6 +89,12 @@ pub fn steps(
     gone: usize,
 ) -> Vec<Step> {
     let mut steps = vec![Step::short(WAIT, Blocks::Nobody)];
+    let new = &altered.table;
+    let leaves = new.partitioning.as_ref().map_or(0, |partitioning| partitioning.leaves());
+    let none = TableStats::default();
+    // DISCARD TABLESPACE copies no row.
+    let is_empty = new.is_discarded() && new.discarded_partitions().len() == leaves;
+    let stats = if is_empty { &none } else { stats };
     match &choice.algorithm {
         Algorithm::Copy => copy_steps(altered, choice, stats, &mut steps),
         Algorithm::InPlace(changes) => {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use catalog::{MetadataGuard, Table};
-use definitions::alter::copy::{copy_statement, fills_dates, was_auto_increment};
+use definitions::alter::copy::{copy_statement, fills_dates, was_auto_increment, word_copy_error};
 use engine_api::{CommitHandle, IsolationLevel, Progress};
-use errors::{Error, ErrorCode, Result};
+use errors::Result;
 use exec::TransactionSource;
 use plugin_api::HistorySettings;
 use syntax::ast;
@@ -62,6 +62,7 @@ pub(crate) fn alter_by_copy(
     let (own_name, old_name) = ((&*new.schema, &*new.name), (&old.schema, &old.name));
     copy.redirect_foreign_keys(own_name, old_name);
     copy.name = format!("#copy-{}", new.id.0).into();
+    copy.options.retain(|(name, _)| name != catalog::DISCARDED_OPTION);
     let copy = Arc::new(copy);
     let mode = session.settings.sql_mode;
     if !checks_dates && !fills_dates(&copy, origins) {
@@ -153,11 +154,11 @@ pub(crate) fn copy_rows(
 }
 
 /// A statement without a text.
-pub(super) const RUNNING: Running<'static> =
+pub(crate) const RUNNING: Running<'static> =
     Running { source: b"", parameters: &[], origin: Origin::Text, kept: None };
 
 /// Runs `body` with the settings and privileges of a copy.
-pub(super) fn as_copy<T>(
+pub(crate) fn as_copy<T>(
     session: &mut Session,
     old: &Table,
     copy: &Table,
@@ -189,13 +190,4 @@ pub(super) fn as_copy<T>(
     session.privileges = privileges;
     session.settings.sql_mode = mode;
     result
-}
-
-/// Errors of the copy name the table that the user knows.
-fn word_copy_error(error: &Error, copy: &Table, old: &Table) -> Error {
-    if [ErrorCode::BAD_NULL_ERROR_NOT_IGNORED, ErrorCode::BAD_NULL_ERROR].contains(&error.code()) {
-        return Error::with(ErrorCode::INVALID_USE_OF_NULL, &[]);
-    }
-    let message = error.message().replace(&*copy.name, &old.name);
-    Error::with_sqlstate(error.code(), error.sqlstate(), message)
 }

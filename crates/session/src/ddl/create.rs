@@ -4,6 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Column, Edit, PrivilegeSet, RelationKind, Table};
+use definitions::alter::copy::filling_statement;
 use definitions::{Draft, add_query_columns, check_table_name, is_hidden};
 use engine_api::TableId;
 use errors::{Error, ErrorCode, Result, bail, err};
@@ -28,14 +29,23 @@ pub(crate) fn create_table(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    create_table_with(session, create, None, running, sink)
+    create_table_with(session, create, FirstRows::None, running, sink)
 }
 
-/// CREATE TABLE; of a sequence with this row.
-pub(super) fn create_table_with(
+/// The rows of a new table besides those of a query.
+pub(crate) enum FirstRows {
+    None,
+    /// Of a sequence.
+    Sequence(SequenceRow),
+    /// IMPORT TABLE.
+    Files(Vec<transport::TableFile>),
+}
+
+/// CREATE TABLE, with these rows.
+pub(crate) fn create_table_with(
     session: &mut Session,
     create: &CreateTable,
-    row: Option<SequenceRow>,
+    rows: FirstRows,
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
@@ -81,7 +91,7 @@ pub(super) fn create_table_with(
     if create.temporary {
         return create_temporary(session, table, next, create, query, running, sink);
     }
-    create_stored(session, &table, (next, row), create, query, running, sink)
+    create_stored(session, &table, (next, rows), create, query, running, sink)
 }
 
 /// IF NOT EXISTS for a table of `mysql` that always exists: dumps begin with some.
@@ -191,7 +201,7 @@ fn draft_like(
 fn create_stored(
     session: &mut Session,
     table: &Arc<Table>,
-    (next, row): (Option<u64>, Option<SequenceRow>),
+    (mut next, rows): (Option<u64>, FirstRows),
     create: &CreateTable,
     query: Option<&ast::Query>,
     running: &Running<'_>,
@@ -213,9 +223,14 @@ fn create_stored(
     if query.is_some() {
         crate::recording::definition_of(session, table)?;
     }
-    let filled = match table.is_sequence() {
-        true => fill_sequence(session, table, row).map(|()| Outcome::default()),
-        false => fill(session, table, create, query, running),
+    let filled = match rows {
+        FirstRows::Files(files) => import_first(session, table, &files).map(|known| {
+            next = next.max(Some(known));
+            Outcome::default()
+        }),
+        FirstRows::Sequence(row) => fill_sequence(session, table, Some(row)),
+        FirstRows::None if table.is_sequence() => fill_sequence(session, table, None),
+        FirstRows::None => fill(session, table, create, query, running),
     };
     session.transactions.set_new_table(None);
     let filled = match filled {
@@ -231,6 +246,17 @@ fn create_stored(
     set_next_auto_increment(session, table, next)?;
     let ok = filled_ok(session, filled);
     session.send_ok(sink, OkInfo { commit: Some(commit), ..ok })
+}
+
+/// The rows of IMPORT TABLE. Returns the next AUTO_INCREMENT value.
+fn import_first(
+    session: &mut Session,
+    table: &Arc<Table>,
+    files: &[transport::TableFile],
+) -> Result<u64> {
+    definitions::alter::check_transportable(session.server.default_engine.name(), table)?;
+    transport::check_complete(table, files)?;
+    crate::transport::load_files(session, table, files)
 }
 
 /// Gives a new table its id, and those of its FULLTEXT indexes' entries.
@@ -332,32 +358,9 @@ fn fill(
     let count = query_columns(session, query, running)?.len();
     let visible: Vec<&Column> = table.columns.iter().filter(|column| !is_hidden(column)).collect();
     let names = query_columns(session, query, running)?;
-    let columns = names
-        .iter()
-        .map(|meta| ast::ColumnName {
-            schema: None,
-            table: None,
-            name: ast::Ident::new(&meta.name),
-        })
-        .collect();
     debug_assert!(count <= visible.len(), "every column of the query has one in the table");
-    let insert = ast::Insert {
-        replace: create.duplicates == ast::LoadDuplicates::Replace,
-        priority: ast::Priority::Normal,
-        ignore: create.duplicates == ast::LoadDuplicates::Ignore,
-        hints: None,
-        table: ast::ObjectName {
-            schema: Some(ast::Ident::new(&table.schema)),
-            name: ast::Ident::new(&table.name),
-        },
-        partitions: Vec::new(),
-        columns: Some(columns),
-        source: ast::InsertSource::Query(Box::new(query.clone())),
-        row_alias: None,
-        on_duplicate: Vec::new(),
-        returning: Vec::new(),
-    };
-    let statement = Statement::Insert(Box::new(insert));
+    let columns: Vec<&str> = names.iter().map(|meta| &*meta.name).collect();
+    let statement = filling_statement(table, &columns, create.duplicates, query);
     run_on_new_table(session, table, &statement, running)
 }
 
@@ -368,26 +371,29 @@ pub(crate) fn run_on_new_table(
     statement: &Statement,
     running: &Running<'_>,
 ) -> Result<Outcome> {
-    let planned = plan_on_new_table(session, table, statement, running)?;
+    let planned = plan_on_new_tables(session, &[table], statement, running)?;
     session.run_program(&planned, running.parameters, &mut NoRows)
 }
 
-/// Plans a statement in a view of the catalog that has `table` in it, and locks the other tables that it uses.
-pub(crate) fn plan_on_new_table(
+/// Plans a statement in a view of the catalog that has `tables` in it, and locks the other tables that it uses.
+pub(crate) fn plan_on_new_tables(
     session: &mut Session,
-    table: &Arc<Table>,
+    tables: &[&Arc<Table>],
     statement: &Statement,
     running: &Running<'_>,
 ) -> Result<Arc<Planned>> {
     let mut view = session.view();
-    let key = (table.schema.clone(), table.name.clone());
-    Arc::make_mut(&mut view.temporary).insert(key, table.clone());
+    for table in tables {
+        let key = (table.schema.clone(), table.name.clone());
+        Arc::make_mut(&mut view.temporary).insert(key, Arc::clone(table));
+    }
     let types = session.parameter_types(running);
     let planned =
         session.planner().plan_in_view(&view, statement, running.source, types.as_deref())?;
     let timeout = session.settings.lock_wait_timeout;
+    let is_new = |id: TableId| tables.iter().any(|table| table.id == id);
     let uses: Vec<(TableId, catalog::Usage)> =
-        planned.uses.iter().filter(|(id, _)| *id != table.id).copied().collect();
+        planned.uses.iter().filter(|(id, _)| !is_new(*id)).copied().collect();
     let locks = session.server.metadata_locks.clone();
     locks.use_tables(&session.transactions.slot, &uses, timeout, &session.shared.cancel)?;
     Ok(planned)

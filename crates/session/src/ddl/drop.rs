@@ -175,6 +175,9 @@ pub(crate) fn truncate_table(
     if table.is_sequence() {
         bail!(ILLEGAL_HA, name);
     }
+    if table.is_discarded() {
+        bail!(TABLESPACE_DISCARDED, format!("{schema}/{name}"));
+    }
     if table.row_times().is_some() {
         bail!(VERS_NOT_SUPPORTED, "TRUNCATE TABLE");
     }

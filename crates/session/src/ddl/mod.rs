@@ -27,8 +27,11 @@ use syntax::ast::ObjectName;
 use crate::session::Session;
 use transactions::Shared;
 
-pub(crate) use alter::alter_table;
-pub(crate) use create::create_table;
+pub(crate) use alter::{alter_table, publish_altered};
+pub(crate) use copy::{RUNNING, as_copy};
+pub(crate) use create::{
+    FirstRows, create_table, create_table_with, plan_on_new_tables, set_next_auto_increment,
+};
 pub(crate) use database::{
     alter_database, check_schema_writable, check_writable_in, create_database, drop_database,
 };
@@ -36,6 +39,7 @@ pub(crate) use definer::engines;
 pub(crate) use drop::{drop_tables, rename_tables, truncate_table};
 pub(crate) use explain::explain_definition;
 pub(crate) use index::{create_index, drop_index};
+pub(crate) use online_copy::rows_of;
 pub(crate) use sequence::{alter_sequence, create_sequence, drop_sequences};
 pub(crate) use view::{create_view, drop_views, understood_query};
 

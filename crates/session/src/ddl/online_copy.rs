@@ -16,7 +16,7 @@ use exec::TransactionSource;
 use plugin_api::{CopyProgress, Registry};
 
 use super::copy::{RUNNING, as_copy};
-use super::create::plan_on_new_table;
+use super::create::plan_on_new_tables;
 use crate::measured::{begin_stage, end_stage};
 use crate::planned::Planned;
 use crate::session::Session;
@@ -44,7 +44,7 @@ pub(super) fn copy_beside_others(
     let checks = std::mem::replace(&mut session.settings.foreign_key_checks, false);
     let progress = Progress::begin(session, old);
     let copied = as_copy(session, old, copy, origins, |session| {
-        let planned = plan_on_new_table(session, copy, &statement, &RUNNING)?;
+        let planned = plan_on_new_tables(session, &[copy], &statement, &RUNNING)?;
         let mut copying = Copying::new(session, old, planned)?;
         copying.fill(session)?;
         copying.follow(session)?;
@@ -89,7 +89,7 @@ impl Progress {
 }
 
 /// About how many rows a table has.
-pub(super) fn rows_of(session: &Session, table: &Table) -> u64 {
+pub(crate) fn rows_of(session: &Session, table: &Table) -> u64 {
     let engine = session.transactions.engine(&table.engine).ok();
     let stats = engine.and_then(|engine| engine.table_stats(table.id).ok());
     stats.map_or(0, |stats| stats.rows)

@@ -4,13 +4,13 @@ use ::accounts::PrivilegeChecks;
 use catalog::{Edit, PrivilegeSet, Relation, Table};
 use definitions::sequences::create_table_of;
 use errors::{Error, Level, Result, SequenceError, bail};
-use exec::TransactionSource;
+use exec::{Outcome, TransactionSource};
 use plugin_api::{OkInfo, ResultSink};
 use programs::Running;
 use statements::sequences::{SequenceChanges, SequenceRow, change_row, encoded};
 use syntax::ast::{AlterSequence, CreateSequence, DropObjects, DropTable};
 
-use super::create::create_table_with;
+use super::create::{FirstRows, create_table_with};
 use super::drop::drop_tables;
 use crate::session::Session;
 
@@ -33,7 +33,7 @@ pub(crate) fn create_sequence(
     if create.flags.or_replace {
         session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
     }
-    create_table_with(session, &create_table_of(create)?, Some(row), running, sink)
+    create_table_with(session, &create_table_of(create)?, FirstRows::Sequence(row), running, sink)
 }
 
 /// Writes the first row of a sequence into its new table.
@@ -41,7 +41,7 @@ pub(super) fn fill_sequence(
     session: &mut Session,
     table: &Table,
     row: Option<SequenceRow>,
-) -> Result<()> {
+) -> Result<Outcome> {
     if *table.engine != *session.server.default_engine.name() {
         return Err(Error::not_supported("sequences in this engine"));
     }
@@ -54,7 +54,8 @@ pub(super) fn fill_sequence(
     };
     let record = encoded(&table.definition.layout(), &row.values())?;
     let inserted = session.transactions.transaction(&table.engine)?.insert(table.id, &record);
-    inserted.map_err(|error| error.into_error(&session.shared.cancel))
+    inserted.map_err(|error| error.into_error(&session.shared.cancel))?;
+    Ok(Outcome::default())
 }
 
 /// ALTER SEQUENCE: what was reserved and not given out is skipped, unless it restarts.

@@ -22,6 +22,9 @@ impl<'a> Parser<'a> {
                 break;
             }
             self.alter_action(&mut alter.actions)?;
+            if alter.actions.last().is_some_and(stands_alone) {
+                break;
+            }
             if self.eat_tok(Tok::Comma) {
                 continue;
             }
@@ -74,8 +77,8 @@ impl<'a> Parser<'a> {
                 self.bump();
                 if load { AlterAction::SecondaryLoad } else { AlterAction::SecondaryUnload }
             }
-            // It must be the only action.
-            Kw::EXCHANGE if !actions.is_empty() => return self.fail(),
+            // They must be the only action.
+            Kw::EXCHANGE | Kw::DISCARD | Kw::IMPORT if !actions.is_empty() => return self.fail(),
             Kw::DISCARD
             | Kw::IMPORT
             | Kw::TRUNCATE
@@ -442,4 +445,12 @@ impl<'a> Parser<'a> {
             }
         }
     }
+}
+
+/// Whether no other action may follow.
+fn stands_alone(action: &AlterAction) -> bool {
+    if let AlterAction::Partition(action) = action {
+        return matches!(**action, PartitionAction::Discard(_) | PartitionAction::Import(_));
+    }
+    matches!(action, AlterAction::DiscardTablespace | AlterAction::ImportTablespace)
 }

@@ -18,7 +18,8 @@ use super::definer::Definer;
 use crate::session::Session;
 use programs::Running;
 
-pub(super) use self::carry_out::{decide, publish_altered};
+pub(super) use self::carry_out::decide;
+pub(crate) use self::carry_out::publish_altered;
 
 /// ALTER TABLE.
 pub(crate) fn alter_table(
@@ -75,6 +76,9 @@ pub(crate) fn alter_with(
     {
         return done;
     }
+    if let Some(partitions) = transport::imported(alter) {
+        return crate::transport::import_rows(session, &alter.name, partitions, sink);
+    }
     let (schema, name) = session.qualify(&alter.name)?;
     let found = session.find_table(&schema, &name);
     let table = match found {
@@ -97,8 +101,10 @@ pub(crate) fn alter_with(
     drop(guard);
     // Renames report no rows, and TRUNCATE does not count them.
     let is_silent = |action: &AlterAction| match action {
-        AlterAction::RenameTable(_) => true,
-        AlterAction::Partition(action) => matches!(**action, PartitionAction::Truncate(_)),
+        AlterAction::RenameTable(_) | AlterAction::DiscardTablespace => true,
+        AlterAction::Partition(action) => {
+            matches!(**action, PartitionAction::Truncate(_) | PartitionAction::Discard(_))
+        }
         _ => false,
     };
     let info = if !alter.actions.is_empty() && alter.actions.iter().all(is_silent) {

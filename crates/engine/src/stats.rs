@@ -16,6 +16,8 @@ use crate::table::Table;
 
 /// Leaves of the clustered index read for distinct counts.
 const SAMPLE_LEAVES: usize = 20;
+/// Multiples of it have fractions that are spread evenly and follow no period.
+const GOLDEN: f64 = 0.618_033_988_749_895;
 /// Records taken of each, where the table has more.
 const LEAF_RECORDS: usize = 2;
 
@@ -81,10 +83,14 @@ fn sample(shared: &Shared, table: &Table, pages: u64) -> EngineResult<Sample> {
     }
     let keys = split_keys(pool, table.clustered, &[], None, SAMPLE_LEAVES).map_err(io_error)?;
     let step = keys.len().div_ceil(SAMPLE_LEAVES).max(1);
-    for key in keys.iter().step_by(step) {
+    for (place, key) in keys.iter().step_by(step).enumerate() {
         leaf.load(pool, table.clustered, Seek::At(key)).map_err(io_error)?;
         let count = leaf.page().count();
-        let slots = (1..=LEAF_RECORDS).map(|part| count * part / (LEAF_RECORDS + 1));
+        // At equal places of equally full leaves, each tenth row might always be taken, or never.
+        let slots = (1..=LEAF_RECORDS).map(|part| {
+            let turns = (place * LEAF_RECORDS + part) as f64 * GOLDEN;
+            (turns.fract() * count as f64) as usize
+        });
         take_records(pool, leaf.page(), slots, &mut records)?;
     }
     Ok(Sample { records, is_whole })

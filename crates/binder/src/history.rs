@@ -1,9 +1,12 @@
 //! Tables that keep history: which rows a reference to one means, and how its rows are written. A plain reference means the current rows.
 
+use std::sync::Arc;
+
 use catalog::{Column, ColumnHistory, Table, never, row_time_type};
 use errors::{Error, Result, bail};
 use plan::{
     BinaryOp, Expr, HistoryWrite, InstanceId, Logical, LogicalTarget, LogicalWrite, Register,
+    SystemPartitions,
 };
 use syntax::ast;
 use types::{DateTime, Value};
@@ -61,6 +64,14 @@ impl Binder<'_> {
         get: Logical,
     ) -> Result<Logical> {
         let times = table.row_times();
+        if table.by_system_time() && self.selection_of(id).is_some() {
+            // The partitions say which rows.
+            if time.is_some() {
+                bail!(VERS_QUERY_IN_PARTITION, table.name);
+            }
+            self.not_current.push(id);
+            return Ok(get);
+        }
         let Some(times) = times.filter(|_| time.is_some() || !self.sees_stored_rows()) else {
             if times.is_none() && time.is_some() {
                 bail!(VERS_NOT_VERSIONED, table.name);
@@ -189,6 +200,29 @@ impl Binder<'_> {
             table.columns.iter().filter(is_kept).filter_map(|column| column.stored).collect();
         let (start, end) = (stored(times.start)?, stored(times.end)?);
         Some(Box::new(HistoryWrite { start, end, kept, never: never() }))
+    }
+
+    /// Which partition takes a row of a table partitioned by SYSTEM_TIME.
+    pub(crate) fn system_partitions(&self, table: &Table) -> Option<Arc<SystemPartitions>> {
+        let partitioning = table.partitioning.as_deref().filter(|own| own.by_system_time())?;
+        let number = table.columns[table.partition_column()?].stored?;
+        let end = table.columns[table.row_times()?.end].stored?;
+        let history = partitioning.history();
+        let end_of = |own: &catalog::Partition| own.values.first()?.first()?.value.clone();
+        Some(Arc::new(SystemPartitions {
+            id: table.id.0,
+            number,
+            end,
+            never: never(),
+            subpartitions: partitioning.subpartitions(),
+            history: history.iter().map(|own| own.number).collect(),
+            ends: history.iter().filter_map(end_of).collect(),
+            limit: partitioning.method.rotation.limit,
+            table: (table.schema.clone(), table.name.clone()),
+            last: history.last().map_or_else(|| "".into(), |own| own.name.clone()),
+            index: table.number_index().0,
+            warns: !self.input.bind.history.gives_row_times && !self.sees_stored_rows(),
+        }))
     }
 
     /// Whether a statement that writes may name the column.

@@ -207,6 +207,7 @@ impl Binder<'_> {
             parents: Vec::new(),
             children: Vec::new(),
             history: self.history_write(table),
+            partitions: self.system_partitions(table),
             overlaps: overlap_checks(table),
             portion: None,
         })
@@ -340,6 +341,7 @@ impl Binder<'_> {
                 parents: Vec::new(),
                 children: Vec::new(),
                 history: None,
+                partitions: None,
                 overlaps: Vec::new(),
                 portion: None,
             }),

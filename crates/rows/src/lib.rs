@@ -9,5 +9,6 @@ pub mod key_set;
 pub mod layout;
 pub mod match_query;
 pub mod numbers;
+pub mod system_partitions;
 pub mod times;
 pub mod value_key;

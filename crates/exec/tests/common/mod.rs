@@ -443,6 +443,7 @@ impl Table {
             parents: Vec::new(),
             children: Vec::new(),
             history: None,
+            partitions: None,
             overlaps: Vec::new(),
             portion: None,
         }

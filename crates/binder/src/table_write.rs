@@ -176,6 +176,10 @@ impl Binder<'_> {
             checks.push((check.name.clone(), predicate));
         }
         checks.extend(period_check(table, base));
+        let number = stored.iter().zip(&columns);
+        let mut number = number.filter(|((_, at), _)| Some(*at) == table.partition_column());
+        let number = number.next().and_then(|(_, column)| column.generated.as_ref());
+        let overlaps = overlap_checks(table, base, number);
         let position = |column: usize| table.columns[column].stored;
         let indexes = table
             .indexes
@@ -208,7 +212,7 @@ impl Binder<'_> {
             children: Vec::new(),
             history: self.history_write(table),
             partitions: self.system_partitions(table),
-            overlaps: overlap_checks(table),
+            overlaps,
             portion: None,
         })
     }

@@ -226,6 +226,9 @@ pub struct OverlapCheck {
     /// The columns of the period, in the record.
     pub start: usize,
     pub end: usize,
+    /// The clustered index of a partitioned table: the part before the others, and the numbers under which rows that are alike may be. None: under that of
+    /// the row itself.
+    pub partitions: Option<(crate::KeyColumn, Vec<u16>)>,
     /// Of a table that keeps history: the column of the row's end and what current rows, the only ones that count, have there.
     pub current: Option<(usize, Value)>,
 }

@@ -61,8 +61,10 @@ impl Overlaps {
             if is_same || is_null || !counts(check, &new) {
                 continue;
             }
-            if let Some(locator) = self.search(layout, (check, end), &new, run)? {
-                return Ok(Some((IndexId(check.index), locator)));
+            for before in leading(check, &new) {
+                if let Some(locator) = self.search(layout, (check, end), &new, before, run)? {
+                    return Ok(Some((IndexId(check.index), locator)));
+                }
             }
         }
         Ok(None)
@@ -73,9 +75,11 @@ impl Overlaps {
         layout: &Layout,
         (check, end): (&OverlapCheck, &DataType),
         new: &[Value],
+        before: Vec<u8>,
         run: &mut Run<'_>,
     ) -> Result<Option<Vec<u8>>> {
-        let opened = run.transaction(self.engine)?.open_cursor(&self.range(check, end, new));
+        let range = self.range(check, end, new, before);
+        let opened = run.transaction(self.engine)?.open_cursor(&range);
         let cursor = run.engine(opened)?;
         let mut batch = RowBatch::new();
         let found = loop {
@@ -98,9 +102,14 @@ impl Overlaps {
         found
     }
 
-    /// The rows that are like the new one and end after it starts.
-    fn range(&self, check: &OverlapCheck, end: &DataType, new: &[Value]) -> ScanSpec {
-        let mut alike = Vec::new();
+    /// The rows that are like the new one and end after it starts. `alike`: what their keys begin with.
+    fn range(
+        &self,
+        check: &OverlapCheck,
+        end: &DataType,
+        new: &[Value],
+        mut alike: Vec<u8>,
+    ) -> ScanSpec {
         for part in &check.alike {
             let value = &new[part.column];
             encode_part(value, &part.ty, part.prefix_length, part.descending, &mut alike);
@@ -115,6 +124,20 @@ impl Overlaps {
             lock: RowLock::Shared,
             wait: WaitPolicy::Wait,
         }
+    }
+}
+
+/// What keys begin with before the columns of the key: the numbers of the partitions in which rows may be that are like the new one.
+fn leading(check: &OverlapCheck, new: &[Value]) -> Vec<Vec<u8>> {
+    let Some((part, numbers)) = &check.partitions else { return vec![Vec::new()] };
+    let key = |number: &Value| {
+        let mut key = Vec::new();
+        encode_part(number, &part.ty, None, part.descending, &mut key);
+        key
+    };
+    match numbers.is_empty() {
+        true => vec![key(&new[part.column])],
+        false => numbers.iter().map(|number| key(&Value::UInt((*number).into()))).collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use plan::{
     SystemPartitions,
 };
 use syntax::ast;
-use types::{DateTime, Value};
+use types::{DataType, DateTime, TypeKind, Value};
 
 use crate::binder::Binder;
 use crate::from::Found;
@@ -21,7 +21,7 @@ impl Binder<'_> {
     /// FOR SYSTEM_TIME of a reference.
     ///
     /// # Errors
-    /// Those of the expressions, which read no columns; 1235 for numbers of transactions and for subqueries.
+    /// Those of the expressions, which read columns in subqueries alone; 1210 for types that are no times; 1235 for numbers of transactions.
     pub(crate) fn bind_system_time(&mut self, time: &ast::SystemTime) -> Result<RowsOf> {
         Ok(match time {
             ast::SystemTime::All => RowsOf::All,
@@ -39,15 +39,19 @@ impl Binder<'_> {
         let ast::SystemPoint::Timestamp(at) = point else {
             return Err(Error::not_supported("transaction-precise system versioning"));
         };
-        // No table is in sight.
-        let blocks = std::mem::take(&mut self.blocks);
-        self.push_block();
+        // No table of the query itself is in sight; a subquery may read those of queries around it.
+        let block = self.blocks.pop();
+        let view_time = self.view_time.take();
+        let outer = self.push_block();
         let bound = self.bind_single(at);
-        self.blocks = blocks;
+        self.blocks.truncate(outer);
+        self.blocks.extend(block);
+        self.view_time = view_time;
         let mut bound = bound?;
         self.infer(&mut bound, &row_time_type());
-        if bound.any(&mut |part| matches!(part, Expr::Subquery { .. })) {
-            return Err(Error::not_supported("subqueries in FOR SYSTEM_TIME"));
+        let is_column = bound.any(&mut |part| matches!(part, Expr::Column { .. }));
+        if is_column || !may_be_time(&bound.ty()) {
+            bail!(WRONG_ARGUMENTS, "FOR SYSTEM_TIME");
         }
         Ok(bound)
     }
@@ -229,6 +233,13 @@ impl Binder<'_> {
     pub(crate) fn is_named_for_writes(&self, column: &Column) -> bool {
         !column.history.is_undeclared_time() || self.takes_values(column)
     }
+}
+
+/// Whether values of a type may say a time.
+fn may_be_time(ty: &DataType) -> bool {
+    let is_number =
+        matches!(ty.kind, TypeKind::Decimal | TypeKind::Float | TypeKind::Double | TypeKind::Json);
+    !is_number && ty.as_fixed().is_none()
 }
 
 /// The row is current.

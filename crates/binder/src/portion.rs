@@ -32,7 +32,7 @@ impl Binder<'_> {
     /// FOR PORTION OF. An UPDATE has `targets`: the table is one of them even if the statement assigns nothing.
     ///
     /// # Errors
-    /// 1487, 1965, 4156, 4157; 1235 for subqueries.
+    /// 1487, 1965, 4156, 4157.
     pub(crate) fn bind_portion(
         &mut self,
         portion: Option<&ast::Portion>,
@@ -88,11 +88,11 @@ impl Binder<'_> {
     fn bind_bound(&mut self, bound: &ast::Expr, ty: &DataType) -> Result<Expr> {
         let mut operand = self.bind_single(bound)?;
         self.infer(&mut operand, ty);
-        if operand.any(&mut |part| matches!(part, Expr::Subquery { .. })) {
-            return Err(Error::not_supported("subqueries in FOR PORTION OF"));
-        }
-        let is_constant = !operand.any(&mut |part| matches!(part, Expr::Column { .. }));
-        if !is_constant || operand.is_volatile() {
+        let varies = operand.any(&mut |part| match part {
+            Expr::Subquery { id, .. } => !self.subqueries[id.0 as usize].outer.is_empty(),
+            part => matches!(part, Expr::Column { .. }),
+        });
+        if varies || operand.is_volatile() {
             bail!(NOT_CONSTANT_EXPRESSION, "FOR PORTION OF");
         }
         let ty = ty.clone().with_nullable(true);

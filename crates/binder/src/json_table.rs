@@ -5,7 +5,7 @@ use std::sync::Arc;
 use errors::{Error, Result, bail};
 use plan::{Expr, JsonLevel, JsonRows, Logical, Making, OutputColumn};
 use syntax::ast;
-use types::{CollationId, DataType, FunctionRole, NOT_FIXED_DECIMALS, TypeKind, Value};
+use types::{CollationId, DataType, Fixed, FunctionRole, NOT_FIXED_DECIMALS, TypeKind, Value};
 
 use crate::binder::Binder;
 use crate::literal;
@@ -168,6 +168,9 @@ impl Binder<'_> {
             TypeName::LongText => {
                 self.json_text_type(written, TypeKind::LongText, u64::from(u32::MAX))?
             }
+            TypeName::Uuid => DataType::fixed(Fixed::Uuid),
+            TypeName::Inet4 => DataType::fixed(Fixed::Inet4),
+            TypeName::Inet6 => DataType::fixed(Fixed::Inet6),
             other => return Err(Error::not_supported(format!("{other:?} in JSON_TABLE"))),
         };
         Ok(ty.with_nullable(true))

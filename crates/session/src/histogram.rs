@@ -250,14 +250,7 @@ fn make_histogram(
 
 /// Whether a histogram can be built from values of this type.
 fn has_order(ty: &DataType) -> bool {
-    !matches!(
-        ty.kind,
-        TypeKind::Json
-            | TypeKind::Geometry
-            | TypeKind::Vector
-            | TypeKind::Null
-            | TypeKind::Fixed(_)
-    )
+    !matches!(ty.kind, TypeKind::Json | TypeKind::Geometry | TypeKind::Vector | TypeKind::Null)
 }
 
 /// The groups of the query, in order.

@@ -52,7 +52,7 @@ fn is_text(ty: &DataType) -> bool {
 
 /// The types are checked before any row: positions in messages count within the pairs as the reference's do.
 fn check(args: &[ArgInfo]) -> Result<()> {
-    if args.len() < FIRST || (args.len() - FIRST) % 2 != 0 {
+    if args.len() < FIRST || !(args.len() - FIRST).is_multiple_of(2) {
         return Err(refuse("Invalid argument count."));
     }
     for (at, arg) in args[..FIRST].iter().enumerate() {

@@ -501,7 +501,11 @@ pub enum PartitionMethod {
     /// MariaDB's `SYSTEM_TIME`.
     SystemTime {
         interval: Option<(Expr, super::IntervalUnit)>,
+        /// Where the first interval begins: a literal.
+        starts: Option<Expr>,
         limit: Option<u64>,
+        /// Partitions are added as they are needed.
+        auto: bool,
     },
 }
 

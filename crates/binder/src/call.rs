@@ -741,12 +741,7 @@ impl<'b> Binder<'b> {
                 let length = target.length.unwrap_or(u64::from(LONGEST_TEXT));
                 string_type(length.min(u64::from(u32::MAX)) as u32, CollationId::UTF8MB4_0900_BIN)
             }
-            Some(target) => match self.cast_type(target, &doc)? {
-                ty if ty.as_fixed().is_some() => {
-                    return Err(Error::not_supported("RETURNING of this type"));
-                }
-                ty => ty,
-            },
+            Some(target) => self.cast_type(target, &doc)?,
             None => string_type(JSON_VALUE_LENGTH, CollationId::UTF8MB4_0900_BIN),
         };
         let mut args = vec![doc, path, Expr::literal(types::Value::Null, ty)];

@@ -1,12 +1,15 @@
 //! Tables that keep history: which rows a reference to one means, and how its rows are written. A plain reference means the current rows.
 
+use std::sync::Arc;
+
 use catalog::{Column, ColumnHistory, Table, never, row_time_type};
 use errors::{Error, Result, bail};
 use plan::{
     BinaryOp, Expr, HistoryWrite, InstanceId, Logical, LogicalTarget, LogicalWrite, Register,
+    SystemPartitions,
 };
 use syntax::ast;
-use types::{DateTime, Value};
+use types::{DataType, DateTime, TypeKind, Value};
 
 use crate::binder::Binder;
 use crate::from::Found;
@@ -18,7 +21,7 @@ impl Binder<'_> {
     /// FOR SYSTEM_TIME of a reference.
     ///
     /// # Errors
-    /// Those of the expressions, which read no columns; 1235 for numbers of transactions and for subqueries.
+    /// Those of the expressions, which read columns in subqueries alone; 1210 for types that are no times; 1235 for numbers of transactions.
     pub(crate) fn bind_system_time(&mut self, time: &ast::SystemTime) -> Result<RowsOf> {
         Ok(match time {
             ast::SystemTime::All => RowsOf::All,
@@ -36,15 +39,19 @@ impl Binder<'_> {
         let ast::SystemPoint::Timestamp(at) = point else {
             return Err(Error::not_supported("transaction-precise system versioning"));
         };
-        // No table is in sight.
-        let blocks = std::mem::take(&mut self.blocks);
-        self.push_block();
+        // No table of the query itself is in sight; a subquery may read those of queries around it.
+        let block = self.blocks.pop();
+        let view_time = self.view_time.take();
+        let outer = self.push_block();
         let bound = self.bind_single(at);
-        self.blocks = blocks;
+        self.blocks.truncate(outer);
+        self.blocks.extend(block);
+        self.view_time = view_time;
         let mut bound = bound?;
         self.infer(&mut bound, &row_time_type());
-        if bound.any(&mut |part| matches!(part, Expr::Subquery { .. })) {
-            return Err(Error::not_supported("subqueries in FOR SYSTEM_TIME"));
+        let is_column = bound.any(&mut |part| matches!(part, Expr::Column { .. }));
+        if is_column || !may_be_time(&bound.ty()) {
+            bail!(WRONG_ARGUMENTS, "FOR SYSTEM_TIME");
         }
         Ok(bound)
     }
@@ -61,6 +68,14 @@ impl Binder<'_> {
         get: Logical,
     ) -> Result<Logical> {
         let times = table.row_times();
+        if table.by_system_time() && self.selection_of(id).is_some() {
+            // The partitions say which rows.
+            if time.is_some() {
+                bail!(VERS_QUERY_IN_PARTITION, table.name);
+            }
+            self.not_current.push(id);
+            return Ok(get);
+        }
         let Some(times) = times.filter(|_| time.is_some() || !self.sees_stored_rows()) else {
             if times.is_none() && time.is_some() {
                 bail!(VERS_NOT_VERSIONED, table.name);
@@ -191,10 +206,40 @@ impl Binder<'_> {
         Some(Box::new(HistoryWrite { start, end, kept, never: never() }))
     }
 
+    /// Which partition takes a row of a table partitioned by SYSTEM_TIME.
+    pub(crate) fn system_partitions(&self, table: &Table) -> Option<Arc<SystemPartitions>> {
+        let partitioning = table.partitioning.as_deref().filter(|own| own.by_system_time())?;
+        let number = table.columns[table.partition_column()?].stored?;
+        let end = table.columns[table.row_times()?.end].stored?;
+        let history = partitioning.history();
+        let end_of = |own: &catalog::Partition| own.values.first()?.first()?.value.clone();
+        Some(Arc::new(SystemPartitions {
+            id: table.id.0,
+            number,
+            end,
+            never: never(),
+            subpartitions: partitioning.subpartitions(),
+            history: history.iter().map(|own| own.number).collect(),
+            ends: history.iter().filter_map(end_of).collect(),
+            limit: partitioning.method.rotation.limit,
+            table: (table.schema.clone(), table.name.clone()),
+            last: history.last().map_or_else(|| "".into(), |own| own.name.clone()),
+            index: table.number_index().0,
+            warns: !self.input.bind.history.gives_row_times && !self.sees_stored_rows(),
+        }))
+    }
+
     /// Whether a statement that writes may name the column.
     pub(crate) fn is_named_for_writes(&self, column: &Column) -> bool {
         !column.history.is_undeclared_time() || self.takes_values(column)
     }
+}
+
+/// Whether values of a type may say a time.
+fn may_be_time(ty: &DataType) -> bool {
+    let is_number =
+        matches!(ty.kind, TypeKind::Decimal | TypeKind::Float | TypeKind::Double | TypeKind::Json);
+    !is_number && ty.as_fixed().is_none()
 }
 
 /// The row is current.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use errors::{Error, Result, bail};
 use plan::{Expr, JsonLevel, JsonRows, Logical, Making, OutputColumn};
 use syntax::ast;
-use types::{CollationId, DataType, FunctionRole, NOT_FIXED_DECIMALS, TypeKind, Value};
+use types::{CollationId, DataType, Fixed, FunctionRole, NOT_FIXED_DECIMALS, TypeKind, Value};
 
 use crate::binder::Binder;
 use crate::literal;
@@ -183,6 +183,9 @@ impl Binder<'_> {
             TypeName::Blob => DataType::new(TypeKind::Blob, 65_535, 0),
             TypeName::MediumBlob => DataType::new(TypeKind::MediumBlob, 0xFF_FFFF, 0),
             TypeName::LongBlob => DataType::new(TypeKind::LongBlob, u32::MAX, 0),
+            TypeName::Uuid => DataType::fixed(Fixed::Uuid),
+            TypeName::Inet4 => DataType::fixed(Fixed::Inet4),
+            TypeName::Inet6 => DataType::fixed(Fixed::Inet6),
             other => return Err(Error::not_supported(format!("{other:?} in JSON_TABLE"))),
         };
         Ok(ty.with_nullable(true))

@@ -48,14 +48,22 @@ impl Binder<'_> {
         found.map(|(_, predicate)| predicate.clone())
     }
 
-    /// In the number of a row's partition UNIX_TIMESTAMP of a column reads the timestamp itself, not local time, because local time
-    /// is ambiguous for some timestamps.
+    /// A row's partition does not depend on a session's time zone: its number reads timestamps themselves, not local times, of which some are
+    /// ambiguous.
     pub(crate) fn read_timestamps(&self, number: &mut Expr) -> Result<()> {
         let is_number = FunctionRole::Partition(PartitionQuestion::Number);
         if !matches!(number, Expr::Function { function, .. } if function.is(is_number)) {
             return Ok(());
         }
         let seconds = self.function_of(FunctionRole::PartitionSeconds)?.reference();
+        if let Expr::Function { args, .. } = number {
+            // The columns of KEY and of SYSTEM_TIME.
+            for arg in args {
+                if let Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. } = arg {
+                    *arg = (**operand).clone();
+                }
+            }
+        }
         number.rewrite(&mut |node| {
             let Expr::Function { function, args, .. } = node else { return false };
             let timestamp = match &mut args[..] {

@@ -32,7 +32,7 @@ impl Binder<'_> {
     /// FOR PORTION OF. An UPDATE has `targets`: the table is one of them even if the statement assigns nothing.
     ///
     /// # Errors
-    /// 1487, 1965, 4156, 4157; 1235 for subqueries.
+    /// 1487, 1965, 4156, 4157.
     pub(crate) fn bind_portion(
         &mut self,
         portion: Option<&ast::Portion>,
@@ -88,11 +88,11 @@ impl Binder<'_> {
     fn bind_bound(&mut self, bound: &ast::Expr, ty: &DataType) -> Result<Expr> {
         let mut operand = self.bind_single(bound)?;
         self.infer(&mut operand, ty);
-        if operand.any(&mut |part| matches!(part, Expr::Subquery { .. })) {
-            return Err(Error::not_supported("subqueries in FOR PORTION OF"));
-        }
-        let is_constant = !operand.any(&mut |part| matches!(part, Expr::Column { .. }));
-        if !is_constant || operand.is_volatile() {
+        let varies = operand.any(&mut |part| match part {
+            Expr::Subquery { id, .. } => !self.subqueries[id.0 as usize].outer.is_empty(),
+            part => matches!(part, Expr::Column { .. }),
+        });
+        if varies || operand.is_volatile() {
             bail!(NOT_CONSTANT_EXPRESSION, "FOR PORTION OF");
         }
         let ty = ty.clone().with_nullable(true);
@@ -165,8 +165,12 @@ pub(crate) fn period_check(table: &Table, base: Register) -> Option<(Arc<str>, E
     Some((name, check))
 }
 
-/// The unique keys WITHOUT OVERLAPS.
-pub(crate) fn overlap_checks(table: &Table) -> Vec<OverlapCheck> {
+/// The keys of a table that refuse overlaps. `number`: what says the partition of a row, over registers from `base`.
+pub(crate) fn overlap_checks(
+    table: &Table,
+    base: Register,
+    number: Option<&Expr>,
+) -> Vec<OverlapCheck> {
     let Some(period) = &table.period else { return Vec::new() };
     let stored = |at: usize| table.columns[at].stored;
     let checked = table.indexes.iter().filter(|index| index.without_overlaps);
@@ -185,8 +189,36 @@ pub(crate) fn overlap_checks(table: &Table) -> Vec<OverlapCheck> {
             alike: alike.collect::<Option<_>>()?,
             start: stored(period.start)?,
             end: stored(period.end)?,
+            partitions: match table.has_leading_part(index) {
+                true => Some(leading_part(table, index, base, number)?),
+                false => None,
+            },
             current: times.and_then(|times| Some((stored(times.end)?, never()))),
         })
     };
     checked.filter_map(check).collect()
+}
+
+/// The number of the partition in a clustered key, and the numbers under which rows that are alike in the key may be where it depends on the period.
+fn leading_part(
+    table: &Table,
+    index: &catalog::Index,
+    base: Register,
+    number: Option<&Expr>,
+) -> Option<(KeyColumn, Vec<u16>)> {
+    let column = table.columns[table.partition_column()?].stored?;
+    let ty = table.definition.columns[column].ty.clone();
+    let part = KeyColumn { column, ty, prefix_length: None, descending: false };
+    // Current rows, which alone count, all have the same end.
+    let end = table.row_times().map(|times| times.end);
+    let mut alike: Vec<usize> = index.own_parts().iter().map(|part| part.column).collect();
+    alike.extend(end);
+    let is_alike =
+        |register: Register| alike.iter().any(|at| Register(base.0 + *at as u32) == register);
+    let varies = number.is_none_or(|number| {
+        number
+            .any(&mut |node| matches!(node, Expr::Column { register, .. } if !is_alike(*register)))
+    });
+    let numbers = table.partitioning.as_ref().map(|own| own.numbers()).filter(|_| varies);
+    Some((part, numbers.unwrap_or_default()))
 }

@@ -176,6 +176,10 @@ impl Binder<'_> {
             checks.push((check.name.clone(), predicate));
         }
         checks.extend(period_check(table, base));
+        let number = stored.iter().zip(&columns);
+        let mut number = number.filter(|((_, at), _)| Some(*at) == table.partition_column());
+        let number = number.next().and_then(|(_, column)| column.generated.as_ref());
+        let overlaps = overlap_checks(table, base, number);
         let position = |column: usize| table.columns[column].stored;
         let indexes = table
             .indexes
@@ -207,7 +211,8 @@ impl Binder<'_> {
             parents: Vec::new(),
             children: Vec::new(),
             history: self.history_write(table),
-            overlaps: overlap_checks(table),
+            partitions: self.system_partitions(table),
+            overlaps,
             portion: None,
         })
     }
@@ -341,6 +346,7 @@ impl Binder<'_> {
                 parents: Vec::new(),
                 children: Vec::new(),
                 history: None,
+                partitions: None,
                 overlaps: Vec::new(),
                 portion: None,
             }),

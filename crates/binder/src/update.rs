@@ -232,6 +232,10 @@ impl Binder<'_> {
         id: InstanceId,
         kind: WriteKind,
     ) -> Result<plan::TableWrite> {
+        let by_time = self.tables[self.instance(id).table].by_system_time();
+        if by_time && self.selection_of(id).is_some() {
+            bail!(VERS_NOT_SUPPORTED, "UPDATE and DELETE of PARTITION");
+        }
         if self.not_current.contains(&id) {
             bail!(TABLE_NOT_LOCKED_FOR_WRITE, self.instance(id).alias);
         }
@@ -491,6 +495,7 @@ pub(crate) fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         parents: Vec::new(),
         children: Vec::new(),
         history: None,
+        partitions: None,
         overlaps: Vec::new(),
         portion: None,
     }

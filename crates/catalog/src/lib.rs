@@ -57,8 +57,8 @@ pub use metadata_turn::{DdlWaitPolicy, LockWait};
 pub use metadata_waits::{TableWaits, WaitSums};
 pub use model::*;
 pub use partitions::{
-    PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod, PartitionValue, Partitioning,
-    integer_type,
+    NUMBER_INDEX, PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod, PartitionValue,
+    Partitioning, Rotation, RotationInterval, integer_type,
 };
 pub use password::{EarlierPassword, LockTime, PasswordPolicy};
 pub use pending::PendingDefinitions;

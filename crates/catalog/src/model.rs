@@ -202,6 +202,8 @@ impl Generated {
             if ty.unsigned { "unsigned".into() } else { "signed".into() }
         } else if ty.kind == TypeKind::Decimal {
             format!("decimal({}, {})", ty.length, ty.decimals)
+        } else if let Some(kind) = ty.as_fixed() {
+            kind.name().into()
         } else if ty.is_temporal() {
             format!("{:?}{}", ty.kind, digits(ty.decimals)).to_lowercase()
         } else if ty.is_binary() {

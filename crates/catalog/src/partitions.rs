@@ -8,16 +8,19 @@ use std::sync::Arc;
 
 use engine_api::IndexId;
 use errors::Result;
-use types::partition::{Deal, Router, Rule, ValueKind, tuple_key};
+use types::partition::{Deal, NO_PARTITION, Router, Rule, ValueKind, tuple_key};
 use types::{DataType, Value};
 
 use crate::codec::{read_pair, read_value, write_pair, write_value};
 use crate::fields::{FieldWriter, damaged, nested_fields};
-use crate::{Index, IndexPart, Table, same_name};
+use crate::{Index, IndexPart, Table, never, row_time_type, same_name};
 
 /// Name of the hidden stored column that holds the number of a row's partition. No user's column has it: it is longer than names can be.
 pub const PARTITION_COLUMN: &str =
     "!partition number of the row, of the subpartition where there are some!";
+
+/// Of a table without a primary key that is partitioned by SYSTEM_TIME with LIMIT: the index by which the rows of a partition are counted.
+pub const NUMBER_INDEX: IndexId = IndexId(1 << 20);
 
 /// The methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub enum PartitionKind {
     Hash,
     /// KEY.
     Key,
+    /// SYSTEM_TIME: current rows are in the last partition, old ones in those before it.
+    SystemTime,
 }
 
 /// How rows are distributed among partitions.
@@ -43,11 +48,35 @@ pub struct PartitionMethod {
     pub algorithm_one: bool,
     /// Canonical text of the expression, and whether it is unsigned; without it `columns` are compared.
     pub expression: Option<(Arc<str>, bool)>,
-    /// Columns; empty for a KEY by the primary key.
+    /// Columns; empty for a KEY by the primary key. Of SYSTEM_TIME the end of the row.
     pub columns: Vec<Arc<str>>,
+    /// Of SYSTEM_TIME: when it goes on to the next partition.
+    pub rotation: Rotation,
 }
 
-/// A value of VALUES.
+/// When partitions by SYSTEM_TIME go on to the next one; without both the first takes all old rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rotation {
+    /// INTERVAL.
+    pub interval: Option<RotationInterval>,
+    /// LIMIT: rows of a partition.
+    pub limit: Option<u64>,
+}
+
+/// INTERVAL of SYSTEM_TIME.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RotationInterval {
+    /// As it is shown, `1 HOUR`.
+    pub text: Arc<str>,
+    /// Its months.
+    pub months: u64,
+    /// Its seconds.
+    pub seconds: u64,
+    /// When the first interval begins, in seconds since 1970 UTC.
+    pub starts: u64,
+}
+
+/// A value of VALUES. Of a history partition by INTERVAL: when it ends, in UTC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartitionValue {
     /// In the type of the column or the expression; `None` for MAXVALUE.
@@ -141,21 +170,69 @@ impl Partitioning {
         self.method.columns.iter().chain(self.sub.iter().flat_map(|sub| &sub.columns))
     }
 
-    /// Gives partitions numbers from 0.
+    /// Gives partitions numbers from 0. The one of current rows has the largest number that there is, so that others can be added before it.
     pub fn renumber(&mut self) {
         for (number, partition) in self.partitions.iter_mut().enumerate() {
             partition.number = number as u16;
         }
+        let largest = NO_PARTITION / self.subpartitions() - 1;
+        if self.by_system_time()
+            && let Some(current) = self.partitions.last_mut()
+        {
+            current.number = largest;
+        }
+    }
+
+    /// PARTITION BY SYSTEM_TIME.
+    pub fn by_system_time(&self) -> bool {
+        self.method.kind == PartitionKind::SystemTime
+    }
+
+    /// The partitions of old rows, of SYSTEM_TIME.
+    pub fn history(&self) -> &[Partition] {
+        self.partitions.split_last().map_or(&[], |(_, history)| history)
+    }
+
+    /// Whether partitions have bounds that grow with their numbers.
+    pub fn has_bounds(&self) -> bool {
+        self.method.kind == PartitionKind::Range
+            || self.by_system_time() && self.method.rotation.interval.is_some()
+    }
+
+    /// SYSTEM_TIME as a rule over the end of the row: what is never over is current. By INTERVAL the last history partition takes all that is over
+    /// later too; else old rows go to the first one here, and by LIMIT those who write rows know better.
+    fn system_time_rule(&self, key: &dyn Fn(&Value) -> Vec<u8>) -> Rule {
+        let history = self.history();
+        let by_interval = self.method.rotation.interval.is_some();
+        let taken = if by_interval { history } else { &history[..history.len().min(1)] };
+        let never = || Some(key(&never()));
+        let mut bounds: Vec<(Option<Vec<u8>>, u16)> = Vec::with_capacity(taken.len() + 1);
+        for (at, own) in taken.iter().enumerate() {
+            let end = own.values.first().and_then(|tuple| tuple.first()?.value.as_ref());
+            let end = end.filter(|_| at + 1 < taken.len()).map(key);
+            bounds.push((end.or_else(never), own.number));
+        }
+        bounds.extend(self.partitions.last().map(|current| (None, current.number)));
+        Rule::Range(bounds)
     }
 
     /// Whether the rows of a table partitioned as `old` keep their numbers, as far as this has a partition for them.
     pub fn keeps_numbers(&self, old: &Partitioning) -> bool {
-        let by_value = matches!(self.method.kind, PartitionKind::Range | PartitionKind::List);
+        let by_time = self.by_system_time();
+        let by_value =
+            by_time || matches!(self.method.kind, PartitionKind::Range | PartitionKind::List);
         let known = |own: &Partition| old.partitions.iter().find(|was| was.number == own.number);
-        let last = old.partitions.iter().map(|own| own.number).max();
+        let before = if by_time { old.history() } else { &old.partitions[..] };
+        let last = before.iter().map(|own| own.number).max();
         // A new partition must not take rows that another has.
         let is_new = |own: &Partition| by_value && Some(own.number) > last;
-        self.method == old.method
+        // Partitions that are dropped move the beginning of the first interval.
+        let mut method = old.method.clone();
+        let starts = self.method.rotation.interval.as_ref().map(|interval| interval.starts);
+        if let (Some(interval), Some(starts)) = (&mut method.rotation.interval, starts) {
+            interval.starts = starts;
+        }
+        self.method == method
             && self.sub == old.sub
             && self.subpartitions() == old.subpartitions()
             && (by_value || self.partitions.len() == old.partitions.len())
@@ -211,6 +288,10 @@ impl Partitioning {
             }
             PartitionKind::Hash => Rule::Hash(deal(method.linear, count)),
             PartitionKind::Key => Rule::Key(deal(method.linear, count)),
+            PartitionKind::SystemTime => {
+                let ty = types.first().cloned().unwrap_or_else(row_time_type);
+                self.system_time_rule(&|value| tuple_key([(value, &ty)]))
+            }
         };
         let sub = self.sub.as_ref().map(|sub| {
             let deal = deal(sub.linear, self.subpartitions());
@@ -246,6 +327,16 @@ impl Table {
         }
     }
 
+    /// PARTITION BY SYSTEM_TIME.
+    pub fn by_system_time(&self) -> bool {
+        self.partitioning.as_ref().is_some_and(|own| own.by_system_time())
+    }
+
+    /// The engine's index whose keys begin with the number of a row's partition: the clustered one, or one that the definition does not show.
+    pub fn number_index(&self) -> IndexId {
+        if self.primary().is_some() { IndexId::CLUSTERED } else { NUMBER_INDEX }
+    }
+
     /// Position of the hidden column with the number of a row's partition.
     pub fn partition_column(&self) -> Option<usize> {
         self.partitioning.as_ref()?;
@@ -259,14 +350,15 @@ pub fn integer_type(unsigned: bool) -> DataType {
 }
 
 /// Numbers of the methods.
-const KINDS: [(PartitionKind, u64); 4] = [
+const KINDS: [(PartitionKind, u64); 5] = [
     (PartitionKind::Range, 1),
     (PartitionKind::List, 2),
     (PartitionKind::Hash, 3),
     (PartitionKind::Key, 4),
+    (PartitionKind::SystemTime, 5),
 ];
 
-/// A method: kind 1, linear 2, algorithm one 3, expression 4, unsigned 5, column 6.
+/// A method: kind 1, linear 2, algorithm one 3, expression 4, unsigned 5, column 6, INTERVAL 7 (text 1, months 2, seconds 3, starts 4), LIMIT 8.
 fn method_writer(method: &PartitionMethod) -> FieldWriter {
     let mut out = FieldWriter::nested();
     let kind = KINDS.iter().find(|(kind, _)| *kind == method.kind);
@@ -280,7 +372,32 @@ fn method_writer(method: &PartitionMethod) -> FieldWriter {
     for column in &method.columns {
         out.bytes(6, column.as_bytes());
     }
+    if let Some(interval) = &method.rotation.interval {
+        let mut nested = FieldWriter::nested();
+        nested.text(1, &interval.text);
+        nested.number(2, interval.months);
+        nested.number(3, interval.seconds);
+        nested.number(4, interval.starts);
+        out.nest(7, nested);
+    }
+    if let Some(limit) = method.rotation.limit {
+        out.number(8, limit);
+    }
     out
+}
+
+fn read_interval(bytes: &[u8]) -> Result<RotationInterval> {
+    let mut interval = RotationInterval { text: Arc::from(""), months: 0, seconds: 0, starts: 0 };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => interval.text = field.text()?.into(),
+            2 => interval.months = field.number()?,
+            3 => interval.seconds = field.number()?,
+            4 => interval.starts = field.number()?,
+            _ => {}
+        }
+    }
+    Ok(interval)
 }
 
 fn read_method(bytes: &[u8]) -> Result<PartitionMethod> {
@@ -290,6 +407,7 @@ fn read_method(bytes: &[u8]) -> Result<PartitionMethod> {
         algorithm_one: false,
         expression: None,
         columns: Vec::new(),
+        rotation: Rotation::default(),
     };
     for field in nested_fields(bytes)? {
         match field.tag {
@@ -307,6 +425,8 @@ fn read_method(bytes: &[u8]) -> Result<PartitionMethod> {
                 }
             }
             6 => method.columns.push(field.text()?.into()),
+            7 => method.rotation.interval = Some(read_interval(field.bytes)?),
+            8 => method.rotation.limit = Some(field.number()?),
             _ => {}
         }
     }

@@ -97,7 +97,7 @@ pub fn complete(
 ) -> Result<(Table, Option<u64>)> {
     check_structure(&draft, create)?;
     history::settle(&mut draft, true)?;
-    periods::settle(&mut draft, create.partitioning.is_some())?;
+    periods::settle(&mut draft)?;
     if create.like.is_none() && !is_sequence(&draft) {
         generated_key::add(ctx, &mut draft, create.partitioning.is_some())?;
     }

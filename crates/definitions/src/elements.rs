@@ -2,7 +2,7 @@
 
 use errors::{Error, Result, bail};
 use syntax::ast::{self, ExprKind, TypeName};
-use types::{CollationId, DataType, TypeKind};
+use types::{CollationId, DataType, Fixed, TypeKind};
 
 /// Longest elements, in characters or bytes.
 const LENGTH_MAX: u64 = 512;
@@ -56,6 +56,9 @@ pub(crate) fn element_type(cast: &ast::Cast) -> Result<DataType> {
             let digits = fraction()?;
             DataType::new(TypeKind::Time, width(10, digits), digits)
         }
+        TypeName::Uuid => DataType::fixed(Fixed::Uuid),
+        TypeName::Inet4 => DataType::fixed(Fixed::Inet4),
+        TypeName::Inet6 => DataType::fixed(Fixed::Inet6),
         other => {
             let name = format!("{other:?}").to_uppercase();
             return Err(Error::not_supported(format!("CAST-ing data to array of {name}")));

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use catalog::{
-    Column, ColumnHistory, ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart, Table,
-    same_name,
+    Column, ColumnHistory, ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart,
+    NUMBER_INDEX, PARTITION_COLUMN, Table, same_name,
 };
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{Error, Result, bail, err};
@@ -609,11 +609,22 @@ impl Draft {
                 parts,
             })
         };
+        let mut engine_indexes: Vec<IndexDef> = indexes.iter().filter_map(engine_index).collect();
+        let limit = self.partitioning.as_ref().and_then(|own| own.method.rotation.limit);
+        if limit.is_some() && !indexes.iter().any(|index| index.id == IndexId::CLUSTERED) {
+            // Rows of a partition are counted by it.
+            engine_indexes.extend(partition.map(|part| IndexDef {
+                id: NUMBER_INDEX,
+                name: PARTITION_COLUMN.into(),
+                unique: false,
+                parts: vec![part],
+            }));
+        }
         TableDef {
             id,
             name: format!("{}.{}", self.schema, self.name),
             columns: stored.into_iter().map(|(_, column)| column).collect(),
-            indexes: indexes.iter().filter_map(engine_index).collect(),
+            indexes: engine_indexes,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Builds histograms: values with their numbers of rows become buckets of about as many rows.
 
 use catalog::{Histogram, HistogramBucket};
-use types::{DataType, Value};
+use types::{DataType, TypeKind, Value};
 
 use crate::column_values::kept_value;
 
@@ -70,6 +70,11 @@ impl<'t> HistogramBuilder<'t> {
             sampling_rate: 1.0,
         }
     }
+}
+
+/// Whether a histogram can be built from values of this type.
+pub fn has_order(ty: &DataType) -> bool {
+    !matches!(ty.kind, TypeKind::Json | TypeKind::Geometry | TypeKind::Vector | TypeKind::Null)
 }
 
 /// Merges pairs of neighbours, except for those with many rows, which are less than half: about half as many spans remain.

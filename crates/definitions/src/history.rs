@@ -180,6 +180,9 @@ pub(crate) fn end(draft: &mut Draft) -> Result<()> {
     if let Some(column) = draft.columns.iter().find(|column| is_declared(&column.column)) {
         bail!(VERS_MISSING, draft.name, format!("DROP COLUMN {}", quote(&column.column.name)));
     }
+    if draft.partitioning.as_ref().is_some_and(catalog::Partitioning::by_system_time) {
+        bail!(VERS_DROP_PARTITIONED, draft.name);
+    }
     draft.keeps_history = false;
     draft.system_period = None;
     draft.columns.retain(|column| !column.column.history.is_time());

@@ -37,6 +37,7 @@ pub mod renames;
 mod resource_groups;
 pub mod sequences;
 mod servers;
+mod system_partitions;
 mod tablespaces;
 mod timestamps;
 pub mod view_columns;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{Partition, PartitionKind, PartitionMethod, PartitionValue, Partitioning};
+use types::{Utc, Value, ZoneRules};
 
 use crate::engines::SHOWN_ENGINE;
 use crate::quoting::{literal, needs_quotes, quote};
@@ -18,6 +19,7 @@ fn kind_word(kind: PartitionKind) -> &'static str {
         PartitionKind::List => "LIST",
         PartitionKind::Hash => "HASH",
         PartitionKind::Key => "KEY",
+        PartitionKind::SystemTime => "SYSTEM_TIME",
     }
 }
 
@@ -33,6 +35,10 @@ pub fn method_name(method: &PartitionMethod) -> String {
 pub fn method_expression(method: &PartitionMethod) -> Option<String> {
     match &method.expression {
         Some((text, _)) => Some(text.to_string()),
+        None if method.kind == PartitionKind::SystemTime => {
+            let end = method.columns.first().map_or("", |name| name);
+            Some(format!("unix_timestamp({})", quote(end)))
+        }
         None if method.columns.is_empty() => None,
         None => {
             let columns: Vec<String> = method.columns.iter().map(|name| quote(name)).collect();
@@ -42,7 +48,15 @@ pub fn method_expression(method: &PartitionMethod) -> Option<String> {
 }
 
 /// The values of a partition as PARTITION_DESCRIPTION has them.
-pub fn values_text(method: &PartitionMethod, partition: &Partition) -> String {
+pub fn values_text(
+    method: &PartitionMethod,
+    partition: &Partition,
+    zone: &dyn ZoneRules,
+) -> String {
+    let end = partition.values.first().and_then(|tuple| tuple.first()?.value.as_ref());
+    if let (PartitionKind::SystemTime, Some(Value::DateTime(end))) = (method.kind, end) {
+        return local_text(end.to_unix_micros().unwrap_or(0), zone);
+    }
     let is_row = method.kind == PartitionKind::List && method.columns.len() > 1;
     let tuple = |tuple: &Vec<PartitionValue>| {
         let texts: Vec<&str> = tuple.iter().map(|bound| &*bound.text).collect();
@@ -53,12 +67,35 @@ pub fn values_text(method: &PartitionMethod, partition: &Partition) -> String {
     tuples.join(",")
 }
 
-fn method_text(method: &PartitionMethod) -> String {
+/// A time as the session sees it, without a fraction.
+fn local_text(micros: i64, zone: &dyn ZoneRules) -> String {
+    let mut text = Vec::new();
+    zone.utc_to_local(micros).write_text(0, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// SYSTEM_TIME with its INTERVAL or LIMIT.
+fn system_time_text(method: &PartitionMethod, zone: &dyn ZoneRules) -> String {
+    let rotation = &method.rotation;
+    let mut text = "SYSTEM_TIME ".to_owned();
+    if let Some(interval) = &rotation.interval {
+        let micros = i64::try_from(interval.starts).unwrap_or(0).saturating_mul(1_000_000);
+        let starts = local_text(micros, zone);
+        text.push_str(&format!("INTERVAL {} STARTS TIMESTAMP'{starts}'", interval.text));
+    }
+    if let Some(limit) = rotation.limit {
+        text.push_str(&format!("LIMIT {limit}"));
+    }
+    text
+}
+
+fn method_text(method: &PartitionMethod, zone: &dyn ZoneRules) -> String {
     let linear = if method.linear { "LINEAR " } else { "" };
     let algorithm = if method.algorithm_one { "/*!50611 ALGORITHM = 1 */ " } else { "" };
     let names: Vec<String> = method.columns.iter().map(|column| name(column)).collect();
     let kind = kind_word(method.kind);
     match &method.expression {
+        None if method.kind == PartitionKind::SystemTime => system_time_text(method, zone),
         Some((text, _)) => format!("{linear}{kind} ({text})"),
         None if method.kind == PartitionKind::Key => {
             format!("{linear}KEY {algorithm}({})", names.join(","))
@@ -94,7 +131,11 @@ fn partition_text(partitioning: &Partitioning, partition: &Partition) -> String 
             }
         }
         PartitionKind::List => {
-            text.push_str(&format!(" VALUES IN ({})", values_text(method, partition)))
+            text.push_str(&format!(" VALUES IN ({})", values_text(method, partition, &Utc)))
+        }
+        PartitionKind::SystemTime => {
+            let is_current = partition.values.iter().flatten().any(is_maximum);
+            text.push_str(if is_current { " CURRENT" } else { " HISTORY" });
         }
         PartitionKind::Hash | PartitionKind::Key => {}
     }
@@ -112,17 +153,20 @@ fn partition_text(partitioning: &Partitioning, partition: &Partition) -> String 
 }
 
 /// The text after the options of CREATE TABLE.
-pub fn partitioning_text(partitioning: &Partitioning) -> String {
+pub fn partitioning_text(partitioning: &Partitioning, zone: &dyn ZoneRules) -> String {
     let method = &partitioning.method;
     let by_value = matches!(method.kind, PartitionKind::Range | PartitionKind::List);
     // Older servers that read the text as a comment do not support COLUMNS.
     let version = if by_value && method.expression.is_none() { "50500" } else { "50100" };
-    let mut text = format!("\n/*!{version} PARTITION BY {}", method_text(method));
+    // No other server than MariaDB, which has no comment there, knows SYSTEM_TIME.
+    let by_time = partitioning.by_system_time();
+    let comment = if by_time { " ".to_owned() } else { format!("/*!{version} ") };
+    let mut text = format!("\n{comment}PARTITION BY {}", method_text(method, zone));
     if !partitioning.listed && partitioning.partitions.len() > 1 {
         text.push_str(&format!("\nPARTITIONS {}", partitioning.partitions.len()));
     }
     if let Some(sub) = &partitioning.sub {
-        text.push_str(&format!("\nSUBPARTITION BY {}", method_text(sub)));
+        text.push_str(&format!("\nSUBPARTITION BY {}", method_text(sub, zone)));
         if !partitioning.sub_listed && partitioning.subpartitions() > 1 {
             text.push_str(&format!("\nSUBPARTITIONS {}", partitioning.subpartitions()));
         }
@@ -132,6 +176,8 @@ pub fn partitioning_text(partitioning: &Partitioning) -> String {
         let all: Vec<String> = partitioning.partitions.iter().map(partition).collect();
         text.push_str(&format!("\n({})", all.join(",\n ")));
     }
-    text.push_str(" */");
+    if !by_time {
+        text.push_str(" */");
+    }
     text
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use binder::Disallowed;
 use catalog::{
     Column, ColumnDefault, Generated, PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod,
-    PartitionValue, Partitioning, same_name,
+    PartitionValue, Partitioning, Rotation, same_name,
 };
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
@@ -22,6 +22,7 @@ use crate::engines::engine_choice;
 use crate::expressions::{bind_over_columns, bind_qualified, expression_text, in_place};
 use crate::names::is_too_long;
 use crate::quoting::{literal, quote};
+use crate::system_partitions;
 
 /// Maximum number of partitions of a table, subpartitions included.
 pub(crate) const PARTITIONS_MAX: u64 = 8192;
@@ -37,6 +38,7 @@ pub(crate) fn word(kind: PartitionKind) -> &'static str {
         PartitionKind::List => "LIST",
         PartitionKind::Hash => "HASH",
         PartitionKind::Key => "KEY",
+        PartitionKind::SystemTime => "SYSTEM_TIME",
     }
 }
 
@@ -47,9 +49,10 @@ pub fn build_partitioning(
     written: &ast::Partitioning,
 ) -> Result<Partitioning> {
     let method = partition_method(ctx, draft, &written.method)?;
+    let by_time = method.kind == PartitionKind::SystemTime;
     let by_value = matches!(method.kind, PartitionKind::Range | PartitionKind::List);
     let sub = match &written.subpartition {
-        Some(_) if !by_value => bail!(SUBPARTITION_ERROR),
+        Some(_) if !by_value && !by_time => bail!(SUBPARTITION_ERROR),
         Some(sub) => Some(partition_method(ctx, draft, sub)?),
         None => None,
     };
@@ -68,8 +71,12 @@ pub fn build_partitioning(
             bail!(PARTITION_WRONG_NO_PART_ERROR)
         }
         Some(count) => count,
+        None if by_time && !listed => 2,
         None => (written.partitions.len() as u64).max(1),
     };
+    if by_time {
+        system_partitions::check_listed(draft, written)?;
+    }
     let sub_listed = written.partitions.iter().any(|own| !own.subpartitions.is_empty());
     let first = written.partitions.first().map_or(0, |own| own.subpartitions.len());
     let sub_count = match (&sub, written.subpartition_count) {
@@ -97,6 +104,8 @@ pub fn build_partitioning(
             let built = build_partition(ctx, draft, &partitioning, definition)?;
             partitioning.partitions.push(built);
         }
+    } else if by_time {
+        partitioning.partitions.extend(system_partitions::unlisted(count));
     } else {
         let places = 0..count;
         partitioning.partitions.extend(places.map(|place| unnamed(format!("p{place}"))));
@@ -105,6 +114,8 @@ pub fn build_partitioning(
     partitioning.renumber();
     check_names(&partitioning)?;
     check_values(draft, &partitioning)?;
+    system_partitions::check_rotation(&partitioning)?;
+    system_partitions::set_ends(ctx, draft, &mut partitioning)?;
     Ok(partitioning)
 }
 
@@ -129,7 +140,7 @@ pub fn check_partition_qualifiers(
 }
 
 fn partition_method(
-    ctx: &dyn Context,
+    ctx: &mut dyn Context,
     draft: &Draft,
     written: &ast::PartitionMethod,
 ) -> Result<PartitionMethod> {
@@ -139,6 +150,7 @@ fn partition_method(
         algorithm_one: false,
         expression: None,
         columns: Vec::new(),
+        rotation: Rotation::default(),
     };
     use ast::PartitionMethod as M;
     Ok(match written {
@@ -163,8 +175,11 @@ fn partition_method(
             let columns = partition_columns(draft, columns, kind)?;
             PartitionMethod { columns, ..by(kind, false) }
         }
-        M::SystemTime { .. } => {
-            return Err(Error::not_supported("PARTITION BY SYSTEM_TIME"));
+        M::SystemTime { interval, starts, limit, auto } => {
+            let (interval, starts) = (interval.as_ref(), starts.as_ref());
+            let (limit, auto) = (*limit, *auto);
+            let written = system_partitions::Written { interval, starts, limit, auto };
+            system_partitions::method(ctx, draft, &written)?
         }
     })
 }
@@ -229,7 +244,13 @@ pub(crate) fn build_partition(
             }
             tuples
         }
-        (PartitionValues::None, PartitionKind::Hash | PartitionKind::Key) => Vec::new(),
+        (PartitionValues::None, PartitionKind::Hash | PartitionKind::Key)
+        | (PartitionValues::History | PartitionValues::Current, PartitionKind::SystemTime) => {
+            Vec::new()
+        }
+        (PartitionValues::None, PartitionKind::SystemTime) => {
+            bail!(PARTITION_WRONG_TYPE, "HASH", "SYSTEM_TIME")
+        }
         (PartitionValues::None, PartitionKind::Range) => {
             bail!(PARTITION_REQUIRES_VALUES_ERROR, "RANGE", "LESS THAN")
         }
@@ -240,8 +261,11 @@ pub(crate) fn build_partition(
             return Err(wrong(PartitionKind::Range, "LESS THAN"));
         }
         (PartitionValues::In(_), _) => return Err(wrong(PartitionKind::List, "IN")),
-        (PartitionValues::History | PartitionValues::Current | PartitionValues::Default, _) => {
-            return Err(Error::not_supported("HISTORY, CURRENT and DEFAULT partitions"));
+        (PartitionValues::History | PartitionValues::Current, kind) => {
+            bail!(PARTITION_WRONG_TYPE, "SYSTEM_TIME", word(kind))
+        }
+        (PartitionValues::Default, _) => {
+            return Err(Error::not_supported("DEFAULT partitions"));
         }
     };
     partition_options(ctx, &mut partition, &definition.options)?;
@@ -401,7 +425,8 @@ pub(crate) fn renew_partition_values(ctx: &mut dyn Context, draft: &mut Draft) -
         }
     }
     let method = partitioning.method.clone();
-    for partition in &mut partitioning.partitions {
+    let by_time = partitioning.by_system_time();
+    for partition in partitioning.partitions.iter_mut().filter(|_| !by_time) {
         for tuple in &mut partition.values {
             *tuple = renewed_tuple(ctx, draft, &method, tuple, &partition.name)?;
         }
@@ -448,7 +473,11 @@ pub fn check_partitioned(ctx: &dyn Context, draft: &Draft) -> Result<()> {
     if !draft.foreign_keys.is_empty() {
         bail!(FOREIGN_KEY_ON_PARTITIONED);
     }
-    let used = partition_reads(ctx, draft, &resolved(draft, partitioning)?)?;
+    let mut used = partition_reads(ctx, draft, &resolved(draft, partitioning)?)?;
+    if partitioning.by_system_time() {
+        // The end of the row is in each unique key.
+        used.remove(0);
+    }
     let is_time = |name: &Arc<str>| {
         draft.column(name).is_some_and(|at| draft.columns[at].column.history.is_time())
     };
@@ -724,7 +753,7 @@ pub(crate) fn check_values(draft: &Draft, partitioning: &Partitioning) -> Result
                 }
             }
         }
-        PartitionKind::Hash | PartitionKind::Key => {}
+        PartitionKind::Hash | PartitionKind::Key | PartitionKind::SystemTime => {}
     }
     Ok(())
 }

@@ -121,7 +121,7 @@ pub(crate) fn period_of_key(definition: &IndexDef, name: &str) -> Result<Option<
 ///
 /// # Errors
 /// 1054, 1060, 1063, 1110, 1235, 4152, 4153, 4155, 4156, 4170.
-pub(crate) fn settle(draft: &mut Draft, partitioned: bool) -> Result<()> {
+pub(crate) fn settle(draft: &mut Draft) -> Result<()> {
     if let Some(period) = draft.period.clone() {
         settle_columns(draft, &period)?;
     }
@@ -133,12 +133,6 @@ pub(crate) fn settle(draft: &mut Draft, partitioned: bool) -> Result<()> {
         if let Some(part) = index.parts.iter().find(|part| period.is_of(&part.column)) {
             let name = index.name.clone().unwrap_or_else(|| Arc::from(""));
             bail!(KEY_CONTAINS_PERIOD_FIELDS, name, part.column);
-        }
-        if partitioned && index.primary {
-            // Its rows are ordered by partition first.
-            return Err(Error::not_supported(
-                "PRIMARY KEY WITHOUT OVERLAPS of a partitioned table",
-            ));
         }
         let part = |column: &Arc<str>| DraftPart {
             column: column.clone(),

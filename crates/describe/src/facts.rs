@@ -102,6 +102,28 @@ pub trait ConnectionFacts {
     fn check_cancelled(&self) -> Result<()>;
 }
 
+/// Stands where a session would: what the server reads for itself.
+#[derive(Debug)]
+pub struct NoConnection;
+
+impl ConnectionFacts for NoConnection {
+    fn id(&self) -> u64 {
+        0
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    fn traffic(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
 impl ConnectionFacts for SessionShared {
     fn id(&self) -> u64 {
         self.id

@@ -16,12 +16,12 @@ const JSON_TEXT: u8 = 254;
 pub(crate) fn shown_histogram(histogram: &Histogram, ty: &DataType) -> Value {
     let share = JsonValue::Double;
     let bucket = |bucket: &HistogramBucket| {
-        let lower = shown_value(&bucket.lower);
+        let lower = shown_value(&bucket.lower, ty);
         JsonValue::Array(if histogram.singleton {
             vec![lower, share(bucket.cumulative)]
         } else {
             let distinct = JsonValue::UInt(bucket.distinct);
-            vec![lower, shown_value(&bucket.upper), share(bucket.cumulative), distinct]
+            vec![lower, shown_value(&bucket.upper, ty), share(bucket.cumulative), distinct]
         })
     };
     let (data_type, collation) = kind_of(ty);
@@ -42,8 +42,13 @@ pub(crate) fn shown_histogram(histogram: &Histogram, ty: &DataType) -> Value {
     JsonValue::Object(JsonObject::from_members(members)).to_value()
 }
 
-fn shown_value(value: &Value) -> JsonValue {
+fn shown_value(value: &Value, ty: &DataType) -> JsonValue {
     match value {
+        Value::Bytes(value) if ty.as_fixed().is_some() => {
+            let mut text = Vec::new();
+            ty.as_fixed().iter().for_each(|kind| kind.write_text(value, &mut text));
+            JsonValue::string(&text)
+        }
         Value::Bytes(text) => JsonValue::Opaque(JSON_TEXT, text.to_vec()),
         other => JsonValue::from_sql(other, false),
     }
@@ -61,6 +66,7 @@ fn kind_of(ty: &DataType) -> (&'static str, CollationId) {
         TypeKind::Date => ("date", number),
         TypeKind::Time => ("time", number),
         TypeKind::DateTime | TypeKind::Timestamp => ("datetime", number),
+        TypeKind::Fixed(kind) => (kind.name(), CollationId::BINARY),
         _ if ty.is_string() => ("string", ty.collation),
         TypeKind::BigInt if ty.unsigned => ("uint", number),
         _ => ("int", number),
@@ -288,6 +294,9 @@ fn order(a: &Value, b: &Value, ty: &DataType) -> Ordering {
 fn read_value(value: &JsonValue, ty: &DataType, place: &str) -> Read<Value> {
     let format_error = || HistogramFault::Content(format!("Value format error at '{place}'."));
     let text = || text_of(value, place);
+    if let Some(kind) = ty.as_fixed() {
+        return kind.parse(text()?).map(Value::Bytes).ok_or_else(format_error);
+    }
     match kind_of(ty).0 {
         "string" => {
             let encoded = text()?.strip_prefix(b"base64:type254:").ok_or_else(format_error)?;

@@ -28,7 +28,7 @@ mod views;
 
 pub use cluster::{cluster_columns, cluster_rows};
 pub use columns::key_of;
-pub use facts::{ConnectionFacts, Connections, ServerFacts};
+pub use facts::{ConnectionFacts, Connections, NoConnection, ServerFacts};
 pub use generated_passwords::{password_columns, password_row};
 pub use grants::{
     SecretForm, account_statements, all_role_grants, create_user_statement, grant_statements,

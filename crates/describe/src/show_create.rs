@@ -164,7 +164,7 @@ pub(crate) fn create_table(
         text.push_str(" WITH SYSTEM VERSIONING");
     }
     if let Some(partitioning) = &table.partitioning {
-        text.push_str(&partitioning_text(partitioning));
+        text.push_str(&partitioning_text(partitioning, zone));
     }
     text
 }

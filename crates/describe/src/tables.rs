@@ -45,6 +45,9 @@ impl Information<'_> {
         view.auto_increment = next;
         view.rows = stats.rows;
         partitions::share_rows(&mut view.partitions, stats.rows);
+        if let Some(engine) = engine {
+            partitions::count_rows(&mut view.partitions, table, &**engine);
+        }
         view.data_bytes = stats.data_bytes;
         let entries = table.fulltext.iter().filter_map(|index| {
             let stats = engine?.table_stats(index.entries).ok()?;
@@ -73,7 +76,7 @@ impl Information<'_> {
                 name => format!("{}={value}", name.to_lowercase()),
             })
             .collect();
-        let partitions = partitions::views(table);
+        let partitions = partitions::views(table, self.zone().as_ref());
         let row_format = table.options.iter().find(|(name, _)| name == "ROW_FORMAT");
         let mut view = TableView {
             schema: table.schema.to_string(),

@@ -528,6 +528,15 @@ catalog! {
     GIPK_FAILED_AUTOINC_COLUMN_EXISTS = 4109, "HY000", "Failed to generate invisible primary key. Auto-increment column already exists.";
     GIPK_COLUMN_ALTER_NOT_ALLOWED = 4110, "HY000", "Altering generated invisible primary key column '{}' is not allowed.";
     DROP_PK_COLUMN_TO_DROP_GIPK = 4111, "HY000", "Please drop primary key column to be able to drop generated invisible primary key.";
+    PARTITION_WRONG_TYPE = 4113, "HY000", "Wrong partition type `{}` for partitioning by `{}`";
+    VERS_MISSING_ROTATION = 4115, "HY000", "Maybe missing parameters: no rotation condition for multiple HISTORY partitions.";
+    VERS_PARTITION_FULL = 4117, "HY000", "Versioned table `{}`.`{}`: last HISTORY partition (`{}`) is out of {}, need more HISTORY partitions";
+    VERS_DROP_PARTITION_INTERVAL = 4116, "HY000", "Can only drop oldest partitions when rotating by INTERVAL";
+    VERS_PARTITION_PARAMETERS = 4127, "HY000", "Wrong parameters for partitioned `{}`: wrong value for '{}'";
+    VERS_WRONG_PARTITIONS = 4128, "HY000", "Wrong partitions for `{}`: must have at least one HISTORY and exactly one last CURRENT";
+    VERS_DROP_PARTITIONED = 4131, "HY000", "Can not DROP SYSTEM VERSIONING for table `{}` partitioned BY SYSTEM_TIME";
+    VERS_QUERY_IN_PARTITION = 4142, "HY000", "SYSTEM_TIME partitions in table `{}` does not support historical query";
+    VERS_STARTS_LATE = 4164, "HY000", "`{}`: STARTS is later than query time, first history partition may exceed INTERVAL value";
     CTE_RECURSIVE_NOT_UNION = 4114, "HY000", "Recursive table reference in EXCEPT or INTERSECT operand is not allowed.";
     INTERSECT_ALL_MAX_DUPLICATES_EXCEEDED = 4120, "HY000", "Max number of duplicate rows in INTERSECT ALL exceeded.";
     VERS_ALTER_NOT_ALLOWED = 4119, "HY000", "Not allowed for system-versioned {}.{}. Change @@system_versioning_alter_history to proceed with ALTER.";

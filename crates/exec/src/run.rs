@@ -19,6 +19,7 @@ use crate::measure::{ExecCounts, Measures};
 use crate::operator::Source;
 use crate::table_work::TableWork;
 use budget::Memory;
+use rows::system_partitions::Filled;
 
 /// A subquery, compiled.
 pub(crate) struct SubqueryNode {
@@ -127,6 +128,8 @@ pub(crate) struct Run<'r> {
     pub(crate) is_strict_write: bool,
     /// The engine has ended the transaction: its cursors are closed, and a request for it would start another.
     pub(crate) is_rolled_back: Cell<bool>,
+    /// Tables partitioned by SYSTEM_TIME that have got old rows.
+    pub(crate) filled: Vec<(Filled, EngineIndex)>,
     /// Rows that LIMIT cut off but SQL_CALC_FOUND_ROWS counts.
     pub(crate) found_rows: Option<u64>,
     pub(crate) counts: ExecCounts,
@@ -163,6 +166,7 @@ impl<'r> Run<'r> {
             match_lock: RowLock::None,
             program_failed: false,
             is_rolled_back: Cell::new(false),
+            filled: Vec::new(),
             found_rows: None,
             is_strict_write: false,
             counts: ExecCounts::default(),

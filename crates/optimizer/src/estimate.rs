@@ -165,6 +165,12 @@ impl Spread<'_> {
                     };
                     Some((Value::UInt(number), ComparisonKind::Integer))
                 }
+                ComparisonKind::String(_) if self.ty.as_fixed().is_some() => {
+                    let fits = self.ty.as_fixed().map(types::Fixed::bytes);
+                    let Value::Bytes(bytes) = &value else { return None };
+                    let kind = ComparisonKind::String(CollationId::BINARY);
+                    (Some(bytes.len()) == fits).then_some((value, kind))
+                }
                 ComparisonKind::String(_) => {
                     if self.collation != Some(self.ty.collation) {
                         return None;

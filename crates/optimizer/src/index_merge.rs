@@ -82,7 +82,7 @@ impl Planner<'_> {
         let array = Some(self.instance(id).register(column));
         let with_one = |value: Expr| {
             let Expr::Literal { value, ty } = value else { return None };
-            let element = JsonValue::from_sql(&value, ty.is_string() && ty.is_binary());
+            let element = types::elements::shown(&value, &ty);
             let mut one = predicate.clone();
             let Expr::Function { args, .. } = &mut one else { return None };
             let other = args.iter_mut().find(|arg| arg.as_column() != array)?;

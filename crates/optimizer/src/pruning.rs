@@ -2,7 +2,6 @@
 //!
 //! Invariant: a row that fulfils the conditions has one of the numbers; the conditions themselves are still checked.
 
-use catalog::PartitionKind;
 use plan::{BinaryOp, CastKind, Expr, InstanceId, PartitionRouting, RegisterSet};
 use types::partition::{Below, Router};
 use types::{DataType, FunctionRef, FunctionRole, Growth, PartitionQuestion, TypeKind, Value};
@@ -48,8 +47,18 @@ impl Planner<'_> {
         let routed = Routed { routing, router, values, ty: ty.clone(), column };
         let Some(partitioning) = &table.partitioning else { return Vec::new() };
         let mut found: Vec<Sarg> = Vec::new();
-        found.extend(self.by_equality(id, &routed, usable));
-        if found.is_empty() && partitioning.method.kind == PartitionKind::Range {
+        if !partitioning.by_system_time() {
+            found.extend(self.by_equality(id, &routed, usable));
+        } else if self.only_current(id, usable) {
+            let number = partitioning.partitions.last().map_or(0, |current| current.number);
+            let count = partitioning.subpartitions();
+            let literal =
+                |number: u16| Expr::literal(Value::UInt(number.into()), routed.ty.clone());
+            let numbers = (number * count..(number + 1) * count).map(literal).collect();
+            let (kind, reads) = (SargKind::In(numbers), RegisterSet::new());
+            found.push(Sarg { column, kind, exact: false, predicate: NO_PREDICATE, reads });
+        }
+        if found.is_empty() && partitioning.has_bounds() {
             let first = partitioning.partitions.first().map_or(0, |own| own.number);
             let count = partitioning.subpartitions();
             let nulls = (first * count, first * count + (count - 1));
@@ -80,6 +89,16 @@ impl Planner<'_> {
             }];
         }
         found
+    }
+
+    /// By SYSTEM_TIME: whether a condition wants current rows alone.
+    fn only_current(&self, id: InstanceId, usable: &[&Sarg]) -> bool {
+        let Some(times) = self.table(id).row_times() else { return false };
+        let never = Expr::literal(catalog::never(), catalog::row_time_type());
+        usable
+            .iter()
+            .filter(|sarg| sarg.column == times.end)
+            .any(|sarg| matches!(&sarg.kind, SargKind::Equal { value, .. } if *value == never))
     }
 
     /// All columns have one value, or one of them a list: each gives one number.

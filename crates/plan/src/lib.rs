@@ -33,8 +33,8 @@ pub use physical::{
 pub use statement::{
     Assignment, ColumnSource, DeletePlan, ExecutionMode, ForeignKeyAction, ForeignKeyCheck,
     FulltextWrite, HistoryWrite, InsertMode, InsertPlan, InsertSource, Making, OutputColumn,
-    OverlapCheck, Plan, PlanFlags, PortionWrite, QueryPlan, Subquery, TableWrite, Triggers,
-    UpdatePlan, ViewCheck, WrittenColumn, WrittenElements,
+    OverlapCheck, Plan, PlanFlags, PortionWrite, QueryPlan, Subquery, SystemPartitions, TableWrite,
+    Triggers, UpdatePlan, ViewCheck, WrittenColumn, WrittenElements,
 };
 pub use verify::broken_promises;
 pub use walk::RegisterSet;

@@ -190,6 +190,33 @@ pub struct HistoryWrite {
     pub never: Value,
 }
 
+/// Partitions by SYSTEM_TIME of a table that is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SystemPartitions {
+    /// The engine's id of the table.
+    pub id: u64,
+    /// The columns of the partition's number and of the row's end, in the record.
+    pub number: usize,
+    pub end: usize,
+    /// The end of rows that are current.
+    pub never: Value,
+    /// Subpartitions of each partition.
+    pub subpartitions: u16,
+    /// Numbers of the partitions of old rows, in the order in which they are filled.
+    pub history: Vec<u16>,
+    /// By INTERVAL: when each of them ends.
+    pub ends: Vec<Value>,
+    /// LIMIT: rows of each.
+    pub limit: Option<u64>,
+    /// Schema and name of the table, and name of the last of them.
+    pub table: (Arc<str>, Arc<str>),
+    pub last: Arc<str>,
+    /// The index whose keys begin with the number.
+    pub index: u32,
+    /// A full partition is worth a warning: the statement makes rows old, it does not move old ones.
+    pub warns: bool,
+}
+
 /// A unique key WITHOUT OVERLAPS: its parts are `alike`, then the end and the start of the period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverlapCheck {
@@ -199,6 +226,9 @@ pub struct OverlapCheck {
     /// The columns of the period, in the record.
     pub start: usize,
     pub end: usize,
+    /// The clustered index of a partitioned table: the part before the others, and the numbers under which rows that are alike may be. None: under that of
+    /// the row itself.
+    pub partitions: Option<(crate::KeyColumn, Vec<u16>)>,
     /// Of a table that keeps history: the column of the row's end and what current rows, the only ones that count, have there.
     pub current: Option<(usize, Value)>,
 }
@@ -251,6 +281,8 @@ pub struct TableWrite {
     pub children: Vec<ForeignKeyCheck>,
     /// `None`: it keeps no history, or the statement is about history itself.
     pub history: Option<Box<HistoryWrite>>,
+    /// PARTITION BY SYSTEM_TIME.
+    pub partitions: Option<Arc<SystemPartitions>>,
     /// Its unique keys WITHOUT OVERLAPS.
     pub overlaps: Vec<OverlapCheck>,
     /// FOR PORTION OF.

@@ -9,5 +9,7 @@ pub mod key_set;
 pub mod layout;
 pub mod match_query;
 pub mod numbers;
+pub mod overlaps;
+pub mod system_partitions;
 pub mod times;
 pub mod value_key;

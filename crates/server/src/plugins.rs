@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binary_log::BinaryLogPlugin;
-use error_log::{ErrorLog, ErrorLogPlugin};
+use error_log::{DragnetPlugin, ErrorLog, ErrorLogPlugin, SystemLogPlugin};
 use plugin_api::Plugin;
 use sys::io_times::IoTimes;
 
@@ -35,11 +35,12 @@ pub(crate) fn known(
         Box::new(show::ShowStatements),
         Box::new(execute::Execute),
         Box::new(ErrorLogPlugin(error_log.clone())),
+        Box::new(DragnetPlugin(error_log.clone())),
+        Box::new(SystemLogPlugin(error_log.clone())),
         Box::new(query_log::QueryLogs),
         Box::new(query_log::LoggingQuery),
         Box::new(statement_costs::StatementCosts),
         Box::new(profile::Profile),
-        Box::new(audit::Audit),
         Box::new(syslog::Syslog),
         Box::new(BinaryLogPlugin::new(engines.default.clone(), io_times.clone())),
         Box::new(file_systems::FileSystems),
@@ -70,6 +71,7 @@ pub(crate) fn known(
         #[cfg(not(target_feature = "crt-static"))]
         Box::new(engine_ndb::NdbPlugin),
     ];
+    plugins.extend(audit::plugins());
     plugins.extend(keyrings::plugins(keyring));
     plugins.extend(external_authentication::plugins());
     plugins.extend(BUILT_IN.into_iter().map(|component| Box::new(component) as Box<dyn Plugin>));

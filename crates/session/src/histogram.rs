@@ -8,12 +8,12 @@ use errors::{Result, bail, err};
 use exec::RowSink;
 use plugin_api::{OkInfo, ResultSink, RowSource};
 use syntax::ast::{self, Ident, TableMaintenance};
-use types::{DataType, TypeKind, Value};
+use types::{TypeKind, Value};
 
 use crate::column_values::{plan_columns, read_columns};
 use crate::session::Session;
 use definitions::column_values::selected;
-use definitions::histograms::HistogramBuilder;
+use definitions::histograms::{HistogramBuilder, has_order};
 use definitions::{is_hidden, is_single_unique};
 use describe::{HistogramFault, read_histogram};
 use statements::maintenance::outcome_columns;
@@ -246,18 +246,6 @@ fn make_histogram(
     read_columns(session, &planned, &mut groups)?;
     let Wanted { buckets_max, auto_update } = wanted;
     Ok(groups.0.finish(buckets_max, auto_update, session.server.now_micros()))
-}
-
-/// Whether a histogram can be built from values of this type.
-fn has_order(ty: &DataType) -> bool {
-    !matches!(
-        ty.kind,
-        TypeKind::Json
-            | TypeKind::Geometry
-            | TypeKind::Vector
-            | TypeKind::Null
-            | TypeKind::Fixed(_)
-    )
 }
 
 /// The groups of the query, in order.

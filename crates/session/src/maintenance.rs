@@ -177,19 +177,17 @@ fn information_table(
     }
 }
 
-/// Returns the faults of a table; empty when it is in order.
 /// CACHE INDEX and LOAD INDEX INTO CACHE: no engine has a key cache, which each table's row says.
 ///
 /// # Errors
-/// 1284 for another cache than the default one.
+/// 1284 for a cache that does not exist.
 pub(crate) fn cache_keys(
     session: &mut Session,
     caching: &KeyCache,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    if let Some(cache) =
-        caching.cache.as_ref().filter(|cache| !cache.text.eq_ignore_ascii_case("default"))
-    {
+    let caches = &session.server.globals.key_caches;
+    if let Some(cache) = caching.cache.as_ref().filter(|cache| !caches.has(&cache.text)) {
         bail!(UNKNOWN_KEY_CACHE, cache.text);
     }
     let operation = if caching.load { "preload_keys" } else { "assign_to_keycache" };

@@ -4,34 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catalog::{AccountName, EffectivePrivileges};
-use describe::{ConnectionFacts, Information};
+use describe::{Information, NoConnection};
 use errors::{Diagnostics, Result, err};
 use plugin_api::{InfoColumn, InfoFilter};
 use types::Value;
 use variables::SessionValues;
 
 use crate::server::Server;
-
-/// Stands where a session would.
-struct NoConnection;
-
-impl ConnectionFacts for NoConnection {
-    fn id(&self) -> u64 {
-        0
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
-
-    fn traffic(&self) -> (u64, u64) {
-        (0, 0)
-    }
-
-    fn check_cancelled(&self) -> Result<()> {
-        Ok(())
-    }
-}
 
 impl Server {
     /// Gives the rows of an information table, for an account without a name that has every privilege.

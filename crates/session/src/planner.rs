@@ -16,7 +16,7 @@ use plan::{
 use plugin_api::BindContext;
 use syntax::ast::{Statement, VarScope};
 use types::{DataType, Value};
-use variables::{Scope, Settings, expression_type};
+use variables::{Scope, Settings, expression_type, key_cache_type};
 
 use crate::plan_cache::{PlanKey, PlanSettings};
 use crate::planned::{BoundContext, Planned, planned};
@@ -34,7 +34,7 @@ impl VariableTypes for Services {
 
     fn system_variable(&self, name: &str, scope: Option<VarScope>) -> Result<Option<DataType>> {
         let definitions = &self.server.globals.definitions;
-        let Some(id) = definitions.find(name) else { return Ok(None) };
+        let Some(id) = definitions.find(name) else { return Ok(key_cache_type(name)) };
         let definition = definitions.get(id);
         match (scope, definition.scope) {
             (Some(VarScope::Session), Scope::Global) => {

@@ -144,7 +144,7 @@ impl Services {
     /// The value of a system variable: of the session when it has one, else (or when `global`) the global one.
     pub(crate) fn variable(&self, name: &str, global: bool) -> Option<Value> {
         let globals = &self.server.globals;
-        let id = globals.definitions.find(name)?;
+        let Some(id) = globals.definitions.find(name) else { return globals.key_caches.get(name) };
         let definition = globals.definitions.get(id);
         if definition.source == Source::Computed {
             return Some(self.computed(definition.name, global));

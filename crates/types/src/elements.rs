@@ -44,7 +44,7 @@ pub fn array_of(
         let value = convert(element, ty, sql_mode)?;
         let mut key = Vec::new();
         encode_part(&value, ty, None, false, &mut key);
-        elements.push((key, JsonValue::from_sql(&value, is_binary(ty))));
+        elements.push((key, shown(&value, ty)));
         Ok(())
     };
     let kind = document.kind();
@@ -89,14 +89,28 @@ pub fn element_value(element: JsonRef<'_>, ty: &DataType) -> Value {
         JsonType::Date => element.as_date().map(Value::Date),
         JsonType::Time => element.as_time().map(Value::Time),
         JsonType::DateTime => element.as_datetime().map(Value::DateTime),
-        JsonType::String | JsonType::Opaque(_) => {
-            element.as_bytes().map(|bytes| Value::Bytes(bytes.to_vec().into()))
-        }
+        JsonType::String | JsonType::Opaque(_) => element.as_bytes().and_then(|bytes| {
+            let bytes = match ty.as_fixed() {
+                Some(kind) => kind.parse(bytes)?,
+                None => bytes.to_vec().into(),
+            };
+            Some(Value::Bytes(bytes))
+        }),
         JsonType::Null | JsonType::Bool | JsonType::Double | JsonType::Array | JsonType::Object => {
             None
         }
     };
     found.unwrap_or(Value::Null)
+}
+
+/// A value as an element of an array: a UUID or an address as its text.
+pub fn shown(value: &Value, ty: &DataType) -> JsonValue {
+    if let (Some(kind), Value::Bytes(bytes)) = (ty.as_fixed(), value) {
+        let mut text = Vec::new();
+        kind.write_text(bytes, &mut text);
+        return JsonValue::string(&text);
+    }
+    JsonValue::from_sql(value, is_binary(ty))
 }
 
 fn is_binary(ty: &DataType) -> bool {
@@ -123,6 +137,10 @@ fn convert(element: JsonRef<'_>, ty: &DataType, sql_mode: SqlMode) -> Result<Val
         to_exact(element, ty)
     } else if ty.is_temporal() {
         to_temporal(element, ty, sql_mode)
+    } else if let Some(kind) = ty.as_fixed() {
+        let text = element.as_bytes().filter(|_| element.kind() == JsonType::String);
+        let value = text.and_then(|text| kind.parse(text)).map(Value::Bytes);
+        value.ok_or(ElementFault::Truncated)
     } else {
         to_string(element, ty)
     }

@@ -493,7 +493,7 @@ impl Printer<'_> {
                 self.s("LIST COLUMNS");
                 self.paren_idents(columns);
             }
-            PartitionMethod::SystemTime { interval, limit } => {
+            PartitionMethod::SystemTime { interval, starts, limit, auto } => {
                 self.s("SYSTEM_TIME");
                 if let Some((amount, unit)) = interval {
                     self.s(" INTERVAL ");
@@ -501,9 +501,14 @@ impl Printer<'_> {
                     self.s(" ");
                     self.s(unit_name(*unit));
                 }
+                if let Some(starts) = starts {
+                    self.s(" STARTS ");
+                    self.expr(starts);
+                }
                 if let Some(limit) = limit {
                     self.s(&format!(" LIMIT {limit}"));
                 }
+                self.when(*auto, " AUTO");
             }
         }
     }

@@ -9,6 +9,7 @@ mod data_files;
 mod deprecated;
 mod effect;
 mod gtid;
+mod key_caches;
 mod locales;
 mod restricted;
 mod settings;
@@ -36,6 +37,7 @@ pub use effect::{
     unit,
 };
 pub use gtid::is_gtid_purged;
+pub use key_caches::{KeyCachePart, KeyCaches, key_cache_type};
 pub use locales::check_locale;
 pub use plugin_api::PluginVariable;
 pub use plugin_api::variable::{Definition, Kind, Scope, Source, as_text, as_u64};
@@ -125,6 +127,7 @@ impl Definitions {
             "log_slave_updates" => "log_replica_updates",
             "init_slave" => "init_replica",
             "language" => "lc_messages_dir",
+            "default.key_buffer_size" => "key_buffer_size",
             other => other,
         };
         self.by_name.get(other).copied()
@@ -313,6 +316,8 @@ pub struct GlobalValues {
 pub struct Globals {
     /// The table of variables.
     pub definitions: Definitions,
+    /// Key caches with names of their own.
+    pub key_caches: KeyCaches,
     current: ArcSwap<GlobalValues>,
     writer: Mutex<()>,
     /// Where plugins read the values of their variables.
@@ -372,7 +377,17 @@ impl Globals {
         let known = |name| definitions.find(name).expect("a variable of the table");
         let (read_only, super_read_only) = (known("read_only"), known("super_read_only"));
         let writer = Mutex::new(());
-        Globals { definitions, current, writer, followers, checks, read_only, super_read_only }
+        let key_caches = KeyCaches::default();
+        Globals {
+            definitions,
+            key_caches,
+            current,
+            writer,
+            followers,
+            checks,
+            read_only,
+            super_read_only,
+        }
     }
 
     /// The accounts that may not write at present.

@@ -8,8 +8,8 @@ use errors::{Error, ErrorCode, Result};
 use serde_json::{Map, Value};
 
 /// The names of events.
-const EVENTS: [&str; 6] =
-    ["connect", "disconnect", "login_failure", "row", "schema_change", "statement"];
+const EVENTS: [&str; 7] =
+    ["connect", "disconnect", "login_failure", "message", "row", "schema_change", "statement"];
 /// The event that rules have to name.
 const ROW: &str = "row";
 

@@ -5,20 +5,43 @@
 
 mod filter;
 mod log;
+mod message;
 mod page;
 
 use std::sync::Arc;
 
 use plugin_api::variable::as_text;
 use plugin_api::{Plugin, PluginInfo, Registrar};
+use sys::sync::Mutex;
 
 use crate::filter::Filter;
 use crate::log::{AuditJob, AuditLog};
 use crate::page::{AuditRoutes, PAGE};
 
+pub use crate::message::MessageEmit;
+
+/// The audit log while its plugin is loaded.
+#[derive(Clone, Default)]
+pub(crate) struct Current(Arc<Mutex<Option<Arc<AuditLog>>>>);
+
+impl Current {
+    fn log(&self) -> Option<Arc<AuditLog>> {
+        self.0.lock().clone()
+    }
+
+    fn set(&self, log: Option<Arc<AuditLog>>) {
+        *self.0.lock() = log;
+    }
+}
+
+/// The plugins of this crate: the log, and the component by which applications write to it.
+pub fn plugins() -> [Box<dyn Plugin>; 2] {
+    let current = Current::default();
+    [Box::new(Audit(current.clone())), Box::new(MessageEmit(current))]
+}
+
 /// The plugin.
-#[derive(Debug)]
-pub struct Audit;
+pub struct Audit(Current);
 
 impl Plugin for Audit {
     fn info(&self) -> PluginInfo {
@@ -40,6 +63,6 @@ impl Plugin for Audit {
         registrar.log_sink(log.clone());
         registrar.http_routes(Arc::new(AuditRoutes(log.clone())));
         registrar.console_page(PAGE);
-        registrar.job(Arc::new(AuditJob(log)));
+        registrar.job(Arc::new(AuditJob(log, self.0.clone())));
     }
 }

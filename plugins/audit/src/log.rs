@@ -10,16 +10,17 @@ use errors::{Error, Result};
 use plugin_api::variable::{Definition, Kind};
 use plugin_api::{
     BackgroundJob, ConnectionEvent, EventSet, GlobalValue, LogSink, LoginFailure, Observer,
-    RowChangeKind, RowEvent, RunningJob, SchemaChange, SessionFactory, SessionFacts, StatementEnd,
-    StatementEvent,
+    RowChangeKind, RowEvent, RunningJob, SchemaChange, SessionFactory, SessionFacts,
+    SessionServices, StatementEnd, StatementEvent,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sys::files::{Existing, File};
 use sys::sync::atomic::{AtomicU64, Ordering};
 use sys::sync::{Condvar, Mutex};
 use sys::threads::Thread;
 use types::{FixedOffset, ZoneRules as _};
 
+use crate::Current;
 use crate::filter::{Facts, Filter};
 
 pub(crate) static FILE: Definition = Definition::global(
@@ -175,6 +176,34 @@ impl AuditLog {
         queue.lines.push_back(line);
         drop(queue);
         self.has_lines.notify_one();
+    }
+
+    /// A message of an application: component, producer, text, and values by their names.
+    pub(crate) fn message(
+        &self,
+        texts: [Value; 3],
+        pairs: Map<String, Value>,
+        session: &dyn SessionServices,
+    ) {
+        let (client, account, schema) =
+            (session.user(), session.current_user(), session.database());
+        let (user, host) = client.rsplit_once('@').unwrap_or((&client, ""));
+        let session = SessionFacts {
+            connection_id: session.connection_id(),
+            user,
+            host,
+            account: &account,
+            schema: schema.as_deref(),
+        };
+        let [component, producer, text] = texts;
+        self.take(&facts("message", &session, ""), || {
+            let mut line = base("message", now_micros(), &session);
+            line["component"] = component;
+            line["producer"] = producer;
+            line["message"] = text;
+            line["map"] = Value::Object(pairs);
+            line
+        });
     }
 
     /// The lines that were written last, the newest at the end.
@@ -381,8 +410,7 @@ impl LogSink for AuditLog {
 }
 
 /// The writer of a log.
-#[derive(Debug)]
-pub(crate) struct AuditJob(pub(crate) Arc<AuditLog>);
+pub(crate) struct AuditJob(pub(crate) Arc<AuditLog>, pub(crate) Current);
 
 impl BackgroundJob for AuditJob {
     fn name(&self) -> &'static str {
@@ -396,18 +424,21 @@ impl BackgroundJob for AuditJob {
         let writing = log.clone();
         let thread = sys::threads::spawn("audit log", move || writing.run());
         let thread = thread.map_err(|error| Error::internal(format!("audit log: {error}")))?;
-        Ok(Box::new(Writer { log, thread }))
+        self.1.set(Some(log.clone()));
+        Ok(Box::new(Writer { log, thread, current: self.1.clone() }))
     }
 }
 
 struct Writer {
     log: Arc<AuditLog>,
     thread: Thread,
+    current: Current,
 }
 
 impl RunningJob for Writer {
     /// What is queued is written first.
     fn stop(self: Box<Self>) {
+        self.current.set(None);
         self.log.queue.lock().stops = true;
         self.log.has_lines.notify_all();
         self.thread.join();

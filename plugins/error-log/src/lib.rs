@@ -2,7 +2,10 @@
 //!
 //! It starts before the server does; its variables act once the server has read them.
 
+mod components;
+mod dragnet;
 mod log;
+mod record;
 mod table;
 
 use std::sync::Arc;
@@ -10,7 +13,10 @@ use std::sync::Arc;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::variable::{Definition, Kind, as_text, uint};
 use plugin_api::{Plugin, PluginInfo, Registrar};
+use types::Value;
 
+use components::{DRAGNET, SYSTEM};
+pub use components::{DragnetPlugin, SystemLogPlugin};
 pub use log::ErrorLog;
 use log::Settings;
 
@@ -31,7 +37,7 @@ static SERVICES: Definition = Definition::global(
     "log_error_services",
     Kind::Text,
     "log_filter_internal; log_sink_internal",
-    "log_sink_internal: the error log is text. log_sink_json: it is an object a line",
+    "Filters and sinks of the error log in their order. log_sink_internal: it is text. log_sink_json: it is an object a line",
 );
 static SUPPRESSION: Definition = Definition::global(
     "log_error_suppression_list",
@@ -51,9 +57,15 @@ impl Plugin for ErrorLogPlugin {
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         let log = &self.0;
+        let known = log.clone();
+        let check = move |value: &Value| {
+            let mut others = Vec::new();
+            others.extend(known.dragnet.installed.is_installed().then_some(DRAGNET));
+            others.extend(known.system.installed.is_installed().then_some(SYSTEM));
+            check_services(&as_text(value), &others)
+        };
         registrar.variable(&VERBOSITY, &log.verbosity);
-        registrar
-            .checked_variable(&SERVICES, &log.services, |value| check_services(&as_text(value)));
+        registrar.checked_variable(&SERVICES, &log.services, check);
         registrar.checked_variable(&SUPPRESSION, log.suppression(), |value| {
             check_suppression(&as_text(value))
         });
@@ -68,20 +80,26 @@ fn services(text: &str) -> impl Iterator<Item = &str> {
     text.split([';', ',']).map(str::trim).filter(|name| !name.is_empty())
 }
 
+/// `others`: the services that are installed.
+///
 /// # Errors
-/// 1231 for a service that does not exist, and for two sinks.
-fn check_services(text: &str) -> Result<()> {
-    let known = [SINK_TEXT, SINK_JSON, FILTER];
+/// 1231 for a service that does not exist or is not installed, and for two sinks to one file.
+fn check_services(text: &str, others: &[&str]) -> Result<()> {
+    let always = [SINK_TEXT, SINK_JSON, FILTER];
     let wrong = |reason: &str| {
         let message = format!("Variable 'log_error_services' can't be set to '{text}': {reason}");
         Err(Error::new(ErrorCode::WRONG_VALUE_FOR_VAR, message))
     };
-    if let Some(unknown) = services(text).find(|name| !known.contains(name)) {
+    if let Some(unknown) =
+        services(text).find(|name| !always.contains(name) && !others.contains(name))
+    {
         return wrong(&format!("there is no service '{unknown}'"));
     }
-    match services(text).filter(|name| *name != FILTER).count() {
-        0 => wrong("no sink is named"),
-        1 => Ok(()),
+    let sinks: Vec<&str> =
+        services(text).filter(|name| ![FILTER, DRAGNET].contains(name)).collect();
+    match sinks.iter().filter(|name| **name != SYSTEM).count() {
+        0 if sinks.is_empty() => wrong("no sink is named"),
+        0 | 1 => Ok(()),
         _ => wrong("one sink can be used at a time"),
     }
 }
@@ -101,11 +119,14 @@ mod tests {
 
     #[test]
     fn one_known_sink_is_named() {
-        assert!(check_services("log_filter_internal; log_sink_json").is_ok());
-        assert!(check_services("log_sink_internal").is_ok());
-        assert!(check_services("log_filter_internal").is_err());
-        assert!(check_services("log_sink_internal; log_sink_json").is_err());
-        assert!(check_services("log_sink_syseventlog").is_err());
+        assert!(check_services("log_filter_internal; log_sink_json", &[]).is_ok());
+        assert!(check_services("log_sink_internal", &[]).is_ok());
+        assert!(check_services("log_filter_internal", &[]).is_err());
+        assert!(check_services("log_sink_internal; log_sink_json", &[]).is_err());
+        assert!(check_services("log_sink_syseventlog", &[]).is_err());
+        assert!(check_services("log_sink_syseventlog", &[SYSTEM]).is_ok());
+        let all = "log_filter_dragnet; log_sink_internal; log_sink_syseventlog";
+        assert!(check_services(all, &[SYSTEM, DRAGNET]).is_ok());
         assert!(check_suppression("MY-010001").is_err());
     }
 }

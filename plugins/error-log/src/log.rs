@@ -2,7 +2,7 @@
 //!
 //! Never writes data sent by a client beyond the fields of the event.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use errors::{Error, Result};
 use plugin_api::{BackgroundJob, GlobalValue, LogSink, RunningJob, SessionFactory, Severity};
-use serde_json::{Map, Value, json};
 use sys::log_file::{RotatingFile, Rotation, Target};
 use sys::sync::Mutex;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
+use tracing::span::{self, Attributes, Id};
 use tracing::{Event, Level, Metadata, Subscriber};
-use types::{FixedOffset, ZoneRules as _};
 
-use crate::table::{self, EventTable, priority};
-use crate::{SINK_JSON, services};
+use crate::components::{DRAGNET, Dragnet, SYSTEM, SystemLog};
+use crate::record::Record;
+use crate::table::{self, EventTable};
+use crate::{FILTER, SINK_JSON, SINK_TEXT, services};
 
 /// Before the process's umask is applied.
 const FILE_MODE: u32 = 0o666;
@@ -47,6 +46,8 @@ pub struct ErrorLog {
     /// The server, once it has started.
     server: Mutex<Option<Arc<dyn SessionFactory>>>,
     copy: OnceLock<Copy>,
+    pub(crate) dragnet: Dragnet,
+    pub(crate) system: SystemLog,
 }
 
 impl fmt::Debug for ErrorLog {
@@ -89,6 +90,8 @@ impl ErrorLog {
             table: Arc::default(),
             server: Mutex::default(),
             copy: OnceLock::new(),
+            dragnet: Dragnet::default(),
+            system: SystemLog::default(),
         }
     }
 
@@ -156,8 +159,47 @@ impl ErrorLog {
         }
     }
 
-    fn is_json(&self) -> bool {
-        services(&self.services.text()).any(|name| name == SINK_JSON)
+    /// An event goes through the services in their order: filters change or drop it, sinks write it as it is then. Those who listen, and the table, see
+    /// what the first sink sees.
+    fn take(&self, mut record: Record) {
+        let text = self.services.text();
+        let (mut is_told, mut services) = (false, services(&text).peekable());
+        // Before the server has read its settings.
+        let first = services.peek().is_none().then_some(SINK_TEXT);
+        for name in services.chain(first) {
+            match name {
+                DRAGNET if self.dragnet.installed.is_installed() => {
+                    if !self.dragnet.keep(&mut record) {
+                        return;
+                    }
+                    continue;
+                }
+                FILTER | DRAGNET => continue,
+                _ => {}
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                self.tell(&record);
+            }
+            match name {
+                SINK_JSON => self.write(&format!("{}\n", record.json())),
+                SYSTEM if self.system.installed.is_installed() => self.system.write(&record),
+                SYSTEM => {}
+                _ => self.write(&format!("{}\n", record.line())),
+            }
+        }
+    }
+
+    fn tell(&self, record: &Record) {
+        self.table.push(table::Event {
+            at_micros: record.at_micros,
+            thread: record.thread,
+            severity: record.severity,
+            subsystem: record.subsystem.clone(),
+            text: record.text(),
+        });
+        if let Some(copy) = self.copy.get() {
+            copy(record.severity, &record.line());
+        }
     }
 
     fn write(&self, line: &str) {
@@ -230,107 +272,18 @@ impl Subscriber for Events {
         Id::from_u64(1)
     }
 
-    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record(&self, _: &Id, _: &span::Record<'_>) {}
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
         let metadata = event.metadata();
-        let severity = severity(*metadata.level());
-        let mut line = Line::default();
-        event.record(&mut line);
-        let at_micros = i64::try_from(sys::clock::wall().as_micros()).unwrap_or(i64::MAX);
-        let text = line.text();
-        self.0.table.push(table::Event {
-            at_micros,
-            thread: sys::threads::number() as u64,
-            severity,
-            subsystem: metadata.target().to_owned(),
-            text: text.clone(),
-        });
-        let whole = format!(
-            "{} {:<5} {} {text}",
-            timestamp(at_micros),
-            metadata.level(),
-            metadata.target()
-        );
-        if let Some(copy) = self.0.copy.get() {
-            copy(severity, &whole);
-        }
-        match self.0.is_json() {
-            true => self.0.write(&format!("{}\n", line.json(at_micros, metadata))),
-            false => self.0.write(&format!("{whole}\n")),
-        }
+        let mut record = Record::new(severity(*metadata.level()), metadata.target(), String::new());
+        event.record(&mut record);
+        self.0.take(record);
     }
 
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
-}
-
-/// `2026-01-31T12:00:00.000000Z`.
-fn timestamp(micros: i64) -> String {
-    let at = FixedOffset::utc().utc_to_local(micros);
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
-        at.year(),
-        at.month(),
-        at.day(),
-        at.hour(),
-        at.minute(),
-        at.second(),
-        at.microsecond()
-    )
-}
-
-/// An event's message and fields.
-#[derive(Default)]
-struct Line {
-    message: String,
-    fields: Vec<(&'static str, String)>,
-}
-
-impl Line {
-    fn text(&self) -> String {
-        let mut text = self.message.clone();
-        for (name, value) in &self.fields {
-            let _ = write!(text, " {name}={value}");
-        }
-        text
-    }
-
-    /// Names as the reference's, and the event's fields by their own.
-    fn json(&self, at_micros: i64, metadata: &Metadata<'_>) -> Value {
-        let severity = severity(*metadata.level());
-        let prio = match severity {
-            Severity::Error => 1,
-            Severity::Warning => 2,
-            Severity::Information => 3,
-            Severity::Debug => 4,
-        };
-        let mut object = Map::new();
-        for (name, value) in &self.fields {
-            object.insert((*name).to_owned(), json!(value));
-        }
-        object.insert("time".to_owned(), json!(timestamp(at_micros)));
-        object.insert("ts".to_owned(), json!(at_micros / 1000));
-        object.insert("prio".to_owned(), json!(prio));
-        object.insert("label".to_owned(), json!(priority(severity)));
-        object.insert("subsystem".to_owned(), json!(metadata.target()));
-        object.insert("thread".to_owned(), json!(sys::threads::number()));
-        object.insert("msg".to_owned(), json!(self.message));
-        Value::Object(object)
-    }
-}
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Control characters would break a line in two.
-        let text: String =
-            format!("{value:?}").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        match field.name() {
-            "message" => self.message.push_str(&text),
-            name => self.fields.push((name, text)),
-        }
-    }
 }

@@ -11,7 +11,7 @@ use types::json::{JsonRef, JsonType};
 use types::{DataType, JsonValue, TypeKind, Value};
 
 use crate::argument::{Call, Wildcards};
-use crate::value::converted;
+use crate::value::{converted, type_coercion};
 
 /// The argument that has the column's type.
 const TYPE: usize = 2;
@@ -86,7 +86,8 @@ fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
             (On::Default(value), _) => Ok(value.clone()),
         }
     };
-    let coercions = vec![kit::named_coercion(&args[0].ty), Coercion::Text, Coercion::AsIs];
+    let first = kit::named_coercion(&args[0].ty);
+    let coercions = vec![first, Coercion::Text, type_coercion(&args[TYPE].ty), Coercion::AsIs];
     Ok(BoundFunction::new(result, coercions, kernel).with_nulls())
 }
 

@@ -34,7 +34,8 @@ pub(crate) fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = args[RETURNING].ty.clone();
     let on_empty = on_clause(args, ON_EMPTY, &ty)?;
     let on_error = on_clause(args, ON_ERROR, &ty)?;
-    let coercions = vec![kit::named_coercion(&args[0].ty), Coercion::Text, Coercion::AsIs];
+    let first = kit::named_coercion(&args[0].ty);
+    let coercions = vec![first, Coercion::Text, type_coercion(&ty), Coercion::AsIs];
     let result = ty.clone().with_nullable(true);
     let kernel = move |ctx: &mut FunctionContext<'_>, args: &[Value]| {
         let failed = |error: Error| match &on_error {
@@ -74,6 +75,14 @@ pub(crate) fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     Ok(BoundFunction::new(result, coercions, kernel).with_nulls())
 }
 
+/// That of an argument that stands for a type. UUIDs and addresses would be read as texts.
+pub(crate) fn type_coercion(ty: &DataType) -> Coercion {
+    match ty.as_fixed() {
+        Some(_) => Coercion::To(ty.clone()),
+        None => Coercion::AsIs,
+    }
+}
+
 fn out_of_range(ty: &DataType, what: &str) -> Error {
     let name = match ty.kind {
         _ if ty.is_integer() && ty.unsigned => "UNSIGNED",
@@ -87,6 +96,7 @@ fn out_of_range(ty: &DataType, what: &str) -> Error {
         TypeKind::Decimal => "DECIMAL",
         TypeKind::Float => "FLOAT",
         TypeKind::Json => "JSON",
+        TypeKind::Fixed(kind) => kind.name(),
         _ => "DOUBLE",
     };
     let subject = format!("{name}{what}");
@@ -195,6 +205,10 @@ pub(crate) fn converted(
             _ => None,
         },
         TypeKind::Date | TypeKind::Time | TypeKind::DateTime => temporal(value, ty, ctx),
+        TypeKind::Fixed(kind) if value.kind() == JsonType::String => {
+            kind.parse(value.as_bytes()?).map(Value::Bytes)
+        }
+        TypeKind::Fixed(_) => None,
         _ if ty.is_string() => text(value, ty, ctx),
         _ => number(value, ty, ctx),
     }

@@ -17,7 +17,7 @@ impl Ellipsoid {
     /// The ellipsoid of a geographic reference system.
     pub(crate) fn of(system: &ReferenceSystem) -> Option<Ellipsoid> {
         match system.axes {
-            Axes::Plane => None,
+            Axes::Plane { .. } => None,
             Axes::Degrees { semi_major, inverse_flattening: 0.0, .. } => {
                 Some(Ellipsoid { semi_major, flattening: 0.0 })
             }

@@ -14,7 +14,7 @@ use crate::geodesic::{Ellipsoid, on_sphere};
 use crate::pair::{Pair, of_pair, points};
 use crate::planar::{layers, line, planar, polygon};
 use crate::relations::meet;
-use crate::units::metres;
+use crate::units::wanted;
 
 /// The radius of the Earth without a reference system, metres.
 const EARTH_RADIUS: f64 = 6_370_986.0;
@@ -68,7 +68,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 ];
 
 fn distance(pair: Pair, rest: &[Value]) -> Result<Value> {
-    let unit = metres(pair.name, rest.first(), &pair.system)?;
+    let unit = wanted(pair.name, rest.first(), &pair.system)?;
     if pair.first.is_empty() || pair.second.is_empty() {
         return Ok(Value::Null);
     }
@@ -81,7 +81,7 @@ fn distance(pair: Pair, rest: &[Value]) -> Result<Value> {
             _ => between(&pair, ellipsoid)?,
         },
     };
-    kit::finite(metres / unit, pair.name, &[])
+    kit::finite(unit.of(metres), pair.name, &[])
 }
 
 /// The least distance of two geometries on an ellipsoid: 0 where they meet, else that of a vertex of one and a side of the other.
@@ -172,14 +172,14 @@ fn bind_length(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
             Shape::MultiLineString(lines) => lines,
             _ => return Ok(Value::Null),
         };
-        let unit = metres(name, args.get(1), &system)?;
+        let unit = wanted(name, args.get(1), &system)?;
         let length = |positions: &Vec<Position>| match Ellipsoid::of(&system) {
             None => Euclidean.length(&line(positions)),
             Some(ellipsoid) => {
                 positions.windows(2).map(|side| ellipsoid.distance(side[0], side[1])).sum()
             }
         };
-        kit::finite(lines.iter().map(length).sum::<f64>() / unit, name, &args[..1])
+        kit::finite(unit.of(lines.iter().map(length).sum()), name, &args[..1])
     }))
 }
 
@@ -201,14 +201,14 @@ fn bind_area(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 }
 
 fn frechet_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
-    let unit = metres(pair.name, rest.first(), &pair.system)?;
+    let unit = wanted(pair.name, rest.first(), &pair.system)?;
     if pair.first.is_empty() || pair.second.is_empty() {
         return Ok(Value::Null);
     }
     let (Shape::LineString(first), Shape::LineString(second)) = (&pair.first, &pair.second) else {
         return Err(pair.not_for(not_implemented(&pair.system)));
     };
-    kit::finite(frechet(first, second, apart(&pair.system)) / unit, pair.name, &[])
+    kit::finite(unit.of(frechet(first, second, apart(&pair.system))), pair.name, &[])
 }
 
 /// The discrete Fréchet distance: the shortest leash of two that walk from position to position and never back. Of the table of all
@@ -263,7 +263,7 @@ fn not_implemented(system: &ReferenceSystem) -> ErrorCode {
 }
 
 fn hausdorff_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
-    let unit = metres(pair.name, rest.first(), &pair.system)?;
+    let unit = wanted(pair.name, rest.first(), &pair.system)?;
     if pair.first.is_empty() || pair.second.is_empty() {
         return Ok(Value::Null);
     }
@@ -291,5 +291,5 @@ fn hausdorff_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
             pairs.map(|(from, to)| farthest(from, to)).fold(0.0, f64::max)
         }
     };
-    kit::finite(distance / unit, pair.name, &[])
+    kit::finite(unit.of(distance), pair.name, &[])
 }

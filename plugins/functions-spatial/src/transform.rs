@@ -67,12 +67,23 @@ impl Route {
             "" => None,
             way => Some(degrees(&format!(" +towgs84={way}"))?),
         };
+        if is_plane && !is_plain(geographic) {
+            return None;
+        }
         let plane = match is_plane {
             true => Some(Proj::from_proj_string(&projection(&node, &figure, semi_major)?).ok()?),
             false => None,
         };
         Some(Route { plane, ellipsoid: degrees("")?, datum })
     }
+}
+
+/// Whether angles are in degrees from Greenwich to the east and to the north, as the library wants the parameters of a projection.
+fn is_plain(geographic: &Node<'_>) -> bool {
+    const SLACK: f64 = 1e-12;
+    let number = |keyword: &str| geographic.one(keyword).and_then(|part| part.numbers().next());
+    let is_degree = |unit: f64| (unit - 1_f64.to_radians()).abs() <= SLACK;
+    number("PRIMEM") == Some(0.0) && number("UNIT").is_some_and(is_degree)
 }
 
 /// The library's name of a projection and of its parameters.
@@ -97,7 +108,12 @@ fn projection(node: &Node<'_>, figure: &str, semi_major: f64) -> Option<String> 
         9829 => ("stere", figure),
         _ => return None,
     };
+    // Lengths are in the unit of the system; the library takes those of parameters in metres.
+    let metres = node.one("UNIT")?.numbers().next()?;
     let mut text = format!("+proj={name} {figure} +no_defs");
+    if metres != 1.0 {
+        let _ = write!(text, " +to_meter={metres}");
+    }
     if name == "stere" {
         let _ = write!(text, " +lat_0={}", 90.0 * pole);
     }
@@ -114,7 +130,9 @@ fn projection(node: &Node<'_>, figure: &str, semi_major: f64) -> Option<String> 
             8832 => "lat_ts",
             _ => return None,
         };
-        let _ = write!(text, " +{name}={}", parameter.numbers().next()?);
+        let value = parameter.numbers().next()?;
+        let value = if matches!(name, "x_0" | "y_0") { value * metres } else { value };
+        let _ = write!(text, " +{name}={value}");
     }
     Some(text)
 }

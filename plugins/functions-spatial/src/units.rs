@@ -56,17 +56,34 @@ const UNITS: &[(&str, f64)] = &[
     ("yard", 0.9144),
 ];
 
-/// Metres of the unit that an argument names, where there is one.
+/// The unit in which a length is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Unit {
+    /// Metres of the unit of the reference system.
+    own: f64,
+    /// Metres of the wanted one.
+    wanted: f64,
+}
+
+impl Unit {
+    /// A length of the reference system in the wanted unit.
+    pub(crate) fn of(self, length: f64) -> f64 {
+        length * (self.own / self.wanted)
+    }
+}
+
+/// The unit that an argument names, or else that of the reference system.
 ///
 /// # Errors
 /// 3882 in a reference system without a unit, 3902 for an unknown unit.
-pub(crate) fn metres(name: &str, unit: Option<&Value>, system: &ReferenceSystem) -> Result<f64> {
-    let Some(unit) = unit else { return Ok(1.0) };
+pub(crate) fn wanted(name: &str, unit: Option<&Value>, system: &ReferenceSystem) -> Result<Unit> {
+    let Some(unit) = unit else { return Ok(Unit { own: 1.0, wanted: 1.0 }) };
     let unit = kit::text(unit);
     if system.srid == 0 {
         let code = ErrorCode::GEOMETRY_IN_UNKNOWN_LENGTH_UNIT;
         return Err(Error::with(code, &[&name, &unit]));
     }
     let known = UNITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(&unit));
-    known.map(|(_, metres)| *metres).ok_or_else(|| Error::with(ErrorCode::UNIT_NOT_FOUND, &[&unit]))
+    let known = known.ok_or_else(|| Error::with(ErrorCode::UNIT_NOT_FOUND, &[&unit]))?;
+    Ok(Unit { own: system.metres(), wanted: known.1 })
 }

@@ -142,7 +142,8 @@ pub fn partitions(
 ) -> Result<()> {
     let detail = TableDetail::Statistics;
     visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
-        if table.table_type != "BASE TABLE" || table.temporary {
+        let has_rows = matches!(table.table_type, "BASE TABLE" | "SYSTEM VERSIONED");
+        if !has_rows || table.temporary {
             return Ok(());
         }
         if table.partitions.is_empty() {

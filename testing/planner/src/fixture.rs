@@ -301,7 +301,7 @@ fn definition(table: &Table) -> String {
         );
     }
     if let Some(partitioning) = &table.partitioning {
-        let text_of = definitions::partitioning_text(partitioning);
+        let text_of = definitions::partitioning_text(partitioning, &types::Utc);
         text += &text_of.split_whitespace().collect::<Vec<_>>().join(" ");
     }
     text

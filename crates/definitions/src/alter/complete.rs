@@ -57,8 +57,7 @@ pub fn complete(
     rename: Option<&(Arc<str>, Arc<str>)>,
 ) -> Result<Altered> {
     crate::history::settle(&mut draft, false)?;
-    let partitioned = draft.partitioning.is_some();
-    crate::periods::settle(&mut draft, partitioned)?;
+    crate::periods::settle(&mut draft)?;
     generated_key::check_altered(ctx, old, &draft)?;
     timestamps::imply_defaults(ctx, &mut draft)?;
     materialise_indexed_columns(&mut draft);

@@ -22,9 +22,10 @@ pub fn copy_statement(
 ) -> Result<Statement> {
     let (targets, items) = copied_columns(old, copy, origins)?;
     let partitions = partitions.map_or_else(Vec::new, <[_]>::to_vec);
-    // Where history ends only current rows stay.
-    let system_time =
-        (old.row_times().is_some() && copy.row_times().is_some()).then_some(ast::SystemTime::All);
+    // Where history ends only current rows stay. Partitions by SYSTEM_TIME say themselves which rows they have.
+    let by_partition = old.by_system_time() && !partitions.is_empty();
+    let keeps_history = old.row_times().is_some() && copy.row_times().is_some();
+    let system_time = (keeps_history && !by_partition).then_some(ast::SystemTime::All);
     let name = object(old);
     let from = ast::NamedTable { name, partitions, system_time, ..ast::NamedTable::default() };
     let select = ast::Select {

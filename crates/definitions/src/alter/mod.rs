@@ -44,6 +44,7 @@ use crate::names::{check_column_name, check_table_name};
 use crate::options::apply_table_options;
 use crate::partitions::build_partitioning;
 use crate::periods;
+use crate::system_partitions;
 
 /// Requests of the actions besides the new definition.
 #[derive(Debug, Default)]
@@ -106,7 +107,11 @@ pub fn edit(ctx: &mut dyn Context, table: &Table, alter: &AlterTable) -> Result<
             bail!(PARTITION_NO_TEMPORARY);
         }
         draft.partitioning = None;
-        draft.partitioning = Some(build_partitioning(ctx, &draft, written)?);
+        let before = table.partitioning.as_deref().filter(|own| own.by_system_time());
+        history::settle(&mut draft, false)?;
+        let built = build_partitioning(ctx, &draft, written)?;
+        draft.partitioning =
+            Some(system_partitions::with_names_of(ctx, &draft, built, written, before)?);
         request.rebuild = true;
         request.repartitions = true;
     }

@@ -16,6 +16,7 @@ use crate::draft::Draft;
 use crate::partitions::{
     PARTITIONS_MAX, build_partition, check_names, check_values, name_subpartitions, unnamed, word,
 };
+use crate::system_partitions;
 
 /// Applies one action on partitions.
 pub(crate) fn alter_partitions(
@@ -50,12 +51,18 @@ pub(crate) fn alter_partitions(
             return Ok(());
         }
         PartitionAction::Add { partitions, count, .. } => {
-            add_partitions(ctx, draft, &mut partitioning, partitions, *count)?;
+            if partitioning.by_system_time() {
+                add_history(ctx, draft, &mut partitioning, partitions, *count)?;
+                request.rebuild |=
+                    system_partitions::may_overflow(ctx, draft.partitioning.as_ref())?;
+            } else {
+                add_partitions(ctx, draft, &mut partitioning, partitions, *count)?;
+            }
             request.rebuild |=
                 draft.partitioning.as_ref().is_some_and(|old| !partitioning.keeps_numbers(old));
         }
         PartitionAction::Drop { names, .. } => {
-            drop_partitions(&mut partitioning, names, &discarded, request)?;
+            drop_partitions(draft, &mut partitioning, names, &discarded, request)?;
             discard::forget(draft, &request.gone);
         }
         PartitionAction::Truncate(names) => {
@@ -100,6 +107,7 @@ pub(crate) fn alter_partitions(
     }
     check_names(&partitioning)?;
     check_values(draft, &partitioning)?;
+    system_partitions::set_ends(ctx, draft, &mut partitioning)?;
     if partitioning.leaves() as u64 > PARTITIONS_MAX {
         bail!(TOO_MANY_PARTITIONS_ERROR);
     }
@@ -109,13 +117,19 @@ pub(crate) fn alter_partitions(
 
 /// DROP PARTITION.
 fn drop_partitions(
+    draft: &Draft,
     partitioning: &mut Partitioning,
     names: &[Ident],
     discarded: &[u16],
     request: &mut Request,
 ) -> Result<()> {
-    only_by_value(&partitioning.method, "DROP")?;
+    if !partitioning.by_system_time() {
+        only_by_value(&partitioning.method, "DROP")?;
+    }
     let places = places(partitioning, names, "DROP")?;
+    if partitioning.by_system_time() {
+        system_partitions::check_dropped(draft, partitioning, &places)?;
+    }
     if places.len() == partitioning.partitions.len() {
         bail!(DROP_LAST_PARTITION);
     }
@@ -131,7 +145,7 @@ fn drop_partitions(
 
 /// COALESCE PARTITION.
 fn coalesce(partitioning: &mut Partitioning, count: u64) -> Result<()> {
-    if is_by_value(&partitioning.method) {
+    if is_by_value(&partitioning.method) || partitioning.by_system_time() {
         bail!(COALESCE_ONLY_ON_HASH_PARTITION);
     }
     if count == 0 {
@@ -188,6 +202,29 @@ fn add_partitions(
         partitioning.partitions.push(unnamed(name));
     }
     partitioning.renumber();
+    Ok(())
+}
+
+/// ADD PARTITION of SYSTEM_TIME.
+fn add_history(
+    ctx: &mut dyn Context,
+    draft: &Draft,
+    partitioning: &mut Partitioning,
+    written: &[PartitionDef],
+    count: Option<u64>,
+) -> Result<()> {
+    system_partitions::check_added(draft, written, count)?;
+    let subs = partitioning.partitions.first().map_or(0, |own| own.subpartitions.len());
+    for definition in written {
+        let built = build_partition(ctx, draft, partitioning, definition)?;
+        system_partitions::put_before_current(partitioning, built);
+        partitioning.listed = true;
+    }
+    for name in system_partitions::made_names(partitioning, count.unwrap_or(0)) {
+        system_partitions::put_before_current(partitioning, unnamed(name));
+    }
+    name_subpartitions(partitioning, subs);
+    system_partitions::warn_of_rotation(ctx, partitioning);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use rows::times::{self, Successor, is_before};
 use types::{DateTime, Value};
 
 use super::Written;
+use super::system_partitions;
 use super::table::WriteTable;
 use super::watched::{delete_row, insert_row, update_row};
 use crate::run::Run;
@@ -72,6 +73,10 @@ fn close(
     let (mut row, mut record) = (old.to_vec(), Vec::new());
     for _ in 0..ENDS_MAX {
         row[history.end] = end.clone();
+        if let Some(of) = &table.partitions {
+            row[of.number] =
+                system_partitions::number((of, table.engine), (&end, &row[of.number]), run)?;
+        }
         record.clear();
         table.layout.encode(&row, &mut record)?;
         if let Written::Done = write(&record, run)? {

@@ -9,6 +9,7 @@ mod overlaps;
 mod point;
 mod portion;
 mod row;
+mod system_partitions;
 mod table;
 mod target_rows;
 mod trigger;
@@ -53,6 +54,8 @@ pub(crate) fn atomically<'r, T>(
             run.engine(undone)?;
         }
         watched::undo_to(mark, run);
+    } else if !run.filled.is_empty() {
+        system_partitions::warn(run)?;
     }
     outcome
 }

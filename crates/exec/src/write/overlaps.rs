@@ -19,6 +19,7 @@ use engine_api::{
 use errors::Result;
 use plan::{OverlapCheck, TableWrite};
 use rows::layout::Layout;
+use rows::overlaps::{counts, differs, leading};
 use rows::times::is_before;
 use types::key::encode_part;
 use types::{DataType, Value};
@@ -61,8 +62,10 @@ impl Overlaps {
             if is_same || is_null || !counts(check, &new) {
                 continue;
             }
-            if let Some(locator) = self.search(layout, (check, end), &new, run)? {
-                return Ok(Some((IndexId(check.index), locator)));
+            for before in leading(check, &new) {
+                if let Some(locator) = self.search(layout, (check, end), &new, before, run)? {
+                    return Ok(Some((IndexId(check.index), locator)));
+                }
             }
         }
         Ok(None)
@@ -73,9 +76,11 @@ impl Overlaps {
         layout: &Layout,
         (check, end): (&OverlapCheck, &DataType),
         new: &[Value],
+        before: Vec<u8>,
         run: &mut Run<'_>,
     ) -> Result<Option<Vec<u8>>> {
-        let opened = run.transaction(self.engine)?.open_cursor(&self.range(check, end, new));
+        let range = self.range(check, end, new, before);
+        let opened = run.transaction(self.engine)?.open_cursor(&range);
         let cursor = run.engine(opened)?;
         let mut batch = RowBatch::new();
         let found = loop {
@@ -98,9 +103,14 @@ impl Overlaps {
         found
     }
 
-    /// The rows that are like the new one and end after it starts.
-    fn range(&self, check: &OverlapCheck, end: &DataType, new: &[Value]) -> ScanSpec {
-        let mut alike = Vec::new();
+    /// The rows that are like the new one and end after it starts. `alike`: what their keys begin with.
+    fn range(
+        &self,
+        check: &OverlapCheck,
+        end: &DataType,
+        new: &[Value],
+        mut alike: Vec<u8>,
+    ) -> ScanSpec {
         for part in &check.alike {
             let value = &new[part.column];
             encode_part(value, &part.ty, part.prefix_length, part.descending, &mut alike);
@@ -116,19 +126,6 @@ impl Overlaps {
             wait: WaitPolicy::Wait,
         }
     }
-}
-
-/// Whether a change of a row may make it overlap others.
-fn differs(check: &OverlapCheck, old: &[Value], new: &[Value]) -> bool {
-    let period = [check.start, check.end];
-    let end = check.current.as_ref().map(|(end, _)| *end);
-    let mut columns = check.alike.iter().map(|part| part.column).chain(period).chain(end);
-    columns.any(|column| old[column] != new[column])
-}
-
-/// Whether a row counts: old rows of a table that keeps history do not.
-fn counts(check: &OverlapCheck, row: &[Value]) -> bool {
-    check.current.as_ref().is_none_or(|(end, never)| row[*end] == *never)
 }
 
 /// Whether a stored row overlaps the new one; `None` for a row that does not tell.

@@ -164,6 +164,12 @@ impl WriteTable {
                 run.regs[column.register] = not_null(value, column, strictness, run)?;
             }
         }
+        if let Some(of) = &self.partitions {
+            let [end, at] = [of.end, of.number].map(|place| self.columns[place].register);
+            let known = (run.regs[end].clone(), run.regs[at].clone());
+            run.regs[at] =
+                super::system_partitions::number((of, self.engine), (&known.0, &known.1), run)?;
+        }
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use engine_api::{EngineIndex, IndexId, TableId};
 use errors::Result;
 use plan::writing::id_is_read;
 use plan::{
-    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, HistoryWrite, KeyColumn, TableWrite,
-    Triggers, WrittenElements,
+    CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, HistoryWrite, KeyColumn, SystemPartitions,
+    TableWrite, Triggers, WrittenElements,
 };
 use rows::layout::Layout;
 use types::{DataType, TypeKind};
@@ -88,6 +88,7 @@ pub(crate) struct WriteTable {
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,
     pub(crate) history: Option<Box<HistoryWrite>>,
+    pub(crate) partitions: Option<Arc<SystemPartitions>>,
     /// Its unique keys WITHOUT OVERLAPS.
     pub(crate) overlaps: Option<Box<Overlaps>>,
     /// Writing a row means no more than to give it to the engine: there are neither FULLTEXT indexes nor periods that must not overlap.
@@ -227,6 +228,7 @@ impl TableCompiler {
             parents: self.foreign_keys(&table.parents),
             children: self.foreign_keys(&table.children),
             history: table.history.clone(),
+            partitions: table.partitions.clone(),
             needs_values: !table.parents.is_empty()
                 || !table.children.is_empty()
                 || table.history.is_some()

@@ -444,6 +444,7 @@ impl Table {
             parents: Vec::new(),
             children: Vec::new(),
             history: None,
+            partitions: None,
             overlaps: Vec::new(),
             portion: None,
         }

@@ -676,8 +676,7 @@ fn element_text(part: &plan::IndexKeySource, context: &Context<'_>) -> String {
 /// The same as the reference shows it in a look-up.
 fn document_text(part: &plan::IndexKeySource, context: &Context<'_>) -> String {
     let plan::Expr::Literal { value, ty } = &part.value else { return context.expr(&part.value) };
-    let is_binary = ty.is_string() && ty.is_binary();
-    let document = types::JsonValue::from_sql(value, is_binary).to_value();
+    let document = types::elements::shown(value, ty).to_value();
     plan::print::value(&document)
 }
 

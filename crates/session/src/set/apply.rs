@@ -45,6 +45,7 @@ pub(super) fn apply(
             | Assignment::User { .. }
             | Assignment::Session { .. }
             | Assignment::NextTransaction { .. }
+            | Assignment::KeyCache { .. }
             | Assignment::ResultsCollation(_) => own.push(assignment),
         }
     }
@@ -80,6 +81,7 @@ fn apply_own(session: &mut Session, assignment: Assignment) -> Result<()> {
         }
         Assignment::Session { id, value } => apply_session(session, id, value),
         Assignment::NextTransaction { id, value } => apply_next(session, id, &value),
+        Assignment::KeyCache { part, value } => session.server.globals.key_caches.set(&part, value),
         Assignment::ResultsCollation(id) => session.client.results_collation = Some(id.0),
         Assignment::Global { .. }
         | Assignment::Persist { .. }

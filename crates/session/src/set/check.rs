@@ -4,7 +4,9 @@ use ::accounts::PrivilegeChecks;
 use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{Expr, ExprKind, Ident, VarScope};
 use types::Value;
-use variables::{Definition, Globals, Kind, Scope, VariableId, as_text, as_u64, convert, shown};
+use variables::{
+    Definition, Globals, KeyCachePart, Kind, Scope, VariableId, as_text, as_u64, convert, shown,
+};
 
 use super::{Assignment, log_options};
 use crate::server::Server;
@@ -35,8 +37,9 @@ impl<'a> Checker<'a> {
         running: &Running<'_>,
     ) -> Result<()> {
         let definitions = &self.session.server.globals.definitions;
-        let id =
-            definitions.find(&name.text).ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name.text))?;
+        let Some(id) = definitions.find(&name.text) else {
+            return self.check_key_cache(scope, name, value, running);
+        };
         let id = definitions.canonical(id);
         let definition = definitions.get(id);
         check_scope(self.session, definition, scope)?;
@@ -87,6 +90,29 @@ impl<'a> Checker<'a> {
             Some(VarScope::Session) | None => Assignment::Session { id, value },
         });
         self.push_partner()
+    }
+
+    /// `cache.key_buffer_size` and its kin.
+    fn check_key_cache(
+        &mut self,
+        scope: Option<VarScope>,
+        name: &Ident,
+        value: &Expr,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let part = KeyCachePart::named(&name.text);
+        let part = part.ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name.text))?;
+        if scope != Some(VarScope::Global) {
+            bail!(GLOBAL_VARIABLE, part.variable());
+        }
+        self.session.require_variable_admin()?;
+        let wanted = match matches!(value.kind, ExprKind::Default(None)) {
+            true => None,
+            false => Some(self.session.evaluate(value, running)?.0),
+        };
+        let value = part.converted(wanted.as_ref(), &mut self.session.working)?;
+        self.assignments.push(Assignment::KeyCache { part, value });
+        Ok(())
     }
 
     /// The value that the variable takes; raises its warnings.

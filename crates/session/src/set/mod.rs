@@ -11,7 +11,7 @@ use errors::{ErrorCode, Result, bail};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{ExprKind, Ident, LocalVariable, SetItem, SystemVar};
 use types::{DataType, Value};
-use variables::VariableId;
+use variables::{KeyCachePart, VariableId};
 
 use self::apply::apply;
 pub(crate) use self::apply::changed_by;
@@ -56,6 +56,10 @@ enum Assignment {
     },
     Unpersist {
         id: VariableId,
+    },
+    KeyCache {
+        part: KeyCachePart,
+        value: Value,
     },
     /// SET NAMES: the collation that results are described with.
     ResultsCollation(types::CollationId),
@@ -112,6 +116,7 @@ fn planned(session: &Session, assignment: Assignment) -> Option<PlannedSetting> 
         Assignment::Local { .. }
         | Assignment::User { .. }
         | Assignment::Unpersist { .. }
+        | Assignment::KeyCache { .. }
         | Assignment::ResultsCollation(_) => return None,
     };
     let is_own = matches!(level, Level::Session | Level::NextTransaction);

@@ -849,20 +849,29 @@ impl<'a> Parser<'a> {
                 let expr = self.paren_expr()?;
                 Ok(if range { PartitionMethod::Range(expr) } else { PartitionMethod::List(expr) })
             }
-            Kw::SYSTEM_TIME if !sub && !linear => {
-                let (mut interval, mut limit) = (None, None);
-                if self.at(Kw::INTERVAL) {
-                    self.bump();
-                    let amount = self.expr()?;
-                    interval = Some((amount, self.interval_unit()?));
-                }
-                if self.eat(Kw::LIMIT) {
-                    limit = Some(self.number()?);
-                }
-                Ok(PartitionMethod::SystemTime { interval, limit })
-            }
+            Kw::SYSTEM_TIME if !sub && !linear => self.system_time_rotation(),
             _ => self.fail_prev(),
         }
+    }
+
+    /// `INTERVAL n unit [STARTS literal] [AUTO]` or `LIMIT n [AUTO]`, after SYSTEM_TIME.
+    fn system_time_rotation(&mut self) -> PResult<PartitionMethod> {
+        let (mut interval, mut starts, mut limit) = (None, None, None);
+        if self.eat(Kw::INTERVAL) {
+            let amount = self.expr()?;
+            interval = Some((amount, self.interval_unit()?));
+            if self.eat(Kw::STARTS) {
+                let literal = self.expr()?;
+                if !matches!(literal.kind, ExprKind::Literal(_)) {
+                    return self.fail_prev();
+                }
+                starts = Some(literal);
+            }
+        } else if self.eat(Kw::LIMIT) {
+            limit = Some(self.number()?);
+        }
+        let auto = (interval.is_some() || limit.is_some()) && self.eat(Kw::AUTO);
+        Ok(PartitionMethod::SystemTime { interval, starts, limit, auto })
     }
 
     pub(super) fn partition_defs(&mut self) -> PResult<Vec<PartitionDef>> {

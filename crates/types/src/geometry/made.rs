@@ -102,8 +102,8 @@ fn directions<'a>(node: &Node<'a>) -> Result<Option<[&'a str; 2]>, DefinitionFau
     }
 }
 
-/// The geographic system, which as the base of a projection may have no axes.
-fn geographic(node: &Node<'_>, needs_axes: bool) -> Result<Axes, DefinitionFault> {
+/// The geographic system. As the base of a projection it may have no axes, and any angles and meridian: coordinates are lengths.
+fn geographic(node: &Node<'_>, is_whole: bool) -> Result<Axes, DefinitionFault> {
     if !is_named(node) {
         return Err(DefinitionFault::Malformed);
     }
@@ -115,10 +115,11 @@ fn geographic(node: &Node<'_>, needs_axes: bool) -> Result<Axes, DefinitionFault
     let meridian = number(part(node, "PRIMEM")?)?;
     let unit = number(part(node, "UNIT")?)?;
     let directions = directions(node)?;
-    if needs_axes && directions.is_none() {
+    if is_whole && directions.is_none() {
         return Err(DefinitionFault::Malformed);
     }
-    let latitude_first = directions.map_or(Ok(true), latitude_first)?;
+    let latitude_first =
+        directions.map_or(Ok(true), |directions| latitude_first(directions, is_whole))?;
     let exceeds = |number: f64, least: f64| number.is_finite() && number > least;
     if !exceeds(semi_major, 0.0) {
         return Err(DefinitionFault::SemiMajor);
@@ -133,6 +134,9 @@ fn geographic(node: &Node<'_>, needs_axes: bool) -> Result<Axes, DefinitionFault
     if !(meridian > -half && meridian <= half + DEGREE_SLACK) {
         return Err(DefinitionFault::PrimeMeridian);
     }
+    if !is_whole {
+        return Ok(Axes::Degrees { semi_major, inverse_flattening, latitude_first });
+    }
     if (unit - DEGREE).abs() > DEGREE_SLACK {
         return Err(DefinitionFault::NotBuilt("angles other than degrees"));
     }
@@ -143,7 +147,7 @@ fn geographic(node: &Node<'_>, needs_axes: bool) -> Result<Axes, DefinitionFault
 }
 
 /// Whether the latitude is the first of these axes.
-fn latitude_first([first, second]: [&str; 2]) -> Result<bool, DefinitionFault> {
+fn latitude_first([first, second]: [&str; 2], is_whole: bool) -> Result<bool, DefinitionFault> {
     let is_one_of = |direction: &str, words: [&str; 2]| {
         words.iter().any(|word| direction.eq_ignore_ascii_case(word))
     };
@@ -155,7 +159,7 @@ fn latitude_first([first, second]: [&str; 2]) -> Result<bool, DefinitionFault> {
         let upper = |direction: &str| direction.to_ascii_uppercase();
         return Err(DefinitionFault::Axes(upper(first), upper(second)));
     }
-    if [first, second].iter().any(|direction| is_one_of(direction, ["SOUTH", "WEST"])) {
+    if is_whole && [first, second].iter().any(|direction| is_one_of(direction, ["SOUTH", "WEST"])) {
         return Err(DefinitionFault::NotBuilt("axes to the south or to the west"));
     }
     Ok(is_latitude(first))
@@ -175,10 +179,7 @@ fn projected(node: &Node<'_>) -> Result<Axes, DefinitionFault> {
             return Err(DefinitionFault::Parameter(name, *code));
         }
     }
-    if unit != 1.0 {
-        return Err(DefinitionFault::NotBuilt("lengths other than metres"));
-    }
-    Ok(Axes::Plane)
+    Ok(Axes::Plane { metres: unit })
 }
 
 /// Names and numbers of the parameters that a projection needs, by its number in the EPSG dataset.

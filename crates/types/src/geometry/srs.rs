@@ -7,7 +7,10 @@ use std::sync::LazyLock;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Axes {
     /// Lengths on a plane, x before y.
-    Plane,
+    Plane {
+        /// Metres of a length.
+        metres: f64,
+    },
     /// Degrees on an ellipsoid.
     Degrees {
         /// Half of the longer axis, metres.
@@ -40,6 +43,14 @@ impl ReferenceSystem {
     /// Whether it measures in degrees.
     pub fn is_geographic(&self) -> bool {
         matches!(self.axes, Axes::Degrees { .. })
+    }
+
+    /// Metres of a length on it: of its unit on a plane; functions measure an ellipsoid in metres.
+    pub fn metres(&self) -> f64 {
+        match self.axes {
+            Axes::Plane { metres } => metres,
+            Axes::Degrees { .. } => 1.0,
+        }
     }
 
     /// Whether coordinates have the other order outside of the server: stored ones have the longitude first.
@@ -310,7 +321,7 @@ impl Projected<'_> {
             srid: self.srid,
             name: self.name.to_owned(),
             organization: Some((EPSG.to_owned(), self.srid)),
-            axes: Axes::Plane,
+            axes: Axes::Plane { metres: 1.0 },
             definition,
             description: None,
         }
@@ -322,7 +333,7 @@ fn all() -> Vec<ReferenceSystem> {
         srid: 0,
         name: String::new(),
         organization: None,
-        axes: Axes::Plane,
+        axes: Axes::Plane { metres: 1.0 },
         definition: String::new(),
         description: None,
     }];

@@ -83,6 +83,11 @@ impl Diagnostics {
         Diagnostics { conditions: Vec::new(), max_error_count, notes_enabled: true, counts: [0; 3] }
     }
 
+    /// How many conditions it stores.
+    pub fn max_error_count(&self) -> u32 {
+        self.max_error_count
+    }
+
     /// Changes the bound; conditions already stored are kept.
     pub fn set_max_error_count(&mut self, max_error_count: u32) {
         self.max_error_count = max_error_count;

@@ -236,6 +236,7 @@ impl Session {
             affected_rows: ok.affected_rows,
             last_insert_id: ok.last_insert_id,
             info: ok.info,
+            warnings: state.warnings.max(ok.warnings),
             commit,
             ..state
         };

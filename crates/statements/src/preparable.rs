@@ -34,6 +34,7 @@ pub fn is_preparable(statement: &Statement) -> bool {
                 | Statement::CreateRoutine(_)
                 | Statement::CreateEvent(_)
                 | Statement::GetDiagnostics(_)
+                | Statement::Signal(_)
                 | Statement::LockInstance
                 | Statement::UnlockInstance
                 | Statement::ImportTable(_)

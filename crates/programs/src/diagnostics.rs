@@ -78,9 +78,10 @@ fn numbered<H: ProgramHost + ?Sized>(
     running: &Running<'_>,
 ) -> Result<Condition> {
     let (number, _) = host.evaluate(number, running)?;
-    let number = match &number {
-        Value::Bytes(text) => String::from_utf8_lossy(text).trim().parse().unwrap_or(0),
-        number => as_u64(number),
+    let number = if let Value::Bytes(text) = &number {
+        String::from_utf8_lossy(text).trim().parse().unwrap_or(0)
+    } else {
+        as_u64(&number)
     };
     let position = number.checked_sub(1).and_then(|at| usize::try_from(at).ok());
     let condition = position.and_then(|at| conditions.get(at)).cloned();
@@ -94,28 +95,23 @@ fn assign<H: ProgramHost + ?Sized>(
 ) -> Result<()> {
     match target {
         IntoVariable::User(name) => {
-            let ty = match value {
-                Value::Int(_) => DataType::bigint(),
-                Value::UInt(_) => DataType::bigint_unsigned(),
-                _ => item_type(),
-            };
+            let ty = type_of_item(&value);
             host.set_user_variable(&name.text, value, ty);
             Ok(())
         }
         IntoVariable::Local(variable) => {
-            let ty = match value {
-                Value::Int(_) => DataType::bigint(),
-                Value::UInt(_) => DataType::bigint_unsigned(),
-                _ => item_type(),
-            };
+            let ty = type_of_item(&value);
             assign_local(host, variable, &value, &ty)
         }
     }
 }
 
-/// The type of the items that are texts.
-fn item_type() -> DataType {
-    DataType::varchar(128, CollationId::UTF8MB3_GENERAL_CI)
+fn type_of_item(value: &Value) -> DataType {
+    match value {
+        Value::Int(_) => DataType::bigint(),
+        Value::UInt(_) => DataType::bigint_unsigned(),
+        _ => DataType::varchar(128, CollationId::UTF8MB3_GENERAL_CI),
+    }
 }
 
 /// SIGNAL.

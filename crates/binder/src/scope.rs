@@ -332,6 +332,8 @@ pub(crate) struct CteDefinition {
     /// While the recursive part is bound.
     pub working: RefCell<Option<(CteId, Vec<(Arc<str>, DataType)>)>>,
     pub referenced: Cell<u32>,
+    /// Blocks around the FROM clauses that may refer to it then.
+    pub depth: Cell<usize>,
     /// Its body is being bound: a reference to it now is one to itself.
     pub binding: Cell<bool>,
 }

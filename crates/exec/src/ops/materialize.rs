@@ -1,10 +1,12 @@
 //! Inputs that are computed once and read again: derived tables, common table expressions, and recursion.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
-use types::DataType;
+use rows::convert::{self, Target};
+use types::{DataType, StoreMode, Value};
 
 use super::simple::Seen;
 use crate::expr::Code;
@@ -126,16 +128,46 @@ impl<'r> Operator<'r> for CteScan<'r> {
     fn close(&mut self, _run: &mut Run<'r>) {}
 }
 
+/// An output of a step.
+pub(crate) struct StepOutput {
+    pub(crate) code: Code,
+    /// The column's name and the value's type, where a value may not fit the column.
+    pub(crate) stored: Option<(Arc<str>, DataType)>,
+}
+
 /// WITH RECURSIVE in a program.
 pub(crate) struct RecursiveNode {
     pub(crate) id: CteId,
     pub(crate) seed: Box<dyn Source>,
     pub(crate) seed_outputs: Vec<Code>,
     pub(crate) step: Box<dyn Source>,
-    pub(crate) step_outputs: Vec<Code>,
+    pub(crate) step_outputs: Vec<StepOutput>,
     pub(crate) distinct: bool,
     pub(crate) columns: Vec<usize>,
     pub(crate) types: Vec<DataType>,
+}
+
+impl RecursiveNode {
+    /// The values of a step's row in the columns, which have the types of the seed.
+    fn step_values(&self, values: &mut Vec<Value>, run: &mut Run<'_>) -> Result<()> {
+        let strict = run.function.sql_mode.is_strict();
+        let mode = if strict { StoreMode::Strict } else { StoreMode::Lenient };
+        for (output, ty) in self.step_outputs.iter().zip(&self.types) {
+            let value = output.code.eval(run)?;
+            values.push(match &output.stored {
+                None => value,
+                Some((name, from)) => {
+                    let target = Target { name, ty, row: 1, mode };
+                    // What is not an error is not told, as in the reference.
+                    let told = std::mem::take(run.function.diagnostics);
+                    let value = convert::store(&value, from, &target, &mut run.function);
+                    *run.function.diagnostics = told;
+                    value?
+                }
+            });
+        }
+        Ok(())
+    }
 }
 
 /// A running recursion: delivers a round's rows while the next round is computed from them.
@@ -164,18 +196,19 @@ impl<'r> RecursiveCte<'r> {
 
     fn compute_round(&mut self, is_seed: bool, run: &mut Run<'r>) -> Result<()> {
         let node = self.node;
-        let (input, outputs) = match is_seed {
-            true => (&mut self.seed, &node.seed_outputs),
-            false => (&mut self.step, &node.step_outputs),
-        };
+        let input = if is_seed { &mut self.seed } else { &mut self.step };
         let mut rows = KeptRows::new(node.columns.len());
-        let mut values = Vec::with_capacity(outputs.len());
+        let mut values = Vec::with_capacity(node.columns.len());
         input.open(run)?;
         while input.next(run)? {
             run.tick()?;
             values.clear();
-            for output in outputs {
-                values.push(output.eval(run)?);
+            if is_seed {
+                for output in &node.seed_outputs {
+                    values.push(output.eval(run)?);
+                }
+            } else {
+                node.step_values(&mut values, run)?;
             }
             if !node.distinct
                 || self.seen.insert(values.iter().zip(&node.types), &mut run.memory)?

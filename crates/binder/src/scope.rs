@@ -145,6 +145,8 @@ pub(crate) struct Block {
     /// When a join has USING or NATURAL: the columns that unqualified names mean.
     pub visible: Option<Vec<VisibleColumn>>,
     pub items: Vec<ListedItem>,
+    /// How often expressions of ORDER BY named items of the select list.
+    pub items_named: u32,
     /// Aliases of the select list, also of items that are not bound yet.
     pub aliases: Vec<Arc<str>>,
     pub keys: Vec<(Register, Expr)>,
@@ -189,6 +191,7 @@ impl Block {
             barred: Vec::new(),
             visible: None,
             items: Vec::new(),
+            items_named: 0,
             aliases: Vec::new(),
             keys: Vec::new(),
             grouped: false,

@@ -207,6 +207,9 @@ impl Binder<'_> {
             if matches!(operation, SetOperation::ExceptAll | SetOperation::ExceptDistinct) {
                 ty.nullable = exprs[0].ty().nullable;
             }
+            if matches!(operation, SetOperation::IntersectAll | SetOperation::IntersectDistinct) {
+                ty.nullable = exprs.iter().all(|expr| expr.is_nullable());
+            }
             let register = self.new_register();
             self.coercibilities.show(register, exprs);
             columns.push((register, ty.clone()));

@@ -233,6 +233,9 @@ impl Binder<'_> {
             }
             (_, Expr::Subquery { .. }) => Making::Subquery,
             (ast::ExprKind::Literal(ast::Literal::Integer(_)), _) => Making::Integer,
+            (ast::ExprKind::Param(_), _) if written.span.of(&self.source) == b"?" => {
+                Making::Placeholder
+            }
             _ => Making::Computed,
         }
     }

@@ -670,6 +670,7 @@ impl Session {
         self.prepared.running.pop();
         result?;
         for (name, value, ty) in returning.values {
+            let (value, ty) = statements::preparable::given_back(value, ty);
             self.services.set_user_variable(&name.text, value, ty);
         }
         Ok(())

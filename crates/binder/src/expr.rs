@@ -553,7 +553,8 @@ impl Binder<'_> {
             TypeName::Inet6 => DataType::fixed(Fixed::Inet6),
             _ => return Err(Error::not_supported(format!("CAST AS {:?}", target.name))),
         };
-        let always = ty.is_string()
+        // In strict mode a text may not fit.
+        let always = ty.is_string() && self.input.bind.sql_mode.is_strict()
             || ty.is_temporal()
             || matches!(ty.kind, TypeKind::Year | TypeKind::Json)
             || ty.as_fixed().is_some()

@@ -9,7 +9,7 @@ use plugin_api::{ColumnMeta, Computed};
 use types::{DataType, SqlMode, TypeKind, Value};
 
 use crate::charsets::stored_collation;
-use crate::columns::note_fixed_float;
+use crate::columns::note_deprecated_numbers;
 use crate::draft::{Draft, DraftColumn};
 use crate::names::check_column_name;
 
@@ -44,7 +44,7 @@ pub fn add_query_columns(
         check_column_name(&meta.name)?;
         let source = source_column(view, meta);
         let ty = storable(meta);
-        note_fixed_float(conditions, &ty);
+        note_deprecated_numbers(conditions, &ty);
         let default = match (&source, ty.nullable) {
             (Some(column), true) if column.generated.is_some() => {
                 ColumnDefault::Constant(Value::Null)

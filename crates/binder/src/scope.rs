@@ -291,6 +291,8 @@ pub(crate) fn written(name: &ast::ColumnName) -> String {
 pub(crate) struct ShownView {
     pub schema: Arc<str>,
     pub name: Arc<str>,
+    /// It shows the rows of several tables.
+    pub joins: bool,
     /// The stored tables whose rows it shows one by one; empty when it cannot be written through.
     pub written: Vec<InstanceId>,
 }

@@ -148,6 +148,14 @@ impl Diagnostics {
         });
     }
 
+    /// Forgets the conditions after the first `kept` ones.
+    pub fn forget_after(&mut self, kept: usize) {
+        for condition in self.conditions.drain(kept.min(self.conditions.len())..) {
+            let count = &mut self.counts[condition.level as usize];
+            *count = count.saturating_sub(1);
+        }
+    }
+
     /// Moves the conditions of `other` to the end of this area.
     pub fn append(&mut self, other: Diagnostics) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {

@@ -48,17 +48,17 @@ impl Binder<'_> {
     fn show_later_key(&mut self, written: &ast::Expr, outputs: &mut [OutputColumn]) {
         let block = self.block();
         let Some((register, key)) = block.keys.last().cloned() else { return };
-        let at = match &written.kind {
-            ast::ExprKind::Literal(ast::Literal::Integer(number)) => {
-                usize::try_from(*number).ok().and_then(|number| number.checked_sub(1))
-            }
-            ast::ExprKind::Column(name) if name.table.is_none() => {
-                let is_named = |item: &ListedItem| {
-                    item.aliased && names_equal(&item.name, &name.name.text) && item.expr == key
-                };
-                block.items.iter().position(is_named)
-            }
-            _ => None,
+        let at = if let ast::ExprKind::Literal(ast::Literal::Integer(number)) = &written.kind {
+            usize::try_from(*number).ok().and_then(|number| number.checked_sub(1))
+        } else if let ast::ExprKind::Column(name) = &written.kind
+            && name.table.is_none()
+        {
+            let is_named = |item: &ListedItem| {
+                item.aliased && names_equal(&item.name, &name.name.text) && item.expr == key
+            };
+            block.items.iter().position(is_named)
+        } else {
+            None
         };
         let Some(at) = at else { return };
         if let (Some(item), Some(output)) = (block.items.get_mut(at), outputs.get_mut(at))

@@ -236,7 +236,10 @@ fn nested(body: &ast::SetExpr) -> Option<&ast::SetOp> {
     match body {
         ast::SetExpr::SetOp(chain) => Some(chain),
         ast::SetExpr::Query(query) if query.with.is_none() => nested(&query.body),
-        _ => None,
+        ast::SetExpr::Select(_)
+        | ast::SetExpr::Table(_)
+        | ast::SetExpr::Values(_)
+        | ast::SetExpr::Query(_) => None,
     }
 }
 

@@ -16,7 +16,7 @@ use super::information::InformationNode;
 use super::join::{HashJoinNode, HashKey, NestedLoopNode};
 use super::json_rows::JsonRowsNode;
 use super::lookup_join::{LookupJoinNode, is_one_row, may_run_ahead};
-use super::materialize::{RecursiveNode, StepOutput};
+use super::materialize::{PartOutput, RecursiveNode};
 use super::node::Node;
 use super::scan::{AccessNode, ScanNode};
 use super::set::SetNode;
@@ -292,22 +292,21 @@ impl<'a> NodeCompiler<'a> {
         (columns, names): (&[(Register, DataType)], &[Arc<str>]),
     ) -> Result<Node> {
         let (registers, types) = typed(columns);
-        let step_outputs =
-            step_outputs.iter().zip(&types).zip(names).map(|((output, ty), name)| {
-                let from = output.ty();
-                match must_store(&from, ty) {
-                    true => Ok(StepOutput {
-                        code: self.exprs.expr(output)?,
-                        stored: Some((name.clone(), from)),
-                    }),
-                    false => Ok(StepOutput { code: self.exprs.unified(output, ty)?, stored: None }),
-                }
-            });
-        let step_outputs = step_outputs.collect::<Result<_>>()?;
+        let stored = step_outputs.iter().zip(&types).zip(names).map(|((output, ty), name)| {
+            let from = output.ty();
+            let code = match must_store(&from, ty) {
+                false => return self.exprs.unified(output, ty).map(|code| (code, None)),
+                true => self.exprs.expr(output)?,
+            };
+            Ok((code, Some((name.clone(), from))))
+        });
+        let output = |(code, stored)| PartOutput { code, stored };
+        let step_outputs = stored.map(|part| part.map(output)).collect::<Result<_>>()?;
+        let seed_outputs = self.outputs(seed_outputs, &types)?.into_iter();
         Ok(Node::RecursiveCte(Box::new(RecursiveNode {
             id,
             seed: self.input(seed)?,
-            seed_outputs: self.outputs(seed_outputs, &types)?,
+            seed_outputs: seed_outputs.map(|code| output((code, None))).collect(),
             step: self.input(step)?,
             step_outputs,
             distinct,

@@ -128,46 +128,38 @@ impl<'r> Operator<'r> for CteScan<'r> {
     fn close(&mut self, _run: &mut Run<'r>) {}
 }
 
-/// An output of a step.
-pub(crate) struct StepOutput {
+/// An output of a seed or step.
+pub(crate) struct PartOutput {
     pub(crate) code: Code,
     /// The column's name and the value's type, where a value may not fit the column.
     pub(crate) stored: Option<(Arc<str>, DataType)>,
+}
+
+impl PartOutput {
+    fn eval(&self, ty: &DataType, run: &mut Run<'_>) -> Result<Value> {
+        let value = self.code.eval(run)?;
+        let Some((name, from)) = &self.stored else { return Ok(value) };
+        let strict = run.function.sql_mode.is_strict();
+        let mode = if strict { StoreMode::Strict } else { StoreMode::Lenient };
+        // What is not an error is not told, as in the reference.
+        let told = std::mem::take(run.function.diagnostics);
+        let target = Target { name, ty, row: 1, mode };
+        let value = convert::store(&value, from, &target, &mut run.function);
+        *run.function.diagnostics = told;
+        value
+    }
 }
 
 /// WITH RECURSIVE in a program.
 pub(crate) struct RecursiveNode {
     pub(crate) id: CteId,
     pub(crate) seed: Box<dyn Source>,
-    pub(crate) seed_outputs: Vec<Code>,
+    pub(crate) seed_outputs: Vec<PartOutput>,
     pub(crate) step: Box<dyn Source>,
-    pub(crate) step_outputs: Vec<StepOutput>,
+    pub(crate) step_outputs: Vec<PartOutput>,
     pub(crate) distinct: bool,
     pub(crate) columns: Vec<usize>,
     pub(crate) types: Vec<DataType>,
-}
-
-impl RecursiveNode {
-    /// The values of a step's row in the columns, which have the types of the seed.
-    fn step_values(&self, values: &mut Vec<Value>, run: &mut Run<'_>) -> Result<()> {
-        let strict = run.function.sql_mode.is_strict();
-        let mode = if strict { StoreMode::Strict } else { StoreMode::Lenient };
-        for (output, ty) in self.step_outputs.iter().zip(&self.types) {
-            let value = output.code.eval(run)?;
-            values.push(match &output.stored {
-                None => value,
-                Some((name, from)) => {
-                    let target = Target { name, ty, row: 1, mode };
-                    // What is not an error is not told, as in the reference.
-                    let told = std::mem::take(run.function.diagnostics);
-                    let value = convert::store(&value, from, &target, &mut run.function);
-                    *run.function.diagnostics = told;
-                    value?
-                }
-            });
-        }
-        Ok(())
-    }
 }
 
 /// A running recursion: delivers a round's rows while the next round is computed from them.
@@ -196,19 +188,18 @@ impl<'r> RecursiveCte<'r> {
 
     fn compute_round(&mut self, is_seed: bool, run: &mut Run<'r>) -> Result<()> {
         let node = self.node;
-        let input = if is_seed { &mut self.seed } else { &mut self.step };
+        let (input, outputs) = match is_seed {
+            true => (&mut self.seed, &node.seed_outputs),
+            false => (&mut self.step, &node.step_outputs),
+        };
         let mut rows = KeptRows::new(node.columns.len());
         let mut values = Vec::with_capacity(node.columns.len());
         input.open(run)?;
         while input.next(run)? {
             run.tick()?;
             values.clear();
-            if is_seed {
-                for output in &node.seed_outputs {
-                    values.push(output.eval(run)?);
-                }
-            } else {
-                node.step_values(&mut values, run)?;
+            for (output, ty) in outputs.iter().zip(&node.types) {
+                values.push(output.eval(ty, run)?);
             }
             if !node.distinct
                 || self.seen.insert(values.iter().zip(&node.types), &mut run.memory)?

@@ -26,5 +26,5 @@ pub use logins::{
 };
 pub use mandatory_roles::{RULES, account_rules, check_rule};
 pub use passwords::{PasswordRules, has_expired_password};
-pub use statement::{AccountChange, AccountStatement, parse_account};
+pub use statement::{AccountChange, AccountStatement, check_lengths, parse_account};
 pub use usage::{AccountLimits, LIMITS, Quota, Resource, Usages, check_connections};

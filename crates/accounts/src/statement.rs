@@ -10,6 +10,8 @@ use syntax::ast::{ObjectName, Statement, UserName};
 use crate::PrivilegeChecks;
 use crate::passwords::PasswordRules;
 
+/// Characters of a name that an error shows.
+const SHOWN_CHARS_MAX: usize = 70;
 /// Maximum length of a user name in characters.
 const USER_CHARS_MAX: usize = 32;
 /// Maximum length of a host name in characters.
@@ -105,13 +107,8 @@ impl AccountStatement<'_> {
         if user.current {
             return Ok(self.own.clone());
         }
-        if user.user.chars().count() > USER_CHARS_MAX {
-            bail!(WRONG_STRING_LENGTH, user.user, "user name", USER_CHARS_MAX);
-        }
+        check_lengths(user)?;
         let host = user.host.as_deref().unwrap_or("%");
-        if host.chars().count() > HOST_CHARS_MAX {
-            bail!(WRONG_STRING_LENGTH, host, "host name", HOST_CHARS_MAX);
-        }
         Ok(AccountName::new(&user.user, host))
     }
 
@@ -156,4 +153,22 @@ pub(crate) fn failed(operation: &str, names: &[AccountName]) -> Error {
 /// 3523.
 pub(crate) fn unknown(name: &AccountName) -> Error {
     Error::with(ErrorCode::UNKNOWN_AUTHID, &[&name.user, &name.host])
+}
+
+/// Whether the parts of an account's name may be so long.
+///
+/// # Errors
+/// 1470.
+pub fn check_lengths(user: &UserName) -> Result<()> {
+    let parts = [
+        (Some(&*user.user), "user name", USER_CHARS_MAX),
+        (user.host.as_deref(), "host name", HOST_CHARS_MAX),
+    ];
+    for (part, what, max) in parts {
+        if let Some(part) = part.filter(|part| part.chars().count() > max) {
+            let shown: String = part.chars().take(SHOWN_CHARS_MAX).collect();
+            bail!(WRONG_STRING_LENGTH, shown, what, max);
+        }
+    }
+    Ok(())
 }

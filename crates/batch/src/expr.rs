@@ -301,7 +301,9 @@ impl ExprCompiler<'_> {
                 let division_fits = !divides
                     || matches!(numbers, Numbers::Integer { .. }) && op == Modulo
                     || numbers == Numbers::Decimal;
-                if !fits(&left.ty()) || !fits(&right.ty()) || !division_fits {
+                // A negative result would be an error.
+                let may_fail = op == Subtract && ty.unsigned && matches!(numbers, Numbers::Decimal);
+                if !fits(&left.ty()) || !fits(&right.ty()) || !division_fits || may_fail {
                     return None;
                 }
                 let (left, right) = (self.boxed(left)?, self.boxed(right)?);

@@ -40,6 +40,9 @@ pub(crate) struct Call<'a> {
     pub(crate) separator: Option<&'a [u8]>,
 }
 
+/// Arguments of GROUPING: one bit each.
+const GROUPING_ARGS_MAX: usize = 64;
+
 impl<'b> Binder<'b> {
     pub(crate) fn bind_aggregate(&mut self, call: &ast::AggregateCall) -> Result<Expr> {
         let function = self.aggregate_of(call.func)?;
@@ -219,6 +222,16 @@ impl<'b> Binder<'b> {
     /// `GROUPING(a, ..)`: one bit for each argument.
     pub(crate) fn bind_grouping(&mut self, args: &[ast::Expr]) -> Result<Expr> {
         let ty = DataType::bigint().with_nullable(false);
+        if args.len() > GROUPING_ARGS_MAX {
+            bail!(INVALID_NO_OF_ARGS, "GROUPING", args.len(), GROUPING_ARGS_MAX);
+        }
+        let is_number = |arg: &ast::Expr| {
+            let text = arg.span.of(&self.source);
+            !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+        };
+        if args.iter().any(is_number) {
+            bail!(WRONG_ARGUMENTS, "GROUPING function");
+        }
         let mut result: Option<Expr> = None;
         for (position, arg) in args.iter().enumerate() {
             let bound = self.bind_single(arg)?;
@@ -257,7 +270,7 @@ impl<'b> Binder<'b> {
         for (position, arg, register) in wanted {
             let key = block.keys.iter().position(|(_, key)| *key == arg);
             match key {
-                None => bail!(FIELD_IN_GROUPING_NOT_GROUP_BY, position),
+                None => bail!(FIELD_IN_GROUPING_NOT_GROUP_BY, position + 1),
                 Some(key) => match block.grouping[key] {
                     None => block.grouping[key] = Some(register),
                     Some(first) => same.push((register, first)),

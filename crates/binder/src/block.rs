@@ -174,7 +174,9 @@ impl Binder<'_> {
             return Ok(self.resolve_listed_from_inside(level, name)?.and_then(resolved));
         }
         if matches!(block.clause, Clause::Order | Clause::Group) && block.in_aggregate == 0 {
-            return Ok(self.resolve_listed(level, name)?.and_then(resolved));
+            let listed = self.resolve_listed(level, name)?;
+            self.blocks[level].items_named += u32::from(listed.is_some());
+            return Ok(listed.and_then(resolved));
         }
         Ok(None)
     }

@@ -562,8 +562,10 @@ impl Binder<'_> {
             TypeName::Inet6 => DataType::fixed(Fixed::Inet6),
             _ => return Err(Error::not_supported(format!("CAST AS {:?}", target.name))),
         };
-        let always = from.is_string() && !ty.is_string()
+        // In strict mode a text may not fit.
+        let always = ty.is_string() && self.input.bind.sql_mode.is_strict()
             || ty.is_temporal()
+            || matches!(ty.kind, TypeKind::Year | TypeKind::Json)
             || ty.as_fixed().is_some()
             || from.nullable;
         Ok(ty.with_nullable(always || matches!(operand, Expr::Parameter { .. })))
@@ -606,6 +608,7 @@ impl Binder<'_> {
         let mut ty = operand.ty();
         let current = if ty.is_binary() { CollationId::BINARY } else { ty.collation };
         ty.collation = collation_for(name, current)?;
+        ty.nullable = true;
         Ok(Expr::Collate { operand: Box::new(operand), ty })
     }
 }

@@ -1,12 +1,12 @@
 //! GROUP BY: the keys, and the sets of keys that ROLLUP, CUBE and GROUPING SETS mean.
 
 use errors::{ErrorCode, Result, bail};
-use plan::{Expr, GroupSets};
+use plan::{Expr, GroupSets, OutputColumn, Register};
 use syntax::ast::{self, GroupElement};
 
 use crate::binder::Binder;
 use crate::block::{reads_aggregate, reads_window};
-use crate::scope::Clause;
+use crate::scope::{Clause, ListedItem, names_equal};
 
 /// Sets of keys of one grouping.
 const SETS_MAX: usize = 4096;
@@ -15,7 +15,12 @@ const SETS_MAX: usize = 4096;
 const CUBE_PARTS_MAX: usize = 12;
 
 impl Binder<'_> {
-    pub(crate) fn bind_group_by(&mut self, group_by: &ast::GroupBy) -> Result<()> {
+    /// `outputs`: of the select list, which GROUP BY may name.
+    pub(crate) fn bind_group_by(
+        &mut self,
+        group_by: &ast::GroupBy,
+        outputs: &mut [OutputColumn],
+    ) -> Result<()> {
         self.block().clause = Clause::Group;
         let is_plain = |element: &GroupElement| matches!(element, GroupElement::Expr(_));
         if !group_by.elements.iter().all(is_plain) {
@@ -25,14 +30,43 @@ impl Binder<'_> {
             let GroupElement::Expr(expr) = element else { continue };
             let key = self.bind_group_key(expr)?;
             // In ROLLUP each of two equal keys has its level.
-            if group_by.with_rollup || !self.block().keys.iter().any(|(_, known)| *known == key) {
+            let is_known = self.block().keys.iter().any(|(_, known)| *known == key);
+            if group_by.with_rollup || !is_known {
                 self.add_group_key(key);
+            }
+            if group_by.with_rollup && is_known {
+                self.show_later_key(expr, outputs);
             }
         }
         if group_by.with_rollup {
             self.block().sets = GroupSets::Rollup;
         }
         Ok(())
+    }
+
+    /// The last key equals one before it: an item of the select list by whose alias or number it is written shows it, not the first.
+    fn show_later_key(&mut self, written: &ast::Expr, outputs: &mut [OutputColumn]) {
+        let block = self.block();
+        let Some((register, key)) = block.keys.last().cloned() else { return };
+        let at = if let ast::ExprKind::Literal(ast::Literal::Integer(number)) = &written.kind {
+            usize::try_from(*number).ok().and_then(|number| number.checked_sub(1))
+        } else if let ast::ExprKind::Column(name) = &written.kind
+            && name.table.is_none()
+        {
+            let is_named = |item: &ListedItem| {
+                item.aliased && names_equal(&item.name, &name.name.text) && item.expr == key
+            };
+            block.items.iter().position(is_named)
+        } else {
+            None
+        };
+        let Some(at) = at else { return };
+        if let (Some(item), Some(output)) = (block.items.get_mut(at), outputs.get_mut(at))
+            && output.expr == key
+        {
+            item.expr = Expr::column(register, key.ty().with_nullable(true));
+            output.expr = item.expr.clone();
+        }
     }
 
     /// Every set of one element with every set of the others.
@@ -108,7 +142,12 @@ impl Binder<'_> {
 
     fn add_group_key(&mut self, expr: Expr) {
         // A column of an outer row gets a register of its own: that of the outer row is read, not set.
+        // In ROLLUP each of two equal keys is NULL on its own level.
+        let is_taken = |column: Register| {
+            self.blocks.last().is_some_and(|block| block.keys.iter().any(|(key, _)| *key == column))
+        };
         let own = expr.as_column().filter(|column| self.block_column_name(*column).is_some());
+        let own = own.filter(|column| !is_taken(*column));
         let register = match own {
             Some(register) => register,
             None => self.new_register(),
@@ -135,6 +174,13 @@ impl Binder<'_> {
         };
         let block = self.blocks.last().expect("inside a block");
         let subqueries = &self.subqueries;
+        let is_grouping = |node: &Expr| {
+            let mut wanted = block.wanted_grouping.iter();
+            wanted.any(|(_, _, register)| node.as_column() == Some(*register))
+        };
+        if bound.any(&mut |node| is_grouping(node)) {
+            bail!(WRONG_GROUP_FIELD, "GROUPING function");
+        }
         if reads_aggregate(block, &bound, subqueries) || reads_window(block, &bound, subqueries) {
             let name = String::from_utf8_lossy(expr.span.of(&self.source)).into_owned();
             bail!(WRONG_GROUP_FIELD, name);

@@ -525,11 +525,10 @@ impl Binder<'_> {
             let ty = self.bind_column(name)?.ty().with_nullable(true);
             return Ok(Expr::literal(types::Value::Null, ty));
         };
-        self.deprecate(
-            "'VALUES function' is deprecated and will be removed in a future release. Please use an \
-             alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON \
-             DUPLICATE KEY UPDATE clause with alias.col instead",
-        );
+        // Unlike other deprecated words it is noticed when names are resolved.
+        let instead = "an alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON \
+                       DUPLICATE KEY UPDATE clause with alias.col";
+        self.notice(errors::ErrorCode::WARN_DEPRECATED_SYNTAX, &[&"VALUES function", &instead]);
         let index = named_target(name, &new.table, new.view.as_ref())?;
         let privilege =
             self.require(&new.table.schema, &new.table.name, PrivilegeKind::SelectColumns);

@@ -29,6 +29,7 @@ mod partitions;
 mod portion;
 mod query;
 mod reader;
+mod recursion;
 mod respell;
 mod returning;
 mod scope;

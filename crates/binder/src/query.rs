@@ -15,6 +15,7 @@ use types::DataType;
 use crate::binder::{Binder, QUERY_DEPTH_MAX};
 use crate::collation::{self, Differing};
 use crate::from::{derived_names, derived_source};
+use crate::recursion::mentions_itself;
 use crate::scope::{
     BoundQuery, Clause, CteDefinition, ListedItem, ScopeColumn, ScopeSource, SharedCte,
 };
@@ -74,7 +75,7 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_set_expr(&mut self, body: &ast::SetExpr) -> Result<BoundQuery> {
+    pub(crate) fn bind_set_expr(&mut self, body: &ast::SetExpr) -> Result<BoundQuery> {
         match body {
             ast::SetExpr::Select(select) => self.bind_select(select, &[], None),
             ast::SetExpr::Table(name) => self.bind_select(&select_all(name), &[], None),
@@ -191,7 +192,7 @@ impl Binder<'_> {
         self.combine(operation, parts, block)
     }
 
-    fn combine(
+    pub(crate) fn combine(
         &mut self,
         operation: SetOperation,
         parts: Vec<BoundQuery>,
@@ -205,6 +206,9 @@ impl Binder<'_> {
             let mut ty = self.unify_exprs(&exprs, "UNION")?;
             if matches!(operation, SetOperation::ExceptAll | SetOperation::ExceptDistinct) {
                 ty.nullable = exprs[0].ty().nullable;
+            }
+            if matches!(operation, SetOperation::IntersectAll | SetOperation::IntersectDistinct) {
+                ty.nullable = exprs.iter().all(|expr| expr.is_nullable());
             }
             let register = self.new_register();
             self.coercibilities.show(register, exprs);
@@ -229,7 +233,7 @@ impl Binder<'_> {
     }
 
     /// ORDER BY and LIMIT after a set operation or parentheses: names mean result columns.
-    fn bind_tail(
+    pub(crate) fn bind_tail(
         &mut self,
         bound: BoundQuery,
         order_by: &[ast::OrderItem],
@@ -342,6 +346,7 @@ impl Binder<'_> {
                 shared: RefCell::new(None),
                 working: RefCell::new(None),
                 referenced: Cell::new(0),
+                depth: Cell::new(0),
                 binding: Cell::new(false),
             }));
         }
@@ -359,7 +364,7 @@ impl Binder<'_> {
         };
         let working = cte.working.borrow().clone();
         if let Some((id, columns)) = working {
-            cte.referenced.set(cte.referenced.get() + 1);
+            self.count_recursive_reference(&cte)?;
             return self.scan_cte(id, &columns, alias).map(Some);
         }
         let shared = cte.shared.borrow().clone();
@@ -369,7 +374,7 @@ impl Binder<'_> {
         if cte.binding.get() {
             bail!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name);
         }
-        let plan = if cte.recursive && mentions(&cte.query, &cte.name, &self.source) {
+        let plan = if cte.recursive && mentions_itself(&cte, &self.source) {
             self.bind_recursive(&cte, alias)?
         } else {
             self.bind_plain_cte(&cte, alias)?
@@ -390,7 +395,7 @@ impl Binder<'_> {
     }
 
     /// Runs `f` with the names that the definition could see.
-    fn in_definition<T>(
+    pub(crate) fn in_definition<T>(
         &mut self,
         cte: &CteDefinition,
         f: impl FnOnce(&mut Self) -> Result<T>,
@@ -406,7 +411,7 @@ impl Binder<'_> {
         result
     }
 
-    fn share_cte(
+    pub(crate) fn share_cte(
         &mut self,
         cte: &CteDefinition,
         bound: BoundQuery,
@@ -426,7 +431,7 @@ impl Binder<'_> {
         Ok(shared)
     }
 
-    fn scan_cte(
+    pub(crate) fn scan_cte(
         &mut self,
         id: CteId,
         columns: &[(Arc<str>, DataType)],
@@ -449,126 +454,8 @@ impl Binder<'_> {
         Ok(Logical::CteScan { id, columns: registers, alias: alias.clone() })
     }
 
-    fn bind_recursive(&mut self, cte: &Rc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
-        let ast::SetExpr::SetOp(chain) = &cte.query.body else {
-            bail!(CTE_RECURSIVE_REQUIRES_UNION, cte.name)
-        };
-        if chain.rest.iter().any(|term| term.op != ast::SetOperator::Union) {
-            bail!(CTE_RECURSIVE_REQUIRES_UNION, cte.name);
-        }
-        let bound = self.in_definition(cte, |binder| binder.bind_recursion(cte, chain))?;
-        let names: Vec<Arc<str>> = bound.outputs.iter().map(|output| output.name.clone()).collect();
-        if self.reads_outside(&bound) {
-            // Its rows depend on the outer row: they are computed again for each.
-            return self.attach(bound, None, alias.clone(), &names, false, None);
-        }
-        let shared = self.share_cte(cte, bound, &names)?;
-        self.scan_cte(shared.id, &shared.columns, alias)
-    }
-
-    /// The union of seed and step: parts are steps from the first one on that refers to the expression itself.
-    fn bind_recursion(
-        &mut self,
-        cte: &Rc<CteDefinition>,
-        chain: &ast::SetOp,
-    ) -> Result<BoundQuery> {
-        let id = self.new_cte();
-        let first = self.bind_set_expr(&chain.first).map_err(|error| match error.code().0 {
-            // The expression itself, searched as a table; not another missing table.
-            1146 if !error.message().contains(&format!(".{}'", cte.name)) => error,
-            1146 | 1046 => errors::err!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name),
-            _ => error,
-        })?;
-        let block = first.block;
-        let names = derived_names(&first, &cte.columns)?;
-        let mut seeds = vec![first];
-        let mut steps: Vec<BoundQuery> = Vec::new();
-        for term in &chain.rest {
-            let columns = seed_columns(&names, &seeds, self)?;
-            cte.referenced.set(0);
-            *cte.working.borrow_mut() = Some((id, columns));
-            let part = self.bind_set_expr(&term.right);
-            *cte.working.borrow_mut() = None;
-            let part = part?;
-            if part.outputs.len() != names.len() {
-                bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
-            }
-            match (cte.referenced.get(), steps.is_empty()) {
-                (2.., _) => bail!(CTE_RECURSIVE_REQUIRES_SINGLE_REFERENCE, cte.name),
-                (1, _) => steps.push(self.check_step(cte, part)?),
-                (0, true) => seeds.push(part),
-                (0, false) => bail!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name),
-            }
-        }
-        let distinct = chain.rest.iter().any(|term| !term.all);
-        let seed_types = seed_columns(&names, &seeds, self)?;
-        let seed = self.merge_parts(seeds, block)?;
-        let mut step = self.merge_parts(steps, block)?;
-        if matches!(step.plan, Logical::Nothing) {
-            // Only an expression that nothing uses refers to this one: no step adds a row.
-            let null = |(name, ty): &(Arc<str>, DataType)| OutputColumn {
-                name: name.clone(),
-                expr: Expr::literal(types::Value::Null, ty.clone().with_nullable(true)),
-                source: None,
-                making: Making::Kept,
-            };
-            step.outputs = seed_types.iter().map(null).collect();
-        }
-        let mut columns = Vec::with_capacity(names.len());
-        let mut outputs = Vec::with_capacity(names.len());
-        for (name, ty) in seed_types {
-            let register = self.new_register();
-            columns.push((register, ty.clone()));
-            outputs.push(OutputColumn {
-                name,
-                expr: Expr::column(register, ty),
-                source: None,
-                making: Making::Kept,
-            });
-        }
-        let plan = Logical::RecursiveCte {
-            id,
-            seed: Box::new(seed.plan),
-            seed_outputs: seed.outputs.into_iter().map(|output| output.expr).collect(),
-            step: Box::new(step.plan),
-            step_outputs: step.outputs.into_iter().map(|output| output.expr).collect(),
-            distinct,
-            columns,
-        };
-        let bound = BoundQuery { plan, outputs, mergeable: false, block };
-        self.bind_tail(bound, &cte.query.order_by, cte.query.limit.as_ref())
-    }
-
-    fn check_step(&self, cte: &CteDefinition, part: BoundQuery) -> Result<BoundQuery> {
-        let mut aggregated = false;
-        fn look(node: &Logical, found: &mut bool) {
-            *found |= matches!(node, Logical::Aggregate { .. } | Logical::Window { .. });
-            if !matches!(node, Logical::Derived { .. }) {
-                node.for_each_input(&mut |input| look(input, found));
-            }
-        }
-        look(&part.plan, &mut aggregated);
-        if aggregated {
-            bail!(CTE_RECURSIVE_FORBIDS_AGGREGATION, cte.name);
-        }
-        Ok(part)
-    }
-
-    fn merge_parts(&mut self, mut parts: Vec<BoundQuery>, block: u32) -> Result<BoundQuery> {
-        match parts.len() {
-            0 => Ok(BoundQuery {
-                plan: Logical::Nothing,
-                outputs: Vec::new(),
-                mergeable: false,
-                block,
-            }),
-            1 => Ok(parts.remove(0)),
-            _ => self.combine(SetOperation::UnionAll, parts, block),
-        }
-    }
-
     /// Whether a bound query reads registers of enclosing blocks.
-    fn reads_outside(&self, bound: &BoundQuery) -> bool {
+    pub(crate) fn reads_outside(&self, bound: &BoundQuery) -> bool {
         let outputs: Vec<&Expr> = bound.outputs.iter().map(|output| &output.expr).collect();
         !self.outer_registers(&bound.plan, &outputs).is_empty()
     }
@@ -655,21 +542,6 @@ impl Binder<'_> {
     }
 }
 
-/// The columns of a recursive expression: types of the seed, all nullable.
-fn seed_columns(
-    names: &[Arc<str>],
-    seeds: &[BoundQuery],
-    binder: &Binder<'_>,
-) -> Result<Vec<(Arc<str>, DataType)>> {
-    let mut columns = Vec::with_capacity(names.len());
-    for (index, name) in names.iter().enumerate() {
-        let exprs: Vec<&Expr> = seeds.iter().map(|seed| &seed.outputs[index].expr).collect();
-        let ty = binder.unify_exprs(&exprs, "UNION")?.with_nullable(true);
-        columns.push((name.clone(), ty));
-    }
-    Ok(columns)
-}
-
 fn check_names(names: &[Arc<str>]) -> Result<()> {
     for (index, name) in names.iter().enumerate() {
         if names[..index].iter().any(|before| crate::scope::names_equal(before, name)) {
@@ -727,20 +599,4 @@ fn select_all(name: &ast::ObjectName) -> ast::Select {
         }))],
         ..ast::Select::default()
     }
-}
-
-/// Whether the query's text contains `name` as a word: a recursive reference cannot hide from that, and a false alarm only costs
-/// the check that follows.
-fn mentions(query: &ast::Query, name: &str, source: &[u8]) -> bool {
-    let text = query.span.of(source);
-    if text.is_empty() {
-        return matches!(query.body, ast::SetExpr::SetOp(_));
-    }
-    let text = String::from_utf8_lossy(text);
-    text.match_indices(name).any(|(at, _)| {
-        let word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-        let before = text[..at].chars().next_back().is_some_and(word);
-        let after = text[at + name.len()..].chars().next().is_some_and(word);
-        !before && !after
-    })
 }

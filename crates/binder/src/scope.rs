@@ -145,6 +145,8 @@ pub(crate) struct Block {
     /// When a join has USING or NATURAL: the columns that unqualified names mean.
     pub visible: Option<Vec<VisibleColumn>>,
     pub items: Vec<ListedItem>,
+    /// How often expressions of ORDER BY named items of the select list.
+    pub items_named: u32,
     /// Aliases of the select list, also of items that are not bound yet.
     pub aliases: Vec<Arc<str>>,
     pub keys: Vec<(Register, Expr)>,
@@ -191,6 +193,7 @@ impl Block {
             barred: Vec::new(),
             visible: None,
             items: Vec::new(),
+            items_named: 0,
             aliases: Vec::new(),
             keys: Vec::new(),
             grouped: false,
@@ -291,6 +294,8 @@ pub(crate) fn written(name: &ast::ColumnName) -> String {
 pub(crate) struct ShownView {
     pub schema: Arc<str>,
     pub name: Arc<str>,
+    /// It shows the rows of several tables.
+    pub joins: bool,
     /// The stored tables whose rows it shows one by one; empty when it cannot be written through.
     pub written: Vec<InstanceId>,
 }
@@ -346,6 +351,8 @@ pub(crate) struct CteDefinition {
     /// While the recursive part is bound.
     pub working: RefCell<Option<(CteId, Vec<(Arc<str>, DataType)>)>>,
     pub referenced: Cell<u32>,
+    /// Blocks around the FROM clauses that may refer to it then.
+    pub depth: Cell<usize>,
     /// Its body is being bound: a reference to it now is one to itself.
     pub binding: Cell<bool>,
 }

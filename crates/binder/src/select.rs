@@ -32,6 +32,8 @@ struct Parts {
     having: Option<Expr>,
     qualify: Option<Expr>,
     order: Vec<SortKey>,
+    /// Whether each of them names items of the select list by their aliases.
+    order_names_items: Vec<bool>,
 }
 
 impl Binder<'_> {
@@ -64,7 +66,10 @@ impl Binder<'_> {
         self.document_keys = outer_keys;
         let from = from?;
         self.apply_hints(select.hints.as_deref(), first);
-        let parts = self.bind_parts(select, order_by)?;
+        let mut parts = self.bind_parts(select, order_by)?;
+        if asks_membership {
+            parts.order.clear();
+        }
         if asks_membership && is_only_grouped(select, self.block()) {
             // Groups without an aggregate have their input rows.
             let block = self.block();
@@ -104,10 +109,10 @@ impl Binder<'_> {
         self.bind_named_windows(&select.windows)?;
         self.block().clause = Clause::FieldList;
         self.block().allow_windows = true;
-        let outputs = self.bind_output_list(&select.items)?;
+        let mut outputs = self.bind_output_list(&select.items)?;
         self.block().allow_windows = false;
         if let Some(group_by) = &select.group_by {
-            self.bind_group_by(group_by)?;
+            self.bind_group_by(group_by, &mut outputs)?;
         }
         let having = match &select.having {
             Some(having) => {
@@ -124,8 +129,11 @@ impl Binder<'_> {
         };
         let plain = !self.block().grouped && self.block().aggregates.is_empty();
         let mut order = Vec::with_capacity(order_by.len());
+        let mut order_names_items = Vec::with_capacity(order_by.len());
         for (index, item) in order_by.iter().enumerate() {
+            let before = self.block().items_named;
             let expr = self.bind_order_expr(&item.expr)?;
+            order_names_items.push(self.block().items_named > before);
             // An aggregate in ORDER BY alone would make one row of all; within a window function it may.
             if plain && self.block().has_own_aggregate {
                 bail!(AGGREGATE_ORDER_NON_AGG_QUERY, index + 1);
@@ -136,7 +144,7 @@ impl Binder<'_> {
             // One row has no order.
             order.clear();
         }
-        Ok(Parts { filter, outputs, having, qualify, order })
+        Ok(Parts { filter, outputs, having, qualify, order, order_names_items })
     }
 
     // --- select list
@@ -225,6 +233,9 @@ impl Binder<'_> {
             }
             (_, Expr::Subquery { .. }) => Making::Subquery,
             (ast::ExprKind::Literal(ast::Literal::Integer(_)), _) => Making::Integer,
+            (ast::ExprKind::Param(_), _) if written.span.of(&self.source) == b"?" => {
+                Making::Placeholder
+            }
             _ => Making::Computed,
         }
     }
@@ -445,6 +456,9 @@ impl Binder<'_> {
         parts: &mut Parts,
         results: &[Register],
     ) -> Result<Logical> {
+        if self.input.bind.sql_mode.contains(types::SqlMode::ONLY_FULL_GROUP_BY) {
+            self.check_distinct_order(parts, results)?;
+        }
         let mut computed: Vec<(Register, Expr)> = Vec::new();
         let mut columns: Vec<(Register, DataType)> = Vec::new();
         for output in &mut parts.outputs {
@@ -464,10 +478,6 @@ impl Binder<'_> {
         }
         for key in &mut parts.order {
             replace_computed(&mut key.expr, &computed);
-        }
-        let strict = self.input.bind.sql_mode.contains(types::SqlMode::ONLY_FULL_GROUP_BY);
-        if strict {
-            self.check_distinct_order(&parts.order, &columns, results)?;
         }
         let mut plan = plan;
         if !computed.is_empty() {
@@ -510,27 +520,34 @@ impl Binder<'_> {
         }
     }
 
-    fn check_distinct_order(
-        &self,
-        order: &[SortKey],
-        columns: &[(Register, DataType)],
-        results: &[Register],
-    ) -> Result<()> {
+    /// What sorts distinct rows is an item of the select list as a whole, or made of columns and aliases of it. `results`: of aggregates.
+    ///
+    /// # Errors
+    /// 3065, 3066.
+    fn check_distinct_order(&self, parts: &Parts, results: &[Register]) -> Result<()> {
+        let items = parts.outputs.iter();
+        let columns: Vec<Register> = items.filter_map(|output| output.expr.as_column()).collect();
         // Rows of groups whose keys are all listed are distinct already.
         let keys = self.blocks.last().map_or(&[][..], |block| &block.keys);
-        let are_distinct = keys.iter().all(|(key, _)| columns.iter().any(|(one, _)| one == key));
-        for (index, key) in order.iter().enumerate() {
-            let is_missing = |register| !columns.iter().any(|(column, _)| *column == register);
+        let are_distinct = keys.iter().all(|(key, _)| columns.contains(key));
+        for (index, (key, names_items)) in
+            parts.order.iter().zip(&parts.order_names_items).enumerate()
+        {
+            if parts.outputs.iter().any(|output| output.expr == key.expr) {
+                continue;
+            }
             let mut expr = key.expr.clone();
-            // ANY_VALUE lifts the rule for its argument.
             expr.rewrite(&mut |node| {
+                // ANY_VALUE lifts the rule for its argument. An alias that is named looks like its item.
                 let lifted = matches!(node, Expr::Function { function, .. }
                     if function.is(FunctionRole::AnyValue));
-                if lifted {
+                let named = *names_items && parts.outputs.iter().any(|output| output.expr == *node);
+                if lifted || named {
                     *node = Expr::literal(Value::Null, DataType::null());
                 }
-                lifted
+                lifted || named
             });
+            let is_missing = |register| !columns.contains(&register) || results.contains(&register);
             let missing = first_read(&expr, &self.subqueries, is_missing);
             if let Some(name) = missing.and_then(|register| self.block_column_name(register)) {
                 bail!(FIELD_IN_ORDER_NOT_SELECT, index + 1, name, "DISTINCT");

@@ -30,7 +30,9 @@ impl Binder<'_> {
     pub(crate) fn bind_scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
         let (id, outputs) = self.bind_subquery(query)?;
         let columns = outputs.iter().zip(0..).map(|(output, column)| {
-            let ty = output.expr.ty().with_nullable(true);
+            let ty = output.expr.ty();
+            let nullable = ty.nullable || !is_one_row(query);
+            let ty = ty.with_nullable(nullable);
             Expr::Subquery { id, kind: SubqueryKind::Scalar(column), negated: false, ty }
         });
         let mut columns: Vec<Expr> = columns.collect();
@@ -190,4 +192,14 @@ fn fill_stars(body: &mut ast::SetExpr, stars: &mut Vec<ast::Span>) {
         ast::SetExpr::Query(query) => fill_stars(&mut query.body, stars),
         ast::SetExpr::Select(_) | ast::SetExpr::Values(_) | ast::SetExpr::Table(_) => {}
     }
+}
+
+/// Whether a query has one row whatever the data.
+fn is_one_row(query: &ast::Query) -> bool {
+    let ast::SetExpr::Select(select) = &query.body else { return false };
+    let filters = [&select.filter, &select.having, &select.qualify];
+    query.limit.is_none()
+        && select.from.is_empty()
+        && select.group_by.is_none()
+        && filters.iter().all(|filter| filter.is_none())
 }

@@ -121,9 +121,22 @@ pub(crate) fn arithmetic(
     let decimal = a == NumberClass::Decimal || b == NumberClass::Decimal;
     let any_unsigned = matches!(a, NumberClass::Integer { unsigned: true })
         || matches!(b, NumberClass::Integer { unsigned: true });
+    // An exact result is unsigned when both operands are; that of MOD, when the first one is.
+    let is_unsigned =
+        |ty: &DataType| ty.unsigned && (ty.is_integer() || ty.kind == TypeKind::Decimal);
+    let unsigned_decimal = match op {
+        Arithmetic::Modulo => is_unsigned(left),
+        Arithmetic::Subtract if subtract_signed => false,
+        Arithmetic::Add
+        | Arithmetic::Subtract
+        | Arithmetic::Multiply
+        | Arithmetic::Divide
+        | Arithmetic::IntegerDivide => is_unsigned(left) && is_unsigned(right),
+    };
     let ty = match op {
         Arithmetic::IntegerDivide => {
-            integer_with(display_width(left).saturating_sub(1).max(1), any_unsigned)
+            let unsigned = any_unsigned || is_unsigned(left) || is_unsigned(right);
+            integer_with(display_width(left).saturating_sub(1).max(1), unsigned)
         }
         Arithmetic::Divide if real => {
             let decimals = real_decimals(left).max(real_decimals(right));
@@ -136,7 +149,7 @@ pub(crate) fn arithmetic(
         }
         _ if real => double_with(real_decimals(left).max(real_decimals(right))),
         Arithmetic::Add | Arithmetic::Subtract => {
-            let scale = scale(left).max(scale(right));
+            let scale = scale(left).max(scale(right)).min(DECIMAL_SCALE_MAX);
             let whole = whole_digits(left).max(whole_digits(right)) + 1;
             exact(whole + u32::from(scale), scale, decimal, any_unsigned, op, subtract_signed)
         }
@@ -151,13 +164,17 @@ pub(crate) fn arithmetic(
             exact(digits.max(u32::from(scale) + 1), scale, decimal, unsigned, op, false)
         }
     };
+    let unsigned = if ty.kind == TypeKind::Decimal { unsigned_decimal } else { ty.unsigned };
+    let ty = DataType { unsigned, ..ty };
     let null_on_zero =
         matches!(op, Arithmetic::Divide | Arithmetic::IntegerDivide | Arithmetic::Modulo);
     ty.with_nullable(nullable || null_on_zero)
 }
 
+/// A literal may have more fraction digits than a type: what they leave of its digits counts as whole ones.
 fn whole_digits(ty: &DataType) -> u32 {
-    precision(ty).saturating_sub(u32::from(scale(ty)))
+    let digits = precision(ty).min(DECIMAL_PRECISION_MAX);
+    digits.saturating_sub(u32::from(scale(ty).min(DECIMAL_SCALE_MAX)))
 }
 
 fn exact(
@@ -343,6 +360,7 @@ fn same_kind(a: &DataType, b: &DataType) -> DataType {
         TypeKind::Decimal => {
             let scale = a.decimals.max(b.decimals);
             let whole = whole_digits(a).max(whole_digits(b));
+            ty.unsigned = false;
             ty.length = (whole + u32::from(scale)).min(DECIMAL_PRECISION_MAX);
             ty.decimals = scale;
         }

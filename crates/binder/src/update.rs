@@ -68,6 +68,7 @@ impl Binder<'_> {
         }
         self.block().clause = Clause::FieldList;
         let mut targets = self.bind_assignments(&update.set)?;
+        self.check_placed_once(&targets)?;
         let portion = self.bind_portion(update.portion.as_deref(), Some(&mut targets))?;
         if let Some(predicate) = portion.as_ref().map(|portion| portion.holds.clone()) {
             root = Logical::Filter { input: Box::new(root), predicate };
@@ -151,6 +152,26 @@ impl Binder<'_> {
             }
         }
         Ok(targets)
+    }
+
+    /// Rows of a table that is written under two names keep their place: neither sets a column of the primary key or of the partitions.
+    ///
+    /// # Errors
+    /// 1706.
+    fn check_placed_once(&self, targets: &[LogicalTarget]) -> Result<()> {
+        let table_of = |target: &LogicalTarget| &self.tables[self.instance(target.instance).table];
+        for (at, target) in targets.iter().enumerate() {
+            let table = table_of(target);
+            let again = targets[at + 1..].iter().filter(|other| table_of(other).id == table.id);
+            for other in again {
+                let mut set = target.assignments.iter().chain(&other.assignments);
+                if set.any(|assignment| places_row(table, assignment.column)) {
+                    let alias = |target: &LogicalTarget| &self.instance(target.instance).alias;
+                    bail!(MULTI_UPDATE_KEY_CONFLICT, alias(target), alias(other));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Of a table or view that is written SELECT is needed only on the columns that are read.
@@ -499,4 +520,22 @@ pub(crate) fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         overlaps: Vec::new(),
         portion: None,
     }
+}
+
+/// Whether a stored column decides where a row of the table lies.
+fn places_row(table: &Table, stored: usize) -> bool {
+    let Some(at) = table.columns.iter().position(|column| column.stored == Some(stored)) else {
+        return false;
+    };
+    let in_key =
+        table.primary().is_some_and(|primary| primary.parts.iter().any(|part| part.column == at));
+    let Some(partitioning) = &table.partitioning else { return in_key };
+    let name = &table.columns[at].name;
+    let quoted = format!("`{name}`");
+    let mut methods = [Some(&partitioning.method), partitioning.sub.as_ref()].into_iter().flatten();
+    in_key
+        || partitioning.column_names().any(|column| catalog::same_name(column, name))
+        || methods.any(|method| {
+            method.expression.as_ref().is_some_and(|(text, _)| text.contains(&quoted))
+        })
 }

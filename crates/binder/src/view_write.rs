@@ -44,19 +44,23 @@ impl Binder<'_> {
                 written.iter().any(|id| self.instance(*id).column_of(register).is_some())
             })
         });
-        // A subquery of the view would read the written table.
-        let reads_itself = self.subqueries[subqueries..].iter().any(|subquery| {
-            written.iter().any(|id| {
-                let table = &self.tables[self.instance(*id).table];
-                self.read_of(&subquery.root, table, None).is_some()
-            })
-        });
-        if !is_plain || !has_column || reads_itself {
+        // A subquery of the view would read the written table: the other tables of a join can be written.
+        let is_read = |id: &InstanceId| {
+            let table = &self.tables[self.instance(*id).table];
+            let mut own = self.subqueries[subqueries..].iter();
+            own.any(|subquery| self.read_of(&subquery.root, table, None).is_some())
+        };
+        let read: Vec<InstanceId> = written.iter().copied().filter(is_read).collect();
+        let joins = written.len() > 1;
+        if !is_plain || !has_column || read.len() == written.len() {
             written.clear();
             self.read_only
                 .extend((instances..self.instances.len()).map(|id| InstanceId(id as u32)));
+        } else {
+            written.retain(|id| !read.contains(id));
+            self.read_only.extend(read);
         }
-        ShownView { schema: view.schema.clone(), name: view.name.clone(), written }
+        ShownView { schema: view.schema.clone(), name: view.name.clone(), joins, written }
     }
 
     /// Adds the table references whose rows a tree shows one by one; false when it has an outer join.
@@ -117,7 +121,7 @@ impl Binder<'_> {
         if !view.is_updatable() {
             bail!(NON_INSERTABLE_TABLE, view.name, "INSERT");
         }
-        if view.written.len() > 1 && listed.is_none() {
+        if view.joins && listed.is_none() {
             bail!(VIEW_NO_INSERT_FIELD_LIST, view.schema, view.name);
         }
         let named = |column: &ScopeColumn| {

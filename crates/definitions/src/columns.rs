@@ -29,12 +29,18 @@ pub struct BuiltColumn {
 const FIXED_FLOAT: &str = "Specifying number of digits for floating point data types is deprecated \
                            and will be removed in a future release.";
 
-/// The warning about a FLOAT or DOUBLE with fixed decimals from a query.
-pub(crate) fn note_fixed_float(conditions: &mut Diagnostics, ty: &DataType) {
+const UNSIGNED_FRACTION: &str = "UNSIGNED for decimal and floating point data types is deprecated and support \
+                                 for it will be removed in a future release.";
+
+/// The warnings about a FLOAT or DOUBLE with fixed decimals, and about numbers with a fraction that are unsigned, from a query or a table.
+pub(crate) fn note_deprecated_numbers(conditions: &mut Diagnostics, ty: &DataType) {
+    let code = ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT;
     let is_float = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
     if is_float && ty.decimals < types::NOT_FIXED_DECIMALS {
-        let code = ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT;
         conditions.push_error(Level::Warning, &Error::new(code, FIXED_FLOAT));
+    }
+    if ty.unsigned && (is_float || ty.kind == TypeKind::Decimal) {
+        conditions.push_error(Level::Warning, &Error::new(code, UNSIGNED_FRACTION));
     }
 }
 
@@ -58,10 +64,7 @@ fn warn_of_type(conditions: &mut Diagnostics, written: &ast::DataType) {
         );
     }
     if written.unsigned && (is_float || written.name == Decimal) {
-        warn(
-            "UNSIGNED for decimal and floating point data types is deprecated and support \
-             for it will be removed in a future release.",
-        );
+        warn(UNSIGNED_FRACTION);
     }
     if is_integer && written.length.is_some() {
         warn("Integer display width is deprecated and will be removed in a future release.");

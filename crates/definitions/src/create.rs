@@ -14,7 +14,7 @@ use crate::draft::{Draft, materialise_indexed_columns};
 use crate::encryption;
 use crate::engines::engine_choice;
 use crate::expressions::check_expressions;
-use crate::foreign_keys::check_foreign_keys;
+use crate::foreign_keys::{check_foreign_keys, check_stored_bases};
 use crate::generated_key;
 use crate::history;
 use crate::indexes::{add_constraint, note_repeated_indexes};
@@ -120,6 +120,7 @@ pub fn complete(
     note_repeated_indexes(ctx.conditions(), &table, None);
     crate::engines::check_abilities(ctx, &table)?;
     check_foreign_keys(ctx, &mut table, &[])?;
+    check_stored_bases(ctx, &table, None)?;
     if !create.temporary {
         ctx.catalog().check_constraint_names(&table, None)?;
     }

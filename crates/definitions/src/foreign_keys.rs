@@ -54,6 +54,52 @@ pub fn check_foreign_keys(
     Ok(())
 }
 
+/// Refuses actions of foreign keys on columns that stored generated columns are computed from: a row that follows its parent keeps
+/// its stored values. What `old` had already may stay.
+///
+/// # Errors
+/// 1215.
+pub fn check_stored_bases(ctx: &dyn Context, table: &Table, old: Option<&Table>) -> Result<()> {
+    let acts = |action| matches!(action, ReferenceAction::Cascade | ReferenceAction::SetNull);
+    let acting = |key: &&ForeignKey| acts(key.on_update) || acts(key.on_delete);
+    let keys: Vec<&ForeignKey> = table.foreign_keys.iter().filter(acting).collect();
+    let stored = |column: &catalog::Column| column.generated.as_ref().is_some_and(|g| g.stored);
+    if keys.is_empty() || !table.columns.iter().any(stored) {
+        return Ok(());
+    }
+    let reads = reads_of_generated(ctx, table)?;
+    let had_column = |name: &str| {
+        old.is_some_and(|old| old.column(name).is_some_and(|at| stored(&old.columns[at])))
+    };
+    let had_key = |name: &Arc<str>| {
+        old.is_some_and(|old| old.foreign_keys.iter().any(|key| key.name == *name))
+    };
+    for (position, column) in table.columns.iter().enumerate().filter(|(_, c)| stored(c)) {
+        for key in &keys {
+            let is_new = !had_column(&column.name) || !had_key(&key.name);
+            if is_new && key.columns.iter().any(|base| reads[position].contains(base)) {
+                bail!(CANNOT_ADD_FOREIGN);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The columns that each generated column is computed from, through other generated columns too. A generated column reads only
+/// generated columns before it.
+fn reads_of_generated(ctx: &dyn Context, table: &Table) -> Result<Vec<Vec<usize>>> {
+    let typed = |column: &catalog::Column| (column.name.clone(), column.ty.clone());
+    let columns: Vec<(Arc<str>, DataType)> = table.columns.iter().map(typed).collect();
+    let mut reads: Vec<Vec<usize>> = vec![Vec::new(); columns.len()];
+    for (position, column) in table.columns.iter().enumerate() {
+        let Some(generated) = &column.generated else { continue };
+        let direct = ctx.bind(None, &columns, &generated.expression)?.columns;
+        let through = direct.iter().flat_map(|at| reads[*at].clone()).collect::<Vec<_>>();
+        reads[position] = direct.into_iter().chain(through).collect();
+    }
+    Ok(reads)
+}
+
 /// Checks that ALTER TABLE keeps the columns and indexes that foreign keys need: the existing keys of the table
 /// (`existing`), and those of other tables to it. `origins`: the columns of `old` that those of `new` were.
 ///
@@ -216,10 +262,17 @@ fn check_own_columns(table: &Table, key: &ForeignKey) -> Result<()> {
             if !generated.stored {
                 bail!(FK_CANNOT_USE_VIRTUAL_COLUMN, key.name, column.name);
             }
-            let changes =
-                |action| matches!(action, ReferenceAction::Cascade | ReferenceAction::SetNull);
-            if changes(key.on_update) || key.on_delete == ReferenceAction::SetNull {
-                bail!(WRONG_FK_OPTION_FOR_GENERATED_COLUMN, "ON UPDATE");
+            let updates = match key.on_update {
+                ReferenceAction::Cascade => Some("ON UPDATE CASCADE"),
+                ReferenceAction::SetNull => Some("ON UPDATE SET NULL"),
+                ReferenceAction::NoAction
+                | ReferenceAction::Restrict
+                | ReferenceAction::SetDefault => None,
+            };
+            let deletes =
+                (key.on_delete == ReferenceAction::SetNull).then_some("ON DELETE SET NULL");
+            if let Some(refused) = updates.or(deletes) {
+                bail!(WRONG_FK_OPTION_FOR_GENERATED_COLUMN, refused);
             }
         }
     }

@@ -9,7 +9,7 @@ use plugin_api::{ColumnMeta, Computed};
 use types::{DataType, SqlMode, TypeKind, Value};
 
 use crate::charsets::stored_collation;
-use crate::columns::note_fixed_float;
+use crate::columns::note_deprecated_numbers;
 use crate::draft::{Draft, DraftColumn};
 use crate::names::check_column_name;
 
@@ -44,7 +44,7 @@ pub fn add_query_columns(
         check_column_name(&meta.name)?;
         let source = source_column(view, meta);
         let ty = storable(meta);
-        note_fixed_float(conditions, &ty);
+        note_deprecated_numbers(conditions, &ty);
         let default = match (&source, ty.nullable) {
             (Some(column), true) if column.generated.is_some() => {
                 ColumnDefault::Constant(Value::Null)
@@ -126,6 +126,7 @@ pub fn shown_type(column: &OutputColumn) -> DataType {
         (Making::IfNull, _) => Some(Computed::IfNull),
         (Making::Subquery, _) => Some(Computed::Subquery),
         (Making::Integer, _) => Some(Computed::Integer),
+        (Making::Placeholder, _) => Some(Computed::Placeholder),
         (Making::Computed, Expr::Case { .. } | Expr::FirstNotNull { .. } | Expr::Held { .. }) => {
             Some(Computed::Choice)
         }
@@ -150,7 +151,11 @@ pub fn shown_type(column: &OutputColumn) -> DataType {
 fn storable(meta: &ColumnMeta) -> DataType {
     let mut ty = meta.ty.clone();
     ty.collation = stored_collation(charset::collation_or_binary(ty.collation)).id;
-    if meta.computed == Some(Computed::Variable) {
+    if meta.computed == Some(Computed::Placeholder) && (ty.is_text() || ty.kind == TypeKind::Null) {
+        (ty.kind, ty.length) = (TypeKind::Text, 65_535);
+        return ty;
+    }
+    if matches!(meta.computed, Some(Computed::Variable | Computed::Placeholder)) {
         return variable_column(ty);
     }
     match ty.kind {
@@ -217,6 +222,11 @@ fn variable_column(mut ty: DataType) -> DataType {
         }
         // A variable that has no value.
         (TypeKind::LongText, false) if ty.length < u32::MAX => (TypeKind::Text, 65_535),
+        (TypeKind::Null | TypeKind::Geometry, _) => (TypeKind::LongBlob, u32::MAX),
+        (TypeKind::Enum | TypeKind::Set, _) => {
+            ty.members = None;
+            (TypeKind::LongText, u32::MAX)
+        }
         _ if ty.is_integer() => (TypeKind::BigInt, 20),
         (_, true) if ty.is_string() => (TypeKind::LongBlob, u32::MAX),
         (_, false) if ty.is_string() => (TypeKind::LongText, u32::MAX),

@@ -184,6 +184,9 @@ fn partition_method(
     })
 }
 
+/// Characters of a partition's expression in canonical form.
+const EXPRESSION_CHARS_MAX: usize = 2048;
+
 /// Text of an expression, and whether it is unsigned; 1486, 1491, 1564, 1659 for those that are not allowed.
 fn partition_expression(
     ctx: &dyn Context,
@@ -203,6 +206,9 @@ fn partition_expression(
         bail!(WRONG_EXPR_IN_PARTITION_FUNC_ERROR);
     }
     check_function(&bound.expr, false)?;
+    if text.chars().count() > EXPRESSION_CHARS_MAX {
+        bail!(PARTITION_EXPR_TOO_LONG);
+    }
     let ty = bound.expr.ty();
     let is_integer = ty.is_integer() || matches!(ty.kind, TypeKind::Year | TypeKind::Bit);
     if !is_integer {

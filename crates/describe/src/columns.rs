@@ -98,6 +98,9 @@ pub(crate) fn default_view(column: &Column, zone: &dyn ZoneRules) -> (Option<Str
         {
             let bytes = bytes.as_slice();
             let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            if bytes.is_empty() {
+                return (Some(String::new()), false);
+            }
             let hex: String = bytes[..used].iter().map(|byte| format!("{byte:02X}")).collect();
             (Some(format!("0x{hex}")), false)
         }

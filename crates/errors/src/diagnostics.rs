@@ -83,6 +83,11 @@ impl Diagnostics {
         Diagnostics { conditions: Vec::new(), max_error_count, notes_enabled: true, counts: [0; 3] }
     }
 
+    /// How many conditions it stores.
+    pub fn max_error_count(&self) -> u32 {
+        self.max_error_count
+    }
+
     /// Changes the bound; conditions already stored are kept.
     pub fn set_max_error_count(&mut self, max_error_count: u32) {
         self.max_error_count = max_error_count;
@@ -141,6 +146,14 @@ impl Diagnostics {
             message: if self.is_full() { String::new() } else { error.message().to_owned() },
             items: error.items().cloned().map(Box::new),
         });
+    }
+
+    /// Forgets the conditions after the first `kept` ones.
+    pub fn forget_after(&mut self, kept: usize) {
+        for condition in self.conditions.drain(kept.min(self.conditions.len())..) {
+            let count = &mut self.counts[condition.level as usize];
+            *count = count.saturating_sub(1);
+        }
     }
 
     /// Moves the conditions of `other` to the end of this area.

@@ -432,6 +432,7 @@ catalog! {
     RESET_SOURCE_TO_VALUE_OUT_OF_RANGE = 3567, "HY000", "The requested value '{}' for the next binary log index is out of range. Please use a value between '1' and '{}'.";
     NO_ACCESS_TO_NATIVE_FCT = 3566, "HY000", "Access to native function '{}' is rejected.";
     NO_SYSTEM_SCHEMA_ACCESS = 3552, "HY000", "Access to system schema '{}' is rejected.";
+    PARTITION_EXPR_TOO_LONG = 3622, "HY000", "Partitioning expression is too long.";
     INVALID_NO_OF_ARGS = 3601, "HY000", "Too many arguments for function {}: {}; maximum allowed is {}.";
     VAR_DOES_NOT_EXIST = 3615, "HY000", "Variable {} does not exist in persisted config file";
     WARN_INVALID_HINT = 3614, "HY000", "Invalid number of arguments for hint {}";

@@ -72,6 +72,7 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
             (Making::IfNull, _) => Some(Computed::IfNull),
             (Making::Subquery, _) => Some(Computed::Subquery),
             (Making::Integer, _) => Some(Computed::Integer),
+            (Making::Placeholder, _) => Some(Computed::Placeholder),
             (
                 Making::Computed,
                 Expr::Case { .. } | Expr::FirstNotNull { .. } | Expr::Held { .. },

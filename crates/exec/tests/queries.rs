@@ -434,6 +434,7 @@ fn recursion() {
         step_outputs: vec![binary(BinaryOp::Add, register.clone(), number(limit))],
         distinct: false,
         columns: vec![(Register(8), int())],
+        names: vec!["n".into()],
     };
     let plan = |limit| query(recursive(limit), vec![Expr::column(Register(8), int())]);
     assert_eq!(database.rows(&plan(1)), ["1", "2", "3", "4", "5"]);

@@ -192,6 +192,9 @@ impl Planner<'_> {
                 if let Some(on) = on {
                     split(on, &mut graph.predicates);
                 }
+                if kind == LogicalJoinKind::Straight {
+                    self.note_misplaced(&right);
+                }
                 self.flatten(*left, graph, hoist);
                 let before = graph.relations.len();
                 self.flatten(*right, graph, hoist);
@@ -282,6 +285,18 @@ impl Planner<'_> {
         self.add_relation(graph, Source::Logical(join), RelationKind::Inner, defines);
     }
 
+    /// Notes that a recursive expression is read where other rows come first: it would have to be first.
+    fn note_misplaced(&mut self, node: &Logical) {
+        if let Logical::CteScan { id, .. } = node {
+            for recursion in &mut self.recursions {
+                recursion.misplaced |= recursion.id == *id;
+            }
+        }
+        if !self.recursions.is_empty() {
+            node.for_each_input(&mut |input| self.note_misplaced(input));
+        }
+    }
+
     /// A left join, or an inner one when a predicate above cannot be true for NULLs.
     fn flatten_left(
         &mut self,
@@ -305,6 +320,7 @@ impl Planner<'_> {
             self.flatten(right, graph, hoist);
             return;
         }
+        self.note_misplaced(&right);
         self.flatten(left, graph, hoist);
         let mut conditions = Vec::new();
         if let Some(on) = on {

@@ -76,6 +76,13 @@ pub struct OptimizeInput<'a> {
     pub trace: Option<&'a Trace>,
 }
 
+/// A recursive expression whose step is being planned.
+pub(crate) struct Recursion {
+    pub(crate) id: CteId,
+    /// It is read on the right of a LEFT JOIN or STRAIGHT_JOIN.
+    pub(crate) misplaced: bool,
+}
+
 /// State while a statement is planned.
 pub(crate) struct Planner<'a> {
     pub(crate) input: OptimizeInput<'a>,
@@ -93,6 +100,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) join_orders: Vec<(plan::InstanceId, plan::InstanceId)>,
     /// Expected rows of each CTE.
     pub(crate) cte_rows: Vec<(CteId, f64)>,
+    /// The recursive expressions whose steps are being planned, outermost first.
+    pub(crate) recursions: Vec<Recursion>,
     /// Some column of some table has a histogram.
     pub(crate) has_histograms: bool,
     /// A histogram would have improved the estimate if a parameter's value were known.
@@ -131,6 +140,7 @@ fn optimize_with<'a>(
         straight_join: plan.straight_join,
         join_orders: plan.join_orders,
         cte_rows: Vec::new(),
+        recursions: Vec::new(),
         has_histograms: input
             .tables
             .iter()

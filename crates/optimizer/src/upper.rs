@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use errors::Result;
+use errors::{Result, bail};
 use plan::{
     AggregateMode, BinaryOp, Expr, GroupSets, Logical, LogicalJoinKind, Physical, Register,
     SortKey, UnaryOp,
 };
 use types::{AggregateRole, CollationId, DataType, Value};
 
-use crate::Planner;
 use crate::access::{Goal, sorted_register};
 use crate::cost::{
     DISTINCT_SHARE, GROUPS_SHARE, ORDERED_DISTINCT_ROWS_MAX, PARAMETER_LIMIT, RECURSIONS,
     SORT_COST, UNKNOWN_ROWS,
 };
 use crate::predicate::{conjunction, has_subquery};
+use crate::{Planner, Recursion};
 
 /// A planned operator tree with its estimates and properties.
 #[derive(Clone, Debug)]
@@ -146,30 +146,46 @@ impl Planner<'_> {
                 let rows = known.map_or(UNKNOWN_ROWS, |(_, rows)| *rows);
                 Ok(Node::new(Physical::CteScan { id, columns }, rows, rows))
             }
-            Logical::RecursiveCte {
-                id,
-                seed,
-                seed_outputs,
-                step,
-                step_outputs,
-                distinct,
-                columns,
-            } => {
-                let seed = self.plan(*seed, &Goal::default())?;
-                let step = self.plan(*step, &Goal::default())?;
-                let rows = seed.rows * RECURSIONS;
-                let physical = Physical::RecursiveCte {
-                    id,
-                    seed: Box::new(seed.physical),
-                    seed_outputs,
-                    step: Box::new(step.physical),
-                    step_outputs,
-                    distinct,
-                    columns,
-                };
-                Ok(Node::new(physical, rows, seed.cost + step.cost * RECURSIONS))
-            }
+            recursive @ Logical::RecursiveCte { .. } => self.plan_recursive(recursive),
         }
+    }
+
+    fn plan_recursive(&mut self, node: Logical) -> Result<Node> {
+        let Logical::RecursiveCte {
+            id,
+            name,
+            seed,
+            seed_outputs,
+            step,
+            step_outputs,
+            distinct,
+            columns,
+            names,
+        } = node
+        else {
+            return Ok(Node::new(Physical::Nothing, 0.0, 0.0));
+        };
+        let seed = self.plan(*seed, &Goal::default())?;
+        let outside = self.recursions.len();
+        self.recursions.push(Recursion { id, misplaced: false });
+        let step = self.plan(*step, &Goal::default());
+        let misplaced = self.recursions.drain(outside..).any(|own| own.misplaced);
+        let step = step?;
+        if misplaced {
+            bail!(CTE_RECURSIVE_FORBIDDEN_JOIN_ORDER, name);
+        }
+        let rows = seed.rows * RECURSIONS;
+        let physical = Physical::RecursiveCte {
+            id,
+            seed: Box::new(seed.physical),
+            seed_outputs,
+            step: Box::new(step.physical),
+            step_outputs,
+            distinct,
+            columns,
+            names,
+        };
+        Ok(Node::new(physical, rows, seed.cost + step.cost * RECURSIONS))
     }
 
     // --- order and limits

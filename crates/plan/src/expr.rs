@@ -292,9 +292,43 @@ impl Expr {
             | Expr::Subquery { ty, .. } => ty.clone(),
             Expr::AssignUserVariable { value, .. } => value.ty(),
             Expr::Held { rest, .. } => rest.ty(),
-            Expr::Between { .. } | Expr::InList { .. } | Expr::Like { .. } => DataType::boolean(),
+            Expr::Between { .. } | Expr::InList { .. } | Expr::Like { .. } => {
+                DataType::boolean().with_nullable(self.is_nullable())
+            }
             Expr::Match { .. } => DataType::double().with_nullable(true),
             Expr::Row(items) => items.first().map_or_else(DataType::null, Expr::ty),
+        }
+    }
+
+    /// Whether its type has NULL; that of a row: whether one of its items has.
+    pub fn is_nullable(&self) -> bool {
+        match self {
+            Expr::Literal { ty, .. }
+            | Expr::Parameter { ty, .. }
+            | Expr::Column { ty, .. }
+            | Expr::UserVariable { ty, .. }
+            | Expr::SystemVariable { ty, .. }
+            | Expr::Unary { ty, .. }
+            | Expr::Binary { ty, .. }
+            | Expr::Case { ty, .. }
+            | Expr::FirstNotNull { ty, .. }
+            | Expr::HeldValue { ty, .. }
+            | Expr::Cast { ty, .. }
+            | Expr::Collate { ty, .. }
+            | Expr::Function { ty, .. }
+            | Expr::Stored { ty, .. }
+            | Expr::Subquery { ty, .. } => ty.nullable,
+            Expr::AssignUserVariable { value, .. } => value.is_nullable(),
+            Expr::Held { rest, .. } => rest.is_nullable(),
+            Expr::Between { operand, low, high, .. } => {
+                operand.is_nullable() || low.is_nullable() || high.is_nullable()
+            }
+            Expr::InList { operand, list, .. } => {
+                operand.is_nullable() || list.iter().any(Expr::is_nullable)
+            }
+            Expr::Like { operand, pattern, .. } => operand.is_nullable() || pattern.is_nullable(),
+            Expr::Match { .. } => true,
+            Expr::Row(items) => items.iter().any(Expr::is_nullable),
         }
     }
 }

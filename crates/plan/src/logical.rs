@@ -236,14 +236,17 @@ pub enum Logical {
         columns: Vec<(Register, DataType)>,
         alias: Arc<str>,
     },
+    /// `names`: of the columns, for the errors of values that do not fit them.
     RecursiveCte {
         id: CteId,
+        name: Arc<str>,
         seed: Box<Logical>,
         seed_outputs: Vec<Expr>,
         step: Box<Logical>,
         step_outputs: Vec<Expr>,
         distinct: bool,
         columns: Vec<(Register, DataType)>,
+        names: Vec<Arc<str>>,
     },
 }
 

@@ -337,5 +337,6 @@ pub enum Physical {
         step_outputs: Vec<Expr>,
         distinct: bool,
         columns: Vec<(Register, DataType)>,
+        names: Vec<Arc<str>>,
     },
 }

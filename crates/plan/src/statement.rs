@@ -35,6 +35,8 @@ pub enum Making {
     Subquery,
     /// It is written as an integer.
     Integer,
+    /// It is a `?` of a prepared statement.
+    Placeholder,
 }
 
 /// The table column that a result column shows. A computed column of a derived table has the table's alias and its own name there, and no

@@ -59,6 +59,8 @@ pub enum Computed {
     Variable,
     /// An integer that is written in the statement, nothing computed.
     Integer,
+    /// A `?` of a prepared statement.
+    Placeholder,
 }
 
 impl ColumnMeta {

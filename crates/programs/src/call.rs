@@ -10,7 +10,7 @@ use syntax::ast::{Call, ExprKind};
 use crate::frame::{Frame, ProgramSink, store_local};
 use crate::host::ProgramHost;
 use crate::load::{Loaded, Made, loaded};
-use crate::run::run_body;
+use crate::run::{refuse_division_by_zero, run_body};
 use crate::running::{Origin, Running};
 use crate::system_routine::find_procedure;
 
@@ -83,7 +83,9 @@ fn new_frame<H: ProgramHost + ?Sized>(
         if &*parameter.mode == "OUT" {
             continue;
         }
+        let before = host.conditions().working.conditions().len();
         let (value, ty) = host.evaluate(arg, running)?;
+        refuse_division_by_zero(host, before)?;
         let value = host.convert(&parameter.name, &value, &ty, &parameter.ty)?;
         frame.set(slot, value);
     }

@@ -71,7 +71,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         *conditions.keeps = false;
         conditions.working.push_error(Level::Error, &error);
         *conditions.last = std::mem::take(conditions.working);
-        self.run_handler(at)
+        self.run_handler(at, &condition)
     }
 
     /// After a statement succeeded: runs the handler for the last of its warnings that has one.
@@ -85,20 +85,24 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         let warnings = conditions.iter().rev().filter(|condition| condition.level != Level::Error);
         let mut handler = None;
         for condition in warnings {
-            handler = self.handler_for(condition);
+            handler = self.handler_for(condition).map(|at| (at, condition));
             if handler.is_some() {
                 break;
             }
         }
         match handler {
-            Some(at) => self.run_handler(at),
+            Some((at, condition)) => self.run_handler(at, condition),
             None => Ok(Flow::Next),
         }
     }
 
     /// Runs a handler. While it runs, the handlers of its own block and of inner blocks are not in force.
-    fn run_handler(&mut self, at: usize) -> Result<Flow> {
-        let conditions = self.host.conditions().last.conditions().to_vec();
+    fn run_handler(&mut self, at: usize, condition: &Condition) -> Result<Flow> {
+        let mut conditions = self.host.conditions().last.conditions().to_vec();
+        if conditions.is_empty() {
+            // `max_error_count` may be 0.
+            conditions.push(condition.clone());
+        }
         let frame = self.host.state_mut().frame_mut()?;
         let Some(handler) = frame.handlers.get(at).cloned() else { return Ok(Flow::Next) };
         let first = frame.handlers.iter().position(|other| other.block == handler.block);

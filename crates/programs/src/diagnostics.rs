@@ -4,7 +4,9 @@ use errors::{
     Condition, ConditionItem, ConditionItems, Error, ErrorCode, Level, Result, bail, err,
 };
 use plugin_api::{OkInfo, ResultSink};
-use syntax::ast::{ConditionValue, Expr, GetDiagnostics, Ident, IntoVariable, Signal};
+use syntax::ast::{
+    ConditionValue, Expr, ExprKind, GetDiagnostics, Ident, IntoVariable, Literal, Signal,
+};
 use types::{CollationId, DataType, Value};
 use variables::as_u64;
 
@@ -46,15 +48,15 @@ pub fn get_diagnostics<H: ProgramHost + ?Sized>(
             }
         }
         Some(number) => {
-            let (number, _) = host.evaluate(number, running)?;
-            let position = as_u64(&number).checked_sub(1);
-            let Some(condition) =
-                position.and_then(|at| conditions.get(usize::try_from(at).ok()?)).cloned()
-            else {
-                // The error is added to the conditions that the statement read.
-                let error = err!(DA_INVALID_CONDITION_NUMBER);
-                host.conditions().last.push_error(Level::Error, &error);
-                return host.send_ok(sink, OkInfo::default());
+            let condition = numbered(host, &conditions, number, running);
+            let condition = match condition {
+                Ok(condition) => condition,
+                Err(error) if matches!(number.kind, ExprKind::SystemVar(_)) => return Err(error),
+                Err(error) => {
+                    // The error is added to the conditions that the statement read.
+                    host.conditions().last.push_error(Level::Error, &error);
+                    return host.send_ok(sink, OkInfo { warnings: 1, ..OkInfo::default() });
+                }
             };
             for (_, item) in &get.items {
                 values.push(condition_item(&condition, &item.text));
@@ -68,6 +70,24 @@ pub fn get_diagnostics<H: ProgramHost + ?Sized>(
     host.send_ok(sink, OkInfo::default())
 }
 
+/// The condition that GET DIAGNOSTICS names by its number, from 1.
+fn numbered<H: ProgramHost + ?Sized>(
+    host: &mut H,
+    conditions: &[Condition],
+    number: &Expr,
+    running: &Running<'_>,
+) -> Result<Condition> {
+    let (number, _) = host.evaluate(number, running)?;
+    let number = if let Value::Bytes(text) = &number {
+        String::from_utf8_lossy(text).trim().parse().unwrap_or(0)
+    } else {
+        as_u64(&number)
+    };
+    let position = number.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+    let condition = position.and_then(|at| conditions.get(at)).cloned();
+    condition.ok_or_else(|| err!(DA_INVALID_CONDITION_NUMBER))
+}
+
 fn assign<H: ProgramHost + ?Sized>(
     host: &mut H,
     target: &IntoVariable,
@@ -75,23 +95,22 @@ fn assign<H: ProgramHost + ?Sized>(
 ) -> Result<()> {
     match target {
         IntoVariable::User(name) => {
-            let ty = match value {
-                Value::Int(_) => DataType::bigint(),
-                Value::UInt(_) => DataType::bigint_unsigned(),
-                _ => DataType::varchar(128, CollationId::UTF8MB4_0900_AI_CI),
-            };
+            let ty = type_of_item(&value);
             host.set_user_variable(&name.text, value, ty);
             Ok(())
         }
         IntoVariable::Local(variable) => {
-            let text = DataType::varchar(128, CollationId::UTF8MB4_0900_AI_CI);
-            let ty = match value {
-                Value::Int(_) => DataType::bigint(),
-                Value::UInt(_) => DataType::bigint_unsigned(),
-                _ => text,
-            };
+            let ty = type_of_item(&value);
             assign_local(host, variable, &value, &ty)
         }
+    }
+}
+
+fn type_of_item(value: &Value) -> DataType {
+    match value {
+        Value::Int(_) => DataType::bigint(),
+        Value::UInt(_) => DataType::bigint_unsigned(),
+        _ => DataType::varchar(128, CollationId::UTF8MB3_GENERAL_CI),
     }
 }
 
@@ -105,6 +124,9 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
+    if let Some(ConditionValue::Name(name)) = &signal.condition {
+        bail!(SP_COND_MISMATCH, name.text);
+    }
     let stacked = host.state().frame().and_then(|frame| frame.handled.last());
     let mut stacked = stacked.filter(|_| signal.resignal).cloned().unwrap_or_default();
     if signal.resignal && stacked.is_empty() {
@@ -118,10 +140,9 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
     let state = match &signal.condition {
         None if handled.is_some() => handled.as_ref().map_or([0; 5], |known| known.sqlstate),
         Some(ConditionValue::SqlState(state)) => sqlstate(state)?,
-        Some(ConditionValue::Name(name)) => bail!(SP_COND_MISMATCH, name.text),
         _ => bail!(SIGNAL_BAD_CONDITION_TYPE),
     };
-    let (level, mut code) = match &state[..2] {
+    let (mut level, mut code) = match &state[..2] {
         b"01" => (Level::Warning, ErrorCode::SIGNAL_WARN),
         b"02" => (Level::Error, ErrorCode::SIGNAL_NOT_FOUND),
         _ => (Level::Error, ErrorCode::SIGNAL_EXCEPTION),
@@ -132,11 +153,15 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
         Some(handled) => (handled.message.clone(), ConditionItems::of_server(state)),
         None => (errors::fill_template(code, &[]), ConditionItems::default()),
     };
-    for condition in stacked {
+    // The new condition has its place: the oldest give way.
+    let kept = (host.conditions().working.max_error_count() as usize).saturating_sub(1);
+    let lost = stacked.len().saturating_sub(kept);
+    for condition in stacked.into_iter().skip(lost) {
         host.conditions().working.push(condition);
     }
     if let (None, Some(handled)) = (&signal.condition, &handled) {
-        code = handled.code;
+        // A warning of the server stays one, whatever the class of its SQLSTATE.
+        (level, code) = (handled.level, handled.code);
     }
     for (item, value) in in_order(&signal.items) {
         match ConditionItem::of_name(&item.text) {
@@ -209,12 +234,24 @@ fn item_number<H: ProgramHost + ?Sized>(
     expr: &Expr,
     running: &Running<'_>,
 ) -> Result<ErrorCode> {
+    if let ExprKind::Literal(Literal::Hex(literal) | Literal::Bit(literal)) = &expr.kind
+        && let Some(number) = small_number(&literal.value)
+    {
+        return Ok(ErrorCode(number));
+    }
     let text = item_value(host, item, expr, running)?;
     let number = text.parse::<f64>().map_or(0.0, f64::round);
     match number >= 1.0 && number <= f64::from(u16::MAX) {
         true => Ok(ErrorCode(number as u16)),
         false => Err(err!(WRONG_VALUE_FOR_VAR, "MYSQL_ERRNO", text)),
     }
+}
+
+/// The number that a binary literal writes, if it may be one of an error.
+fn small_number(bytes: &[u8]) -> Option<u16> {
+    let add = |sum: u64, byte: &u8| sum.checked_mul(256)?.checked_add((*byte).into());
+    let number = bytes.iter().try_fold(0, add)?;
+    u16::try_from(number).ok().filter(|number| *number > 0)
 }
 
 /// Whether it is five letters or digits and not a success code.

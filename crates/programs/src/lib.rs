@@ -37,7 +37,7 @@ pub use host::{Conditions, DefinitionHost, Facts, ProgramHost};
 pub use load::{Loaded, Made, loaded};
 pub use routine::{alter_routine, create_routine, drop_routine};
 pub use row_trigger::fire_trigger;
-pub use run::check_in_function;
+pub use run::{check_in_function, refuse_division_by_zero};
 pub use running::{Origin, Running};
 pub use scheduler::{EventHost, EventScheduler, schedule_events};
 pub use show::{

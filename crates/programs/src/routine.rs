@@ -181,6 +181,7 @@ pub(crate) fn definer_text<H: DefinitionHost + ?Sized>(
     let own = host.account().to_string();
     let definer = match written {
         Some(user) if !user.current => {
+            accounts::check_lengths(user)?;
             format!("{}@{}", user.user, user.host.as_deref().unwrap_or("%"))
         }
         _ => own.clone(),

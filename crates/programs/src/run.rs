@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use errors::{Result, bail, err};
+use errors::{ErrorCode, Result, bail, err};
 use plugin_api::ResultSink;
 use syntax::Statement;
 use syntax::ast::{
@@ -132,7 +132,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             Program::Leave(label) => Ok(Flow::Leave(label.text.to_lowercase().into())),
             Program::Iterate(label) => Ok(Flow::Iterate(label.text.to_lowercase().into())),
             Program::Return(value) => {
-                let value = self.value_of(value)?;
+                let value = self.value_to_store(value)?;
                 self.host.state_mut().frame_mut()?.returned = Some(value);
                 Ok(Flow::Return)
             }
@@ -151,7 +151,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
                 self.host.begin_part();
                 let (value, ty) = match &value.kind {
                     ExprKind::Default(None) => (Value::Null, DataType::null()),
-                    _ => self.value_of(value)?,
+                    _ => self.value_to_store(value)?,
                 };
                 assign_local(self.host, variable, &value, &ty)?;
                 self.host.set_row_count(0);
@@ -208,7 +208,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             match declaration {
                 Declaration::Variables { names, first_slot, default, .. } => {
                     let (value, ty) = match default {
-                        Some(default) => self.value_of(default)?,
+                        Some(default) => self.value_to_store(default)?,
                         None => (Value::Null, DataType::null()),
                     };
                     for (_, slot) in names.iter().zip(*first_slot as usize..) {
@@ -285,6 +285,14 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         frame.types = types;
         Arc::make_mut(&mut frame.values).truncate(slot as usize);
         result
+    }
+
+    /// The value of an expression that a variable or the caller gets: in strict mode a division by zero is an error.
+    fn value_to_store(&mut self, expr: &Expr) -> Result<(Value, DataType)> {
+        let before = self.host.conditions().working.conditions().len();
+        let value = self.value_of(expr)?;
+        refuse_division_by_zero(self.host, before)?;
+        Ok(value)
     }
 
     /// Computes the value of an expression that is part of the program, so that its plan may be kept.
@@ -413,6 +421,24 @@ pub fn check_in_function<H: ProgramHost + ?Sized>(host: &H, statement: &Statemen
     let ends_transaction = is_end || is_xa || host.commits_implicitly(statement);
     if ends_transaction {
         bail!(COMMIT_NOT_ALLOWED_IN_SF_OR_TRG);
+    }
+    Ok(())
+}
+
+/// In strict mode a warning of a division by zero is an error where the value is stored; `before`: conditions that came before.
+///
+/// # Errors
+/// 1365.
+pub fn refuse_division_by_zero<H: ProgramHost + ?Sized>(host: &mut H, before: usize) -> Result<()> {
+    if !host.settings().sql_mode.is_strict() {
+        return Ok(());
+    }
+    let working = host.conditions().working;
+    let conditions = working.conditions();
+    let before = if before <= conditions.len() { before } else { 0 };
+    if conditions[before..].iter().any(|one| one.code == ErrorCode::DIVISION_BY_ZERO) {
+        working.forget_after(before);
+        bail!(DIVISION_BY_ZERO);
     }
     Ok(())
 }

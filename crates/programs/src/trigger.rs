@@ -128,12 +128,13 @@ pub fn create_trigger<H: DefinitionHost + ?Sized>(
     running: &Running<'_>,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
-    let (table_schema, table_name) = host.qualify(&create.table)?;
-    let schema: Arc<str> = match &create.name.schema {
+    let (schema, name) = host.qualify(&create.name)?;
+    // A table without a schema is in that of the trigger.
+    let table_schema: Arc<str> = match &create.table.schema {
         Some(schema) => Arc::from(&*schema.text),
-        None => table_schema.clone(),
+        None => schema.clone(),
     };
-    let name: Arc<str> = Arc::from(&*create.name.name.text);
+    let table_name: Arc<str> = Arc::from(&*create.table.name.text);
     check_trigger_names(host, &schema, &name, &table_schema, &table_name)?;
     host.require_on_table(&table_schema, &table_name, PrivilegeSet::TRIGGER)?;
     host.check_writable(&schema)?;
@@ -208,8 +209,10 @@ fn check_trigger_names<H: DefinitionHost + ?Sized>(
         bail!(TOO_LONG_IDENT, name);
     }
     let view = host.view();
-    if view.snapshot.schema(schema).is_none() {
-        bail!(BAD_DB_ERROR, schema);
+    if let Some(unknown) =
+        [schema, table_schema].into_iter().find(|schema| view.snapshot.schema(schema).is_none())
+    {
+        bail!(BAD_DB_ERROR, unknown);
     }
     if schema != table_schema {
         bail!(TRG_IN_WRONG_SCHEMA);

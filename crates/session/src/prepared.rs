@@ -658,9 +658,7 @@ impl Session {
                     .map_or(Value::Null, |(value, _)| value)
             })
             .collect();
-        if parameters.len() != text.parameters as usize {
-            bail!(WRONG_ARGUMENTS, "EXECUTE");
-        }
+        text.check_values(&parameters)?;
         if self.prepared.running.iter().any(|running| Arc::ptr_eq(running, &text)) {
             bail!(PS_NO_RECURSION);
         }
@@ -672,6 +670,7 @@ impl Session {
         self.prepared.running.pop();
         result?;
         for (name, value, ty) in returning.values {
+            let (value, ty) = statements::preparable::given_back(value, ty);
             self.services.set_user_variable(&name.text, value, ty);
         }
         Ok(())
@@ -738,9 +737,7 @@ impl Session {
             parameters.push(self.evaluate(expr, running)?.0);
         }
         let (text, _) = read_prepared(self, &text)?;
-        if parameters.len() != text.parameters as usize {
-            bail!(WRONG_ARGUMENTS, "EXECUTE");
-        }
+        text.check_values(&parameters)?;
         self.run_prepared_text(&text, None, &parameters, sink)
     }
 

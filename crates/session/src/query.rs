@@ -279,8 +279,10 @@ impl Session {
         rows: &mut dyn RowSink,
         copier: Option<&mut Copier>,
     ) -> Result<Outcome> {
-        if !self.statement.runs_prepared {
-            planned.raise_notices(&mut self.working);
+        match self.programs.frame() {
+            _ if self.statement.runs_prepared => {}
+            None => planned.raise_notices(&mut self.working),
+            Some(_) => planned.raise_resolved(&mut self.working),
         }
         let limit = match planned.kind {
             // A hint of 0 lifts the variable's limit.
@@ -459,7 +461,11 @@ impl Session {
         }
         self.shared.counters.add_some(planned.counter);
         let mut row = SingleRow::new(planned.program.columns());
+        let before = self.working.conditions().len();
         let outcome = self.run_program(&planned, running.parameters, &mut row)?;
+        if targets.iter().any(|target| matches!(target, ast::IntoVariable::Local(_))) {
+            programs::refuse_division_by_zero(&mut ProgramSession::new(self), before)?;
+        }
         self.services.note_outcome(planned.kind, &outcome, self.client.found_rows);
         let found = row.row.is_some();
         if !found {

@@ -69,7 +69,8 @@ impl Reading<'_> {
             bail!(UNSUPPORTED_PS);
         }
         let options = self.options();
-        let parameters = statements::placeholders::count(&source, options.no_backslash_escapes);
+        let found = statements::placeholders::find(&source, options.no_backslash_escapes);
+        let parameters = found.count;
         if parameters > PARAMETERS_MAX {
             bail!(PS_MANY_PARAM);
         }
@@ -98,8 +99,8 @@ impl Reading<'_> {
             _ => PreparedExecution::Read,
         };
         let (mode, schema) = (self.mode(), self.schema.cloned());
-        let parameters = parameters as u32;
-        let text = PreparedText { source, mode, schema, parameters, execution };
+        let (parameters, row_counts) = (parameters as u32, found.row_counts.into());
+        let text = PreparedText { source, mode, schema, parameters, row_counts, execution };
         Ok((text, statement))
     }
 

@@ -237,6 +237,7 @@ impl Session {
             affected_rows: ok.affected_rows,
             last_insert_id: ok.last_insert_id,
             info: ok.info,
+            warnings: state.warnings.max(ok.warnings),
             commit,
             ..state
         };

@@ -88,16 +88,27 @@ const PLAN_BYTES_BASE: usize = 2048;
 /// Bytes of plan for each byte of text, roughly.
 const PLAN_BYTES_PER_TEXT: usize = 24;
 
+fn raise(diagnostics: &mut Diagnostics, code: errors::ErrorCode, message: String) {
+    let level = errors::Level::Warning;
+    diagnostics.push(errors::Condition::new(level, code, code.sqlstate(), message));
+}
+
 impl Planned {
     /// Raises notices about a statement's text: with every execution, or when it is prepared.
     #[inline]
     pub fn raise_notices(&self, diagnostics: &mut Diagnostics) {
         let deprecated = errors::ErrorCode::WARN_DEPRECATED_SYNTAX;
-        let deprecations = self.deprecations.iter().map(|text| (deprecated, (*text).to_owned()));
-        for (code, message) in deprecations.chain(self.notices.iter().cloned()) {
-            let sqlstate = code.sqlstate();
-            let level = errors::Level::Warning;
-            diagnostics.push(errors::Condition::new(level, code, sqlstate, message));
+        for text in &self.deprecations {
+            raise(diagnostics, deprecated, (*text).to_owned());
+        }
+        self.raise_resolved(diagnostics);
+    }
+
+    /// Those that come when names are resolved: the others came when the program of the statement was read.
+    #[inline]
+    pub fn raise_resolved(&self, diagnostics: &mut Diagnostics) {
+        for (code, message) in &self.notices {
+            raise(diagnostics, *code, message.clone());
         }
     }
 

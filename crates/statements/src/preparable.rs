@@ -34,6 +34,7 @@ pub fn is_preparable(statement: &Statement) -> bool {
                 | Statement::CreateRoutine(_)
                 | Statement::CreateEvent(_)
                 | Statement::GetDiagnostics(_)
+                | Statement::Signal(_)
                 | Statement::LockInstance
                 | Statement::UnlockInstance
                 | Statement::ImportTable(_)
@@ -108,4 +109,21 @@ pub fn type_of_value(value: &Value, collation: CollationId) -> DataType {
         Value::DateTime(_) => DataType::new(TypeKind::DateTime, 26, 6),
         Value::Json(_) => DataType::new(TypeKind::Json, u32::MAX, 0),
     }
+}
+
+/// The value that a variable of EXECUTE .. USING gets from an OUT parameter: a number, or the bytes of its text.
+pub fn given_back(value: Value, ty: DataType) -> (Value, DataType) {
+    if ty.is_numeric() || ty.kind == TypeKind::Bit {
+        return (value, ty);
+    }
+    let bytes = DataType {
+        collation: CollationId::BINARY,
+        ..DataType::new(TypeKind::LongBlob, u32::MAX, 0)
+    };
+    if matches!(value, Value::Null | Value::Bytes(_)) {
+        return (value, bytes);
+    }
+    let mut text = Vec::new();
+    types::to_text(&value, &ty, &mut text);
+    (Value::Bytes(text.as_slice().into()), bytes)
 }

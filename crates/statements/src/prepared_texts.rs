@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use errors::{Result, bail};
 use hashbrown::HashTable;
 use syntax::Statement;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicUsize, Ordering};
+use types::Value;
 
 /// Shards, so that sessions that prepare at the same time rarely contend.
 const SHARDS: usize = 64;
@@ -19,6 +21,8 @@ pub struct PreparedText {
     /// The current schema of its PREPARE: names without one belong to it, whatever is current when it runs.
     pub schema: Option<Arc<str>>,
     pub parameters: u32,
+    /// The numbers of the parameters that LIMIT counts rows by.
+    pub row_counts: Box<[u32]>,
     pub execution: PreparedExecution,
 }
 
@@ -37,6 +41,27 @@ impl PreparedText {
     #[inline]
     pub fn is_planned(&self) -> bool {
         matches!(self.execution, PreparedExecution::Planned)
+    }
+
+    /// Checks the values of EXECUTE: as many as parameters, and row counts are whole numbers. Clients of the binary protocol give theirs
+    /// as they like: they are converted.
+    ///
+    /// # Errors
+    /// 1210, 1690.
+    pub fn check_values(&self, values: &[Value]) -> Result<()> {
+        if values.len() != self.parameters as usize {
+            bail!(WRONG_ARGUMENTS, "EXECUTE");
+        }
+        for number in &self.row_counts {
+            let value = &values[*number as usize];
+            if !matches!(value, Value::Null | Value::Int(_) | Value::UInt(_)) {
+                bail!(WRONG_ARGUMENTS, "EXECUTE");
+            }
+            if matches!(value, Value::Int(..0)) {
+                bail!(DATA_OUT_OF_RANGE, "unsigned integer", "EXECUTE");
+            }
+        }
+        Ok(())
     }
 
     /// Digest for the plan cache, under the server's secret.
@@ -58,6 +83,7 @@ impl PreparedText {
             + kept
             + 2 * size_of::<usize>()
             + 2 * size_of::<usize>()
+            + size_of_val(&*self.row_counts).next_multiple_of(16)
             + self.source.len().next_multiple_of(16)
     }
 }
@@ -152,6 +178,7 @@ mod tests {
             mode,
             schema: None,
             parameters: 0,
+            row_counts: Box::default(),
             execution: PreparedExecution::Planned,
         }
     }

@@ -501,12 +501,14 @@ impl Drop for ClientFile<'_> {
     }
 }
 
+fn is_call(computed: Option<Computed>) -> bool {
+    matches!(computed, Some(Computed::Function | Computed::Variable | Computed::Placeholder))
+}
+
 /// Appends the payload of a column definition.
 pub(crate) fn encode_column(column: &ColumnMeta, encoding: TextEncoding, out: &mut Vec<u8>) {
     let origin = match column.org_table.is_empty() && !column.materialized {
-        true if matches!(column.computed, Some(Computed::Function | Computed::Variable)) => {
-            ColumnOrigin::Call
-        }
+        true if is_call(column.computed) => ColumnOrigin::Call,
         true => ColumnOrigin::Expression,
         false => ColumnOrigin::Table,
     };

@@ -9,7 +9,7 @@ use types::TypeKind;
 use crate::context::Context;
 use crate::draft::{Draft, materialise_indexed_columns};
 use crate::expressions::check_expressions;
-use crate::foreign_keys::{check_foreign_keys, check_kept_keys};
+use crate::foreign_keys::{check_foreign_keys, check_kept_keys, check_stored_bases};
 use crate::generated_key;
 use crate::indexes::note_repeated_indexes;
 use crate::names::check_made_names;
@@ -79,6 +79,7 @@ pub fn complete(
     note_repeated_indexes(ctx.conditions(), &table, Some(old));
     crate::engines::check_abilities(ctx, &table)?;
     check_foreign_keys(ctx, &mut table, &existing)?;
+    check_stored_bases(ctx, &table, Some(old))?;
     check_kept_keys(ctx, old, &table, &origins, &existing)?;
     let adds_foreign_keys = table.foreign_keys.len() > existing.len();
     let is_enforced = |check: &Check| {

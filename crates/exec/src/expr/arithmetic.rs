@@ -126,6 +126,9 @@ impl Arithmetic {
             _ => return Err(Error::internal("not an arithmetic operator")),
         };
         let result = result.ok_or_else(|| self.out_of_range())?;
+        if self.ty.unsigned && result.is_negative() {
+            return Err(self.out_of_range());
+        }
         let result = if self.op == BinaryOp::Divide && result.scale() > self.ty.decimals {
             result.rescale(self.ty.decimals)
         } else {
@@ -174,6 +177,7 @@ impl Arithmetic {
         let kind = match self.numbers {
             Numbers::Integer { unsigned: true } => "BIGINT UNSIGNED",
             Numbers::Integer { unsigned: false } => "BIGINT",
+            Numbers::Decimal if self.ty.unsigned => "DECIMAL UNSIGNED",
             Numbers::Decimal => "DECIMAL",
             Numbers::Double => "DOUBLE",
         };

@@ -16,7 +16,7 @@ use super::information::InformationNode;
 use super::join::{HashJoinNode, HashKey, NestedLoopNode};
 use super::json_rows::JsonRowsNode;
 use super::lookup_join::{LookupJoinNode, is_one_row, may_run_ahead};
-use super::materialize::RecursiveNode;
+use super::materialize::{PartOutput, RecursiveNode};
 use super::node::Node;
 use super::scan::{AccessNode, ScanNode};
 use super::set::SetNode;
@@ -211,9 +211,10 @@ impl<'a> NodeCompiler<'a> {
                 step_outputs,
                 distinct,
                 columns,
+                names,
             } => {
                 let (seed, step) = ((&**seed, &**seed_outputs), (&**step, &**step_outputs));
-                self.recursive_cte(*id, seed, step, *distinct, columns)
+                self.recursive_cte(*id, seed, step, *distinct, (columns, names))
             }
         }
     }
@@ -288,15 +289,26 @@ impl<'a> NodeCompiler<'a> {
         (seed, seed_outputs): (&Physical, &[Expr]),
         (step, step_outputs): (&Physical, &[Expr]),
         distinct: bool,
-        columns: &[(Register, DataType)],
+        (columns, names): (&[(Register, DataType)], &[Arc<str>]),
     ) -> Result<Node> {
         let (registers, types) = typed(columns);
+        let stored = step_outputs.iter().zip(&types).zip(names).map(|((output, ty), name)| {
+            let from = output.ty();
+            let code = match must_store(&from, ty) {
+                false => return self.exprs.unified(output, ty).map(|code| (code, None)),
+                true => self.exprs.expr(output)?,
+            };
+            Ok((code, Some((name.clone(), from))))
+        });
+        let output = |(code, stored)| PartOutput { code, stored };
+        let step_outputs = stored.map(|part| part.map(output)).collect::<Result<_>>()?;
+        let seed_outputs = self.outputs(seed_outputs, &types)?.into_iter();
         Ok(Node::RecursiveCte(Box::new(RecursiveNode {
             id,
             seed: self.input(seed)?,
-            seed_outputs: self.outputs(seed_outputs, &types)?,
+            seed_outputs: seed_outputs.map(|code| output((code, None))).collect(),
             step: self.input(step)?,
-            step_outputs: self.outputs(step_outputs, &types)?,
+            step_outputs,
             distinct,
             columns: registers,
             types,
@@ -575,6 +587,20 @@ impl<'a> NodeCompiler<'a> {
             })
             .collect()
     }
+}
+
+/// Whether values of one type may not fit a column of another: those that fit need only its representation.
+fn must_store(from: &DataType, to: &DataType) -> bool {
+    let both = |is: fn(&DataType) -> bool| is(from) && is(to);
+    if both(DataType::is_string) {
+        return from.length > to.length;
+    }
+    if both(DataType::is_integer) {
+        return from.length > to.length || from.unsigned != to.unsigned;
+    }
+    from.kind != TypeKind::Null
+        && to.kind != TypeKind::Timestamp
+        && (from.kind, from.length, from.decimals) != (to.kind, to.length, to.decimals)
 }
 
 /// Registers that an operator or one below it sets.

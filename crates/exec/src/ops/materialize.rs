@@ -1,10 +1,12 @@
 //! Inputs that are computed once and read again: derived tables, common table expressions, and recursion.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
-use types::DataType;
+use rows::convert::{self, Target};
+use types::{DataType, StoreMode, Value};
 
 use super::simple::Seen;
 use crate::expr::Code;
@@ -126,13 +128,35 @@ impl<'r> Operator<'r> for CteScan<'r> {
     fn close(&mut self, _run: &mut Run<'r>) {}
 }
 
+/// An output of a seed or step.
+pub(crate) struct PartOutput {
+    pub(crate) code: Code,
+    /// The column's name and the value's type, where a value may not fit the column.
+    pub(crate) stored: Option<(Arc<str>, DataType)>,
+}
+
+impl PartOutput {
+    fn eval(&self, ty: &DataType, run: &mut Run<'_>) -> Result<Value> {
+        let value = self.code.eval(run)?;
+        let Some((name, from)) = &self.stored else { return Ok(value) };
+        let strict = run.function.sql_mode.is_strict();
+        let mode = if strict { StoreMode::Strict } else { StoreMode::Lenient };
+        // What is not an error is not told, as in the reference.
+        let told = std::mem::take(run.function.diagnostics);
+        let target = Target { name, ty, row: 1, mode };
+        let value = convert::store(&value, from, &target, &mut run.function);
+        *run.function.diagnostics = told;
+        value
+    }
+}
+
 /// WITH RECURSIVE in a program.
 pub(crate) struct RecursiveNode {
     pub(crate) id: CteId,
     pub(crate) seed: Box<dyn Source>,
-    pub(crate) seed_outputs: Vec<Code>,
+    pub(crate) seed_outputs: Vec<PartOutput>,
     pub(crate) step: Box<dyn Source>,
-    pub(crate) step_outputs: Vec<Code>,
+    pub(crate) step_outputs: Vec<PartOutput>,
     pub(crate) distinct: bool,
     pub(crate) columns: Vec<usize>,
     pub(crate) types: Vec<DataType>,
@@ -169,13 +193,13 @@ impl<'r> RecursiveCte<'r> {
             false => (&mut self.step, &node.step_outputs),
         };
         let mut rows = KeptRows::new(node.columns.len());
-        let mut values = Vec::with_capacity(outputs.len());
+        let mut values = Vec::with_capacity(node.columns.len());
         input.open(run)?;
         while input.next(run)? {
             run.tick()?;
             values.clear();
-            for output in outputs {
-                values.push(output.eval(run)?);
+            for (output, ty) in outputs.iter().zip(&node.types) {
+                values.push(output.eval(ty, run)?);
             }
             if !node.distinct
                 || self.seen.insert(values.iter().zip(&node.types), &mut run.memory)?

@@ -421,7 +421,7 @@ impl<'r> Scan<'r> {
         Ok(false)
     }
 
-    /// Whether a row is of the group whose row was given; if it passes and is not, it becomes that row.
+    /// Whether a row that passes is of the group whose row was given; if it is not, it becomes that row.
     fn is_of_given_group(&mut self, at: usize, passes: bool, run: &mut Run<'r>) -> Result<bool> {
         let Some(key) = &self.node.firsts else { return Ok(false) };
         if !passes {
@@ -430,21 +430,20 @@ impl<'r> Scan<'r> {
         }
         let group = &mut self.group;
         group.next.clear();
+        let mut is_whole = true;
         for part in key {
-            if !part.append(run, &mut group.next)? {
-                debug_assert!(false, "a value of a column has a key");
-                group.is_given = false;
-                return Ok(false);
-            }
+            is_whole &= part.append(run, &mut group.next)?;
         }
+        debug_assert!(is_whole, "a value of a column has a key");
+        group.is_given &= is_whole;
         let is_same = group.is_given && group.key == group.next;
         // It may begin where the batch does.
         group.fills_batch &= is_same || passes && at == 0;
         if passes && !is_same {
             std::mem::swap(&mut group.key, &mut group.next);
-            group.is_given = true;
+            group.is_given = is_whole;
         }
-        Ok(is_same)
+        Ok(is_same && passes)
     }
 
     /// Leaves the rest of a group that filled a fetch, if one did: the next fetch begins behind it.
@@ -462,13 +461,6 @@ impl<'r> Scan<'r> {
         }
         self.ranges.push(range);
         true
-    }
-
-    /// Whether it gives one row of each group. Locks must reach all rows.
-    fn gives_firsts(&self, run: &Run<'_>) -> bool {
-        self.node.firsts.is_some()
-            && !self.reads_all
-            && self.node.table.effective_lock(run) == RowLock::None
     }
 
     /// The part of one range to read.
@@ -595,7 +587,9 @@ impl<'r> Scan<'r> {
         if self.next_key.is_some() {
             return self.look_up(run);
         }
-        let gives_firsts = self.gives_firsts(run);
+        // Locks must reach all rows.
+        let is_plain = self.node.table.effective_lock(run) == RowLock::None;
+        let gives_firsts = self.node.firsts.is_some() && is_plain && !self.reads_all;
         if gives_firsts {
             // Behind a long group, two rows tell whether the next one is long, too.
             self.fetch = if self.leave_group(run) { 2 } else { FIRSTS_FETCH };
@@ -801,33 +795,7 @@ impl<'r> Operator<'r> for Scan<'r> {
             | AccessNode::Walk(_)
             | AccessNode::Full { .. } => {}
         }
-        let node = self.node;
-        loop {
-            while self.at < self.buffers.batch.len() {
-                let at = self.at;
-                self.at += 1;
-                let row = self.buffers.batch.row(at);
-                let passes = node.table.accept(node.filter.as_ref(), row, run)?;
-                if passes && self.is_of_other_arm(at, run)? {
-                    continue;
-                }
-                if node.firsts.is_some() && self.is_of_given_group(at, passes, run)? && passes {
-                    continue;
-                }
-                let is_peeked = self.is_peeked && self.at == self.buffers.batch.len();
-                match passes {
-                    true if is_peeked => self.lock_peeked(run)?,
-                    true => return Ok(true),
-                    false if is_peeked => {}
-                    false => {
-                        node.table.refuse(self.buffers.batch.row(at).locator, run)?;
-                    }
-                }
-            }
-            if !self.refill(run)? {
-                return Ok(false);
-            }
-        }
+        Ok(self.advance::<true>(run)?.is_some())
     }
 
     fn close(&mut self, run: &mut Run<'r>) {
@@ -864,28 +832,40 @@ impl<'r> Scan<'r> {
     pub(crate) fn next_record(&mut self, run: &mut Run<'r>) -> Result<Option<RowRef<'_>>> {
         let node = self.node;
         if let AccessNode::Unique { .. } = node.access {
-            return Ok(if self.next_point(run)? { Some(self.buffers.row.as_row()) } else { None });
+            return Ok(self.next_point(run)?.then(|| self.buffers.row.as_row()));
         }
         if let AccessNode::Fulltext { .. } = node.access {
-            return Ok(if self.next_found(run)? { Some(self.buffers.row.as_row()) } else { None });
+            return Ok(self.next_found(run)?.then(|| self.buffers.row.as_row()));
         }
+        let at = self.advance::<false>(run)?;
+        Ok(at.map(|at| self.buffers.batch.row(at)))
+    }
+
+    /// Goes on to the next row that passes the filter: its place in the batch. `WHOLE`: all its columns are put into registers, not only those that
+    /// the filter reads.
+    fn advance<const WHOLE: bool>(&mut self, run: &mut Run<'r>) -> Result<Option<usize>> {
+        let node = self.node;
         loop {
             while self.at < self.buffers.batch.len() {
                 let at = self.at;
                 self.at += 1;
                 let row = self.buffers.batch.row(at);
-                node.table.load(&node.table.first, row.record, run)?;
-                let passes = match &node.filter {
-                    Some(filter) => filter.holds(run)?,
-                    None => true,
+                let passes = if WHOLE {
+                    node.table.accept(node.filter.as_ref(), row, run)?
+                } else {
+                    node.table.load(&node.table.first, row.record, run)?;
+                    node.filter.as_ref().map_or(Ok(true), |filter| filter.holds(run))?
                 };
-                let is_peeked = self.is_peeked && self.at == self.buffers.batch.len();
                 if passes && self.is_of_other_arm(at, run)? {
                     continue;
                 }
+                if WHOLE && node.firsts.is_some() && self.is_of_given_group(at, passes, run)? {
+                    continue;
+                }
+                let is_peeked = self.is_peeked && self.at == self.buffers.batch.len();
                 match passes {
                     true if is_peeked => self.lock_peeked(run)?,
-                    true => return Ok(Some(self.buffers.batch.row(at))),
+                    true => return Ok(Some(at)),
                     false if is_peeked => {}
                     false => {
                         node.table.refuse(self.buffers.batch.row(at).locator, run)?;

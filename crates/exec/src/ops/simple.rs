@@ -280,7 +280,7 @@ pub(crate) struct Limit<'r> {
     done: bool,
 }
 
-/// The row count of LIMIT or OFFSET; negative values cannot occur here.
+/// The row count of LIMIT or OFFSET. A negative variable of a program is read as unsigned: all rows.
 pub(crate) fn row_count(code: Option<&Code>, default: u64, run: &mut Run<'_>) -> Result<u64> {
     let Some(code) = code else { return Ok(default) };
     let value = code.eval(run)?;
@@ -288,7 +288,7 @@ pub(crate) fn row_count(code: Option<&Code>, default: u64, run: &mut Run<'_>) ->
         return Ok(0);
     }
     let number = convert::to_i128(&value, &DataType::bigint(), &mut run.function)?;
-    Ok(u64::try_from(number.max(0)).unwrap_or(u64::MAX))
+    Ok(u64::try_from(number).unwrap_or(u64::MAX))
 }
 
 impl<'r> Limit<'r> {

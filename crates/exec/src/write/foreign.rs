@@ -12,8 +12,8 @@ use types::{StoreMode, Value};
 
 use super::Written;
 use super::history::{keep, remove_row, stamp_apart};
-use super::row::Strictness;
-use super::table::{ForeignKey, WriteTable};
+use super::row::{Strictness, store};
+use super::table::{ForeignKey, WriteColumn, WriteTable};
 use super::watched::update_row;
 use crate::run::Run;
 
@@ -264,6 +264,9 @@ impl Cascade<'_> {
                 (ForeignKeyAction::Cascade, Some(parent)) => parent[*column].clone(),
                 _ => Value::Null,
             };
+            if !holds(&child.columns[*other_column], &new[*other_column], run) {
+                return Err(Error::with(ErrorCode::ROW_IS_REFERENCED_2, &[&self.key.text]));
+            }
         }
         if child.has_generated {
             generate_apart(child, &mut new, run)?;
@@ -340,6 +343,15 @@ impl Cascade<'_> {
         new.clone_from_slice(&changed);
         Ok(old_row)
     }
+}
+
+/// Whether a column can take a value of its parent: their types are the same but for lengths of texts and NULL.
+fn holds(column: &WriteColumn, value: &Value, run: &mut Run<'_>) -> bool {
+    if value.is_null() {
+        return column.ty.nullable;
+    }
+    !column.ty.is_string()
+        || store(value, &column.ty, false, column, 1, StoreMode::Strict, run).is_ok()
 }
 
 /// Runs `body` with the row in the registers of its table, and then restores the statement's registers.

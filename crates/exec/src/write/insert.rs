@@ -673,7 +673,7 @@ impl<'p, 's> InsertState<'p, 's> {
                 }
                 Mode::Error | Mode::Ignore | Mode::Only => return Err(self.refused(index, run)),
                 // No row is replaced because its number was made again: the numbers of the type are used up.
-                Mode::Replace if self.row_generated.is_some() && table.numbers_rows(index) => {
+                Mode::Replace if self.row_generated.is_some() && table.is_numbered_by(index) => {
                     return Err(self.refused(index, run));
                 }
                 Mode::Replace => match self.delete_old(index, &locator, run)? {

@@ -137,9 +137,10 @@ pub(crate) fn not_null(
 
 impl WriteTable {
     /// Whether an index begins with the AUTO_INCREMENT column.
-    pub(super) fn numbers_rows(&self, index: engine_api::IndexId) -> bool {
-        let found = self.indexes.iter().find(|(id, ..)| *id == index);
-        found.is_some_and(|(_, _, columns)| columns.first().copied() == self.auto_increment)
+    pub(super) fn is_numbered_by(&self, index: engine_api::IndexId) -> bool {
+        let first =
+            |(id, _, columns): &(_, _, Vec<_>)| (*id == index).then(|| columns.first().copied());
+        self.indexes.iter().find_map(first) == Some(self.auto_increment)
     }
 
     /// Computes the generated columns, in order.

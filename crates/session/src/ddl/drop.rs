@@ -7,7 +7,7 @@ use catalog::{Edit, PrivilegeSet, Relation, Table};
 use definitions::encryption::check_move;
 use definitions::{check_table_name, foreign_key_reference, quote};
 use engine_api::TableId;
-use errors::{ErrorCode, Result, bail};
+use errors::{ErrorCode, Result, bail, err};
 use exec::TransactionSource;
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{DropTable, ObjectName, RenameTable};
@@ -166,7 +166,9 @@ pub(crate) fn truncate_table(
         return Ok(());
     }
     let (schema, name) = session.qualify(name)?;
-    let table = session.find_table(&schema, &name)?;
+    // A view has no rows to remove: for TRUNCATE it is not there.
+    let found = session.find_table(&schema, &name).ok();
+    let table = found.ok_or_else(|| err!(NO_SUCH_TABLE, schema, name))?;
     if table.temporary {
         return truncate_temporary(session, &table, sink);
     }

@@ -121,8 +121,8 @@ fn build_view(
     }
     let definer = match &create.definer {
         Some(user) if !user.current => {
-            let host = user.host.as_deref().unwrap_or("%");
-            format!("{}@{host}", user.user)
+            accounts::check_lengths(user)?;
+            format!("{}@{}", user.user, user.host.as_deref().unwrap_or("%"))
         }
         _ => session.account.to_string(),
     };

@@ -1,6 +1,6 @@
 //! CREATE TABLE: columns, keys, options and partitions.
 
-use super::{PResult, Parser};
+use super::{PResult, Parser, near};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::Tok;
@@ -10,6 +10,15 @@ pub(super) enum TableElement {
     Column(Box<ColumnDef>),
     Constraint(Box<TableConstraint>),
     Period(Ident, Ident, Ident),
+}
+
+/// The subpartitions that the partitions of a list have.
+struct Subpartitions {
+    allowed: bool,
+    /// As SUBPARTITIONS says.
+    count: Option<u64>,
+    /// Of the partition before.
+    listed: Option<u64>,
 }
 
 impl<'a> Parser<'a> {
@@ -811,7 +820,17 @@ impl<'a> Parser<'a> {
             }
         }
         if self.at_tok(Tok::LParen) {
-            partitioning.partitions = self.partition_defs()?;
+            let listed = self.start() as usize;
+            let subpartitions = Subpartitions {
+                allowed: partitioning.subpartition.is_some(),
+                count: partitioning.subpartition_count,
+                listed: None,
+            };
+            partitioning.partitions = self.partition_defs_of(subpartitions)?;
+            let count = partitioning.partitions.len() as u64;
+            if partitioning.count.is_some_and(|written| written > 0 && written != count) {
+                return self.fail_number("partitions", listed);
+            }
         }
         Ok(partitioning)
     }
@@ -875,21 +894,52 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn partition_defs(&mut self) -> PResult<Vec<PartitionDef>> {
+        self.partition_defs_of(Subpartitions { allowed: false, count: None, listed: None })
+    }
+
+    fn partition_defs_of(&mut self, mut expected: Subpartitions) -> PResult<Vec<PartitionDef>> {
         self.paren_list(|p| {
             p.expect(Kw::PARTITION)?;
             let name = p.ident()?;
             let values = p.partition_values()?;
             let options = p.partition_options()?;
             let mut subpartitions = Vec::new();
+            let (opening, mut first) = (p.start() as usize, 0);
             if p.at_tok(Tok::LParen) {
+                first = opening + 1;
                 subpartitions = p.paren_list(|p| {
                     p.expect(Kw::SUBPARTITION)?;
                     let name = p.ident_or_text()?;
                     Ok((name, p.partition_options()?))
                 })?;
             }
+            let count = subpartitions.len() as u64;
+            if expected.allowed {
+                match (expected.listed, count) {
+                    // Subpartitions where the partitions before have none.
+                    (Some(0), 1..) => return p.fail_number("subpartitions", first),
+                    (Some(1..), 0) => return p.fail_number("subpartitions", opening),
+                    (Some(before), _) if before != count => {
+                        return p.fail_number("subpartitions", opening);
+                    }
+                    _ if count > 0 && expected.count.is_some_and(|written| written != count) => {
+                        return p.fail_number("subpartitions", opening);
+                    }
+                    _ => {}
+                }
+                expected.listed = Some(count);
+            }
             Ok(PartitionDef { name, values, options, subpartitions })
         })
+    }
+
+    /// 1064: more or fewer `what` are listed than before, or than their number says.
+    fn fail_number<T>(&self, what: &str, at: usize) -> PResult<T> {
+        let (near, line) = near(self.src, at);
+        self.fail_other(
+            1064,
+            format!("Wrong number of {what} defined, mismatch with previous setting near '{near}' at line {line}"),
+        )
     }
 
     fn partition_values(&mut self) -> PResult<PartitionValues> {

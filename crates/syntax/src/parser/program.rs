@@ -666,7 +666,12 @@ impl<'a> Parser<'a> {
         let condition = if resignal && bare {
             None
         } else if self.at(Kw::SQLSTATE) || self.at_ident() {
-            Some(self.condition_value()?)
+            let condition = self.condition_value()?;
+            if matches!(condition, ConditionValue::ErrorCode(_)) {
+                let message = "SIGNAL/RESIGNAL can only use a CONDITION defined with SQLSTATE";
+                return self.fail_other(1646, message);
+            }
+            Some(condition)
         } else {
             return self.fail();
         };
@@ -727,7 +732,7 @@ impl<'a> Parser<'a> {
     fn simple_value(&mut self) -> PResult<Expr> {
         let at = self.cur.tok.start as usize;
         // A parameter of a prepared statement has no place here; those of the tree are local variables.
-        if matches!(self.tok(), Tok::Param) {
+        if matches!(self.tok(), Tok::Param | Tok::LParen) {
             return self.fail();
         }
         let value = self.primary()?;

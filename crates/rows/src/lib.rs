@@ -7,6 +7,7 @@ pub mod arguments;
 pub mod convert;
 pub mod key_set;
 pub mod layout;
+pub mod match_hits;
 pub mod match_query;
 pub mod numbers;
 pub mod overlaps;

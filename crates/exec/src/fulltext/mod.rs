@@ -4,7 +4,6 @@
 //! and backups hold for them as for any table. Words and keys are `types::fulltext`'s.
 
 mod check;
-mod hits;
 mod keep;
 mod search;
 

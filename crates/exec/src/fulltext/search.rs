@@ -20,9 +20,9 @@ use types::fulltext::{Analyzer, entry_types, word_key};
 use types::key::encode_part;
 use types::{DataType, SqlBytes, Value};
 
-use super::hits::{Hit, Hits, Keep};
 use crate::expr::Code;
 use crate::run::Run;
+use rows::match_hits::{Hit, Hits, Keep};
 use rows::match_query::{self, Part, Role};
 
 /// Weight of a word that is in every row: all words have some weight.

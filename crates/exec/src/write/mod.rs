@@ -13,6 +13,7 @@ mod system_partitions;
 mod table;
 mod target_rows;
 mod trigger;
+mod twins;
 mod update;
 mod watched;
 

@@ -13,6 +13,7 @@ use super::portion::{self, PortionCode};
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
 use super::target_rows::{TargetRows, VisitedRows, changes_alone};
+use super::twins::WrittenRows;
 use super::watched::{update_row, wish};
 use super::{Written, atomically, foreign, history, ignored};
 use crate::buffers::RecordBuffers;
@@ -26,6 +27,7 @@ use crate::watch::RowWish;
 pub(crate) enum NewValue {
     Default,
     Computed(StoreCode),
+    Known(Value),
     /// It stays, unless it is earlier.
     NotBefore(StoreCode),
     /// It stays, unless it is later.
@@ -100,6 +102,7 @@ pub(crate) fn assign_values(
         let value = match &assignment.value {
             NewValue::Computed(code) => evaluate(code, column, row, strictness.mode, run)?,
             NewValue::Default => default_value(column, row, strictness, run)?,
+            NewValue::Known(value) => value.clone(),
             NewValue::NotBefore(code) | NewValue::NotAfter(code) => {
                 let is_late = matches!(assignment.value, NewValue::NotAfter(_));
                 let bound = evaluate(code, column, row, strictness.mode, run)?;
@@ -182,10 +185,10 @@ pub(crate) fn replace_row(
 }
 
 /// A table with its locator register and assignments.
-struct UpdateTarget {
-    table: WriteTable,
+pub(crate) struct UpdateTarget {
+    pub(crate) table: WriteTable,
     locator: usize,
-    assignments: Vec<AssignmentCode>,
+    pub(crate) assignments: Vec<AssignmentCode>,
     portion: Option<Box<PortionCode>>,
 }
 
@@ -335,9 +338,11 @@ impl UpdateProgram {
             cells: Vec::new(),
             buffers: std::mem::take(&mut run.buffers.records),
             visited: VisitedRows::new(&self.target_rows, self.targets.len()),
+            written: WrittenRows::of(self.targets.iter().map(|target| target.table.id)),
         };
         let written = self.target_rows.each(run, &mut |run| state.row(run));
         run.buffers.records = state.buffers;
+        state.written.release(run);
         written
     }
 }
@@ -368,6 +373,7 @@ struct UpdateState<'p, 'o> {
     cells: Vec<Value>,
     buffers: RecordBuffers,
     visited: VisitedRows,
+    written: WrittenRows,
 }
 
 impl UpdateState<'_, '_> {
@@ -414,16 +420,15 @@ impl UpdateState<'_, '_> {
     ) -> Result<bool> {
         let row = self.outcome.matched;
         let buffers = &mut self.buffers;
-        if !assign(&target.table, &target.assignments, row, strictness, buffers, run)? {
+        let known = self.written.catch_up(target, locator, row, strictness, run)?;
+        let assignments = known.as_ref().unwrap_or(&target.assignments);
+        if !assign(&target.table, assignments, row, strictness, buffers, run)? {
             fire_after(&target.table, row, buffers, run)?;
             return Ok(false);
         }
         replace_row(&target.table, &self.program.related, locator, buffers, run)?;
-        if target
-            .assignments
-            .iter()
-            .any(|change| target.table.auto_increment == Some(change.column))
-        {
+        self.written.keep(target.table.id, locator, &buffers.record, run)?;
+        if assignments.iter().any(|change| target.table.auto_increment == Some(change.column)) {
             raise_counter(&target.table, run)?;
         }
         if let Some(portion) = &target.portion {

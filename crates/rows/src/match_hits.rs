@@ -6,24 +6,26 @@ use std::cmp::Ordering;
 use types::SqlBytes;
 
 /// A word by its number in the query, and how often a row has it.
-pub(super) type Count = (u32, u32);
+pub type Count = (u32, u32);
 
 /// A row that fits, and why.
-pub(super) struct Hit {
-    pub(super) locator: SqlBytes,
+pub struct Hit {
+    /// The row.
+    pub locator: SqlBytes,
     /// By how much operators move it.
-    pub(super) moved: f32,
+    pub moved: f32,
     first: Count,
     more: Vec<Count>,
 }
 
 impl Hit {
-    pub(super) fn new(locator: SqlBytes, count: Count) -> Hit {
+    /// A hit of one word.
+    pub fn new(locator: SqlBytes, count: Count) -> Hit {
         Hit { locator, moved: 0.0, first: count, more: Vec::new() }
     }
 
     /// The words by which it fits.
-    pub(super) fn words(&self) -> impl Iterator<Item = Count> {
+    pub fn words(&self) -> impl Iterator<Item = Count> {
         std::iter::once(self.first).chain(self.more.iter().copied())
     }
 
@@ -44,43 +46,49 @@ impl Hit {
 
 /// Which rows of two lists stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub enum Keep {
+    /// Those of both.
     Both,
     /// Those of the first.
     First,
+    /// Those of either.
     All,
 }
 
 /// Rows that fit.
 #[derive(Default)]
-pub(super) struct Hits(Vec<Hit>);
+pub struct Hits(Vec<Hit>);
 
 impl Hits {
     /// Hits in the order of their locators.
-    pub(super) fn sorted(hits: Vec<Hit>) -> Hits {
+    pub fn sorted(hits: Vec<Hit>) -> Hits {
         debug_assert!(hits.is_sorted_by(|one, two| one.locator[..] < two.locator[..]));
         Hits(hits)
     }
 
     /// Hits in any order. If a row has several, the last one counts.
-    pub(super) fn unsorted(mut hits: Vec<Hit>) -> Hits {
+    pub fn unsorted(mut hits: Vec<Hit>) -> Hits {
         hits.reverse();
         hits.sort_by(|one, two| one.locator[..].cmp(&two.locator[..]));
         hits.dedup_by(|next, kept| next.locator[..] == kept.locator[..]);
         Hits(hits)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Hit> {
+    /// The hits in the order of their locators.
+    pub fn iter(&self) -> impl Iterator<Item = &Hit> {
         self.0.iter()
     }
 
     /// Moves all of them.
-    pub(super) fn shift(&mut self, by: f32) {
+    pub fn shift(&mut self, by: f32) {
         self.0.iter_mut().for_each(|hit| hit.shift(by));
     }
 
     /// Only those for which `fits` is true.
-    pub(super) fn try_retain<E>(
+    ///
+    /// # Errors
+    /// Those of `fits`; then the list is empty.
+    pub fn try_retain<E>(
         &mut self,
         mut fits: impl FnMut(&Hit) -> Result<bool, E>,
     ) -> Result<(), E> {
@@ -95,7 +103,7 @@ impl Hits {
     }
 
     /// Both lists; a row in both gets both hits.
-    pub(super) fn merge(self, other: Hits, keep: Keep) -> Hits {
+    pub fn merge(self, other: Hits, keep: Keep) -> Hits {
         if self.0.is_empty() && keep == Keep::All {
             return other;
         }
@@ -119,7 +127,7 @@ impl Hits {
     }
 
     /// Those that are not in `other`.
-    pub(super) fn without(mut self, other: &Hits) -> Hits {
+    pub fn without(mut self, other: &Hits) -> Hits {
         let mut others = other.0.iter().peekable();
         self.0.retain(|hit| {
             while others.next_if(|other| other.locator[..] < hit.locator[..]).is_some() {}

@@ -8,7 +8,7 @@ use types::{CollationId, DataType, TypeKind, Value};
 
 use crate::binder::Binder;
 use crate::collation::{self, Differing};
-use crate::expr::{and, binary, columns_of, logical, not, single, to_text};
+use crate::expr::{and, binary, columns_of, json_text, logical, not, single, to_text};
 use crate::fixed;
 use crate::literal::width;
 use crate::typing::is_stringy;
@@ -223,11 +223,17 @@ impl Binder<'_> {
         (plain_member(left, &a, &b), plain_member(right, &b, &a))
     }
 
-    /// A WHEN that CASE compares with `operand`: a date beside a text counts by its text.
+    /// A WHEN that CASE compares with `operand`: a date or a document beside a text counts by its text.
     pub(crate) fn when_beside(&self, operand: &Expr, when: Expr) -> Expr {
-        match operand.ty().is_string() && has_date(&when.ty()) {
-            true => to_text(when, self.input.bind.collation_connection, CastKind::Implicit),
-            false => when,
+        if !operand.ty().is_string() {
+            return when;
+        }
+        match when.ty() {
+            ty if ty.kind == TypeKind::Json => json_text(when),
+            ty if has_date(&ty) => {
+                to_text(when, self.input.bind.collation_connection, CastKind::Implicit)
+            }
+            _ => when,
         }
     }
 

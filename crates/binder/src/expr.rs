@@ -357,7 +357,11 @@ impl Binder<'_> {
                 if !is_row && bound[0].ty().is_string() {
                     self.comparison_collation(&texts, "case")?;
                 }
-                Some(bound.swap_remove(0))
+                let first = bound.swap_remove(0);
+                // Unlike `=`, CASE compares a document by its text, but for numbers.
+                let is_text = first.ty().kind == TypeKind::Json
+                    && !bound.iter().any(|when| when.ty().is_numeric());
+                Some(if is_text { json_text(first) } else { first })
             }
             None => None,
         };
@@ -770,6 +774,11 @@ fn character_bytes(ty: &DataType) -> u64 {
         true => charset::collation_or_binary(ty.collation).charset.max_length.into(),
         false => 4,
     }
+}
+
+/// A document as its text.
+pub(crate) fn json_text(document: Expr) -> Expr {
+    to_text(document, CollationId::UTF8MB4_BIN, CastKind::Implicit)
 }
 
 /// Converts to a string of `collation`, as wide as the values print.

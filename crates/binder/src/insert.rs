@@ -1,17 +1,19 @@
 //! INSERT and REPLACE.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use catalog::{Table, View};
 use errors::{Error, Result, bail};
 use plan::{
-    Assignment, CastKind, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery,
+    Assignment, Expr, InsertMode, Logical, LogicalInsert, LogicalInsertSource, LogicalQuery,
     Register,
 };
 use syntax::ast;
-use types::{CollationId, DataType, SqlMode, TypeKind, Value};
+use types::{DataType, SqlMode, TypeKind, Value};
 
 use crate::binder::{Binder, Reference};
+use crate::block::first_read;
 use crate::duality;
 use crate::from::Found;
 use crate::reader::PrivilegeKind;
@@ -66,6 +68,10 @@ impl Binder<'_> {
             self.restore_sequence(&table, &targets, &mut source)?;
         }
         let mode = self.bind_insert_mode(insert, &table, base)?;
+        if let LogicalInsertSource::Query(query) = &mut source {
+            let own = base.0..base.0 + table.columns.len() as u32;
+            self.keep_first_rows(&mut query.root, &mode, &own);
+        }
         // The rows of a query are complete before the first is written.
         if matches!(source, LogicalInsertSource::Values(_)) {
             let inside = view.as_ref().and_then(|view| {
@@ -473,6 +479,29 @@ impl Binder<'_> {
         block.tables.extend(shown.map(|(table, _)| table));
     }
 
+    /// Distinct rows become groups if ON DUPLICATE KEY UPDATE reads other columns than theirs: it reads them in the first row of each.
+    /// `own`: registers of the target.
+    fn keep_first_rows(&mut self, root: &mut Logical, mode: &InsertMode, own: &Range<u32>) {
+        let InsertMode::Update { assignments, new_columns } = mode else { return };
+        let mut node = root;
+        while let Logical::Sort { input, .. } | Logical::Limit { input, .. } = node {
+            node = input;
+        }
+        let Logical::Distinct { input, columns } = node else { return };
+        let is_other = |register: Register| {
+            columns.iter().all(|(column, _)| *column != register)
+                && !own.contains(&register.0)
+                && !new_columns.contains(&register)
+        };
+        let mut values = assignments.iter().filter_map(|change| change.value.as_ref());
+        if !values.any(|value| first_read(value, &self.subqueries, is_other).is_some()) {
+            return;
+        }
+        let input = std::mem::replace(input.as_mut(), Logical::OneRow);
+        let columns = std::mem::take(columns);
+        *node = self.groups_of(input, columns);
+    }
+
     /// `AS new [(a, b)]`: the row that could not be inserted, as a table.
     fn add_row_alias(
         &mut self,
@@ -629,6 +658,6 @@ fn document_as_text(value: &mut Expr, ty: &types::DataType) {
     let computed = !matches!(value, Expr::Column { .. });
     if ty.kind == TypeKind::Year && computed && value.ty().kind == TypeKind::Json {
         let document = std::mem::replace(value, Expr::literal(Value::Null, DataType::null()));
-        *value = crate::expr::to_text(document, CollationId::UTF8MB4_BIN, CastKind::Implicit);
+        *value = crate::expr::json_text(document);
     }
 }

@@ -89,7 +89,7 @@ impl Binder<'_> {
         debug_assert_eq!(self.blocks.len(), level + 1);
         let block = self.blocks.pop();
         (self.last_tables, self.last_visible) = match block {
-            Some(block) if !grouped && !select.options.distinct => (block.tables, block.visible),
+            Some(block) if !grouped => (block.tables, block.visible),
             _ => (Vec::new(), None),
         };
         Ok(BoundQuery { block: number, ..bound })
@@ -500,6 +500,21 @@ impl Binder<'_> {
         columns: Vec<(Register, DataType)>,
         parts: &mut Parts,
     ) -> Logical {
+        let groups = self.groups_of(plan, columns);
+        if let Logical::Aggregate { keys, .. } = &groups {
+            let replace = |expr: &mut Expr| replace_keys(expr, keys, false, &[]);
+            parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
+            parts.order.iter_mut().for_each(|key| replace(&mut key.expr));
+        }
+        groups
+    }
+
+    /// Groups of rows whose columns are the same.
+    pub(crate) fn groups_of(
+        &mut self,
+        plan: Logical,
+        columns: Vec<(Register, DataType)>,
+    ) -> Logical {
         let keys: Vec<(Register, Expr)> = columns
             .into_iter()
             .map(|(register, ty)| (self.new_register(), Expr::column(register, ty)))
@@ -507,9 +522,6 @@ impl Binder<'_> {
         for (register, column) in &keys {
             self.coercibilities.show(*register, [column]);
         }
-        let replace = |expr: &mut Expr| replace_keys(expr, &keys, false, &[]);
-        parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
-        parts.order.iter_mut().for_each(|key| replace(&mut key.expr));
         Logical::Aggregate {
             input: Box::new(plan),
             keys,

@@ -192,7 +192,9 @@ impl Draft {
                 // Rows with an empty array have no entry.
                 && !other.parts.iter().any(is_array)
                 && other.parts.len() >= index.parts.len()
-                && pairs.into_iter().all(|(one, two)| same_name(&one.column, &two.column))
+                && pairs.into_iter().all(|(one, two)| {
+                    same_name(&one.column, &two.column) && !one.descending && one.prefix_length.is_none()
+                })
         };
         let mut at = 0;
         while at < self.indexes.len() {

@@ -86,7 +86,7 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
             keep(draft, number_option(*which), shown.map(|number| number.to_string()));
         }
         TableOption::Compression(text) => {
-            keep(draft, "COMPRESSION", Some(format!("'{text}'")));
+            keep(draft, "COMPRESSION", (!text.is_empty()).then(|| format!("'{text}'")));
         }
         TableOption::Encryption(text) => {
             encryption::declare(ctx, draft, text)?;

@@ -285,7 +285,7 @@ fn load_record(
     running: &Running<'_>,
     record: &Record,
 ) -> Result<()> {
-    check_field_count(session, work, record.len())?;
+    check_field_count(session, work, record)?;
     let planned = load_plan(session, work, running, record.len(), 1)?;
     let mut values = Vec::with_capacity(work.targets.len());
     for (target, field) in work.targets.iter().zip(record.fields()) {
@@ -339,10 +339,11 @@ fn is_strict(session: &Session) -> bool {
 }
 
 /// 1261, 1262: an error in strict mode, else a warning.
-fn check_field_count(session: &mut Session, work: &Load<'_>, given: usize) -> Result<()> {
-    let row = work.counts.records;
+fn check_field_count(session: &mut Session, work: &Load<'_>, record: &Record) -> Result<()> {
+    let (row, given) = (work.counts.records, record.len());
     let code = match given.cmp(&work.targets.len()) {
         std::cmp::Ordering::Equal => return Ok(()),
+        std::cmp::Ordering::Greater if record.ends_after(work.targets.len()) => return Ok(()),
         std::cmp::Ordering::Less => ErrorCode::WARN_TOO_FEW_RECORDS,
         std::cmp::Ordering::Greater => ErrorCode::WARN_TOO_MANY_RECORDS,
     };

@@ -489,6 +489,14 @@ fn files_are_loaded() {
         ("SELECT * FROM t1 WHERE a = 6", "6|x<y|NULL"),
         ("LOAD XML LOCAL INFILE 'f' INTO TABLE t1 ROWS IDENTIFIED BY '<other>'", "ok 0"),
     ]);
+    // A separator may end the line; what follows it is too much.
+    root.setup("CREATE TABLE t2 (a INT, b INT)");
+    root.file = b"1,2,\n3,4\n5,6,,\n7,8,9\n".to_vec();
+    root.check(&[
+        ("LOAD DATA LOCAL INFILE 'f' INTO TABLE t2 FIELDS TERMINATED BY ','", "ok 4"),
+        ("SHOW COUNT(*) WARNINGS", "2"),
+        ("SELECT * FROM t2", "1|2\n3|4\n5|6\n7|8"),
+    ]);
     root.refuse(&[("LOAD DATA INFILE '/etc/passwd' INTO TABLE t1", 1290)]);
     root.refuse(&[("LOAD XML INFILE '/etc/passwd' INTO TABLE t1", 1290)]);
 }

@@ -91,6 +91,11 @@ impl Record {
         })
     }
 
+    /// Whether there are `fields` fields and then only the separator that ends the line.
+    pub fn ends_after(&self, fields: usize) -> bool {
+        self.len() == fields + 1 && self.fields().last() == Some(Some(b""))
+    }
+
     /// The contents so far of the field that is being read.
     fn current(&self) -> &[u8] {
         &self.bytes[self.ends.last().map_or(0, |(end, _)| *end)..]

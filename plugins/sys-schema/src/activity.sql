@@ -2,17 +2,17 @@
 
 -- views host_summary
 SELECT IF(c.host IS NULL, 'background', c.host) AS host,
-    SUM(s.total) AS statements,
-    TIME{SUM(s.total_latency)} AS statement_latency,
-    TIME{SUM(s.total_latency) / SUM(s.total)} AS statement_avg_latency,
-    SUM(s.full_scans) AS table_scans,
-    SUM(f.ios) AS file_ios,
-    TIME{SUM(f.io_latency)} AS file_io_latency,
+    IFNULL(SUM(s.total), 0) AS statements,
+    TIME{IFNULL(SUM(s.total_latency), 0)} AS statement_latency,
+    TIME{IFNULL(SUM(s.total_latency) / SUM(s.total), 0)} AS statement_avg_latency,
+    IFNULL(SUM(s.full_scans), 0) AS table_scans,
+    IFNULL(SUM(f.ios), 0) AS file_ios,
+    TIME{IFNULL(SUM(f.io_latency), 0)} AS file_io_latency,
     MAX(c.current_connections) AS current_connections,
     MAX(c.total_connections) AS total_connections,
     IFNULL(MAX(c.users), 0) AS unique_users,
-    BYTES{SUM(m.current_allocated)} AS current_memory,
-    BYTES{SUM(m.total_allocated)} AS total_memory_allocated
+    BYTES{IFNULL(SUM(m.current_allocated), 0)} AS current_memory,
+    BYTES{IFNULL(SUM(m.total_allocated), 0)} AS total_memory_allocated
 FROM (SELECT host, SUM(current_connections) AS current_connections, SUM(total_connections) AS total_connections,
         COUNT(DISTINCT user) AS users FROM performance_schema.accounts GROUP BY host) AS c
     LEFT JOIN sys.x$host_summary_by_statement_latency AS s ON s.host = IFNULL(c.host, 'background')
@@ -63,17 +63,17 @@ ORDER BY IFNULL(host, 'background'), sum_timer_wait DESC
 
 -- views user_summary
 SELECT IF(c.user IS NULL, 'background', c.user) AS user,
-    SUM(s.total) AS statements,
-    TIME{SUM(s.total_latency)} AS statement_latency,
+    IFNULL(SUM(s.total), 0) AS statements,
+    TIME{IFNULL(SUM(s.total_latency), 0)} AS statement_latency,
     TIME{IFNULL(SUM(s.total_latency) / SUM(s.total), 0)} AS statement_avg_latency,
-    SUM(s.full_scans) AS table_scans,
-    SUM(f.ios) AS file_ios,
-    TIME{SUM(f.io_latency)} AS file_io_latency,
+    IFNULL(SUM(s.full_scans), 0) AS table_scans,
+    IFNULL(SUM(f.ios), 0) AS file_ios,
+    TIME{IFNULL(SUM(f.io_latency), 0)} AS file_io_latency,
     MAX(c.current_connections) AS current_connections,
     MAX(c.total_connections) AS total_connections,
     IFNULL(MAX(c.hosts), 0) AS unique_hosts,
-    BYTES{SUM(m.current_allocated)} AS current_memory,
-    BYTES{SUM(m.total_allocated)} AS total_memory_allocated
+    BYTES{IFNULL(SUM(m.current_allocated), 0)} AS current_memory,
+    BYTES{IFNULL(SUM(m.total_allocated), 0)} AS total_memory_allocated
 FROM (SELECT user, SUM(current_connections) AS current_connections, SUM(total_connections) AS total_connections,
         COUNT(DISTINCT host) AS hosts FROM performance_schema.accounts GROUP BY user) AS c
     LEFT JOIN sys.x$user_summary_by_statement_latency AS s ON s.user = IFNULL(c.user, 'background')

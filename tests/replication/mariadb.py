@@ -320,8 +320,11 @@ def refused(source, replica):
                       "INSERT INTO d.below SELECT a FROM d.by_key; ALTER TABLE d.below TRUNCATE PARTITION p0; "
                       "CREATE TABLE d.outside (a INT PRIMARY KEY)")
     same("partitions by hash", source, replica)
+    rows(source.port, "CREATE TABLE d.by_time (a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pn CURRENT)")
+    rows(source.port, "INSERT INTO d.by_time VALUES (1), (2), (3); UPDATE d.by_time SET a = 20 WHERE a = 2; DELETE FROM d.by_time WHERE a = 3")
+    same("partitions by the times of rows", source, replica)
     for statement, named in [
-        ("CREATE TABLE d.versioned (a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pn CURRENT)", "SYSTEM_TIME"),
+        ("CREATE TABLE d.versioned (a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME INTERVAL 1 DAY AUTO", "AUTO"),
         ("ALTER TABLE d.by_key TRUNCATE PARTITION p1", "TRUNCATE PARTITION"),
         ("SET sql_mode = 'ANSI_QUOTES'; ALTER TABLE d.\"by_key\" EXCHANGE PARTITION p1 WITH TABLE d.outside", "EXCHANGE PARTITION"),
     ]:

@@ -15,6 +15,7 @@ Without a C compiler it says so and does nothing.
 
 import argparse
 import errno
+import os
 import pathlib
 import shutil
 import subprocess
@@ -169,10 +170,9 @@ def log_slow(place):
 
 def page_write(place):
     for number in (errno.EIO, errno.EROFS):
-        said = place.log().count("data pages cannot be written")
         place.fail("write", "space", number)
         place.run(f"INSERT INTO d.u VALUES ({number}); UPDATE d.u SET id = id + 1000 ORDER BY id DESC")
-        place.wait_for(lambda: place.log().count("data pages cannot be written") > said, "nothing is said")
+        place.wait_for(lambda: f"data pages cannot be written: {os.strerror(number)}" in place.log(), "nothing is said")
         place.run(f"INSERT INTO d.u VALUES ({number})")
         place.heal()
         place.run("DELETE FROM d.u WHERE id < 1000")

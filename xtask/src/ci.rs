@@ -27,6 +27,11 @@ const STEPS: &[Step] = &[
     ("mysqltest", || {
         run::command("target/debug/mysqltest", &["--squalld", "target/debug/squalld"])
     }),
+    // Names, types and ranges of variables and information tables, against those of MySQL.
+    ("information", || {
+        let script = ["tests/information/compare.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &script)
+    }),
     ("book", book::book),
     ("documentation", || {
         reference::reference(&["--check".to_owned()])?;

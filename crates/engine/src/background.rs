@@ -73,8 +73,8 @@ fn purge_rounds(shared: &Shared) {
 }
 
 /// Ends the process when page files cannot be trusted or cannot be written for long. Until then pages stay dirty, the checkpoint stays
-/// where it is and commits continue.
-fn give_up_after(shared: &Shared, failure: &io::Error, failures: u32) {
+/// where it is and commits continue. Each reason is said once: `said` is the one of the round before.
+fn give_up_after(shared: &Shared, failure: &io::Error, failures: u32, said: &mut String) {
     let policy = shared.config.log.failure;
     if policy != FailurePolicy::Abort {
         return;
@@ -83,8 +83,10 @@ fn give_up_after(shared: &Shared, failure: &io::Error, failures: u32) {
     if SyncFailed::is(failure) || failures >= WRITE_FAILURES_MAX {
         sys::process::abort(&format!("data pages cannot be written: {failure}"));
     }
-    if failures == 1 {
-        sys::process::warn(&format!("data pages cannot be written: {failure}; trying again"));
+    let reason = failure.to_string();
+    if failures == 1 || reason != *said {
+        sys::process::warn(&format!("data pages cannot be written: {reason}; trying again"));
+        *said = reason;
     }
 }
 
@@ -93,7 +95,7 @@ fn write_rounds(shared: &Shared) {
     let clock = RealClock::new();
     let mut checkpointer = Checkpointer::new(shared, clock.monotonic());
     let mut synced = clock.monotonic();
-    let mut failures = 0;
+    let (mut failures, mut said) = (0, String::new());
     while !is_over(shared) {
         let now = clock.monotonic();
         let mut failure = None;
@@ -111,7 +113,7 @@ fn write_rounds(shared: &Shared) {
         match failure {
             Some(failure) => {
                 failures += 1;
-                give_up_after(shared, &failure, failures);
+                give_up_after(shared, &failure, failures, &mut said);
             }
             None => failures = 0,
         }

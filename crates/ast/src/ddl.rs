@@ -796,6 +796,17 @@ pub enum ViewAlgorithm {
     Temptable,
 }
 
+impl ViewAlgorithm {
+    /// As it is written and kept.
+    pub fn name(self) -> &'static str {
+        match self {
+            ViewAlgorithm::Undefined => "UNDEFINED",
+            ViewAlgorithm::Merge => "MERGE",
+            ViewAlgorithm::Temptable => "TEMPTABLE",
+        }
+    }
+}
+
 /// `SQL SECURITY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -810,6 +821,16 @@ pub enum SqlSecurity {
 pub enum CheckOption {
     Cascaded,
     Local,
+}
+
+impl CheckOption {
+    /// As it is written and kept.
+    pub fn name(self) -> &'static str {
+        match self {
+            CheckOption::Cascaded => "CASCADED",
+            CheckOption::Local => "LOCAL",
+        }
+    }
 }
 
 /// `CREATE SEQUENCE`.

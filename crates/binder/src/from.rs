@@ -366,7 +366,11 @@ impl Binder<'_> {
     }
 
     /// Binds a view's SELECT where the surrounding statement cannot be seen.
-    fn bind_view_query(&mut self, view: &View, query: &ast::Query) -> Result<BoundQuery> {
+    pub(crate) fn bind_view_query(
+        &mut self,
+        view: &View,
+        query: &ast::Query,
+    ) -> Result<BoundQuery> {
         let text = Cow::Owned(view.definition.as_bytes().to_vec());
         let outer_source = std::mem::replace(&mut self.source, text);
         let outer_ctes = std::mem::take(&mut self.cte_scope);

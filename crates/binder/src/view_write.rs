@@ -10,6 +10,7 @@ use plan::{InstanceId, Logical, LogicalJoinKind};
 use syntax::ast;
 
 use crate::binder::Binder;
+use crate::from::view_query;
 use crate::grouping::plain_register;
 use crate::scope::{BoundQuery, ScopeColumn, ShownView};
 
@@ -23,6 +24,14 @@ impl Binder<'_> {
         bound.is_ok() && shown.is_some_and(|shown| shown.is_updatable())
     }
 
+    /// Whether a view's query is one block whose rows are those of its FROM clause: then ALGORITHM=MERGE can be kept.
+    pub fn is_mergeable(mut self, view: &View) -> bool {
+        let Some(query) = view_query(view) else { return false };
+        self.push_block();
+        let bound = self.bind_view_query(view, &query);
+        !has_having(&query) && bound.is_ok_and(|bound| is_one_block(&bound.plan))
+    }
+
     /// The description of a view that was just bound; `instances` and `subqueries` existed before it.
     pub(crate) fn shown_view(
         &mut self,
@@ -33,11 +42,9 @@ impl Binder<'_> {
         subqueries: usize,
     ) -> ShownView {
         let mut written = Vec::new();
-        let has_having =
-            matches!(&query.body, ast::SetExpr::Select(select) if select.having.is_some());
         let is_plain = self.add_written(&bound.plan, &mut written)
             && &*view.algorithm != "TEMPTABLE"
-            && !has_having;
+            && !has_having(query);
         let has_column = bound.outputs.iter().any(|output| {
             let register = plain_register(&output.expr);
             register.is_some_and(|register| {
@@ -151,5 +158,33 @@ impl Binder<'_> {
         let target = target.unwrap_or(view.written[0]);
         let own = columns.into_iter().filter(|(id, ..)| *id == target);
         Ok((target, own.map(|(_, name, at)| (name, at)).collect()))
+    }
+}
+
+fn has_having(query: &ast::Query) -> bool {
+    matches!(&query.body, ast::SetExpr::Select(select) if select.having.is_some())
+}
+
+/// Whether a bound query computes nothing but rows of a FROM clause.
+fn is_one_block(node: &Logical) -> bool {
+    match node {
+        Logical::Filter { input, .. }
+        | Logical::Project { input, .. }
+        | Logical::Sort { input, .. } => is_one_block(input),
+        Logical::Get(_)
+        | Logical::InformationGet { .. }
+        | Logical::JsonRows(_)
+        | Logical::Join { .. }
+        | Logical::Derived { .. }
+        | Logical::CteScan { .. }
+        | Logical::RecursiveCte { .. } => true,
+        Logical::OneRow
+        | Logical::Nothing
+        | Logical::Values { .. }
+        | Logical::Aggregate { .. }
+        | Logical::Window { .. }
+        | Logical::Distinct { .. }
+        | Logical::Limit { .. }
+        | Logical::SetOperation { .. } => false,
     }
 }

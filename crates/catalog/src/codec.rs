@@ -19,8 +19,8 @@ use crate::fields::{
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
     Check, Column, ColumnDefault, ColumnHistory, ForeignKey, FulltextIndex, Generated, Index,
-    IndexPart, Period, PersistedVariable, PluginChoice, ReferenceAction, Schema, SchemaOptions,
-    Table, View,
+    IndexMethod, IndexPart, Period, PersistedVariable, PluginChoice, ReferenceAction, Schema,
+    SchemaOptions, Table, View,
 };
 
 /// Numbers of the types. Never reused.
@@ -479,7 +479,7 @@ fn read_default(kind: u64, field: &Field<'_>) -> Result<ColumnDefault> {
     })
 }
 
-/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6, for a foreign key 7, using btree 8, without overlaps 9.
+/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6, for a foreign key 7, using btree 8, without overlaps 9, using hash 10.
 fn index_writer(index: &Index) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.number(1, u64::from(index.id.0));
@@ -491,8 +491,9 @@ fn index_writer(index: &Index) -> FieldWriter {
     out.flag(5, !index.visible);
     out.text(6, &index.comment);
     out.flag(7, index.for_foreign_key);
-    out.flag(8, index.using_btree);
+    out.flag(8, index.method == Some(IndexMethod::BTree));
     out.flag(9, index.without_overlaps);
+    out.flag(10, index.method == Some(IndexMethod::Hash));
     out
 }
 
@@ -549,7 +550,7 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
         visible: true,
         comment: String::new(),
         for_foreign_key: false,
-        using_btree: false,
+        method: None,
         without_overlaps: false,
     };
     for field in nested_fields(bytes)? {
@@ -564,8 +565,9 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
             5 => index.visible = !field.flag()?,
             6 => index.comment = field.text()?.into(),
             7 => index.for_foreign_key = field.flag()?,
-            8 => index.using_btree = field.flag()?,
+            8 if field.flag()? => index.method = Some(IndexMethod::BTree),
             9 => index.without_overlaps = field.flag()?,
+            10 if field.flag()? => index.method = Some(IndexMethod::Hash),
             _ => {}
         }
     }

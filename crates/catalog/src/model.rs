@@ -233,6 +233,15 @@ pub enum ColumnDefault {
     Expression(Arc<str>),
 }
 
+/// The structure that an index is declared to be; each is an ordered tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexMethod {
+    /// `USING BTREE`.
+    BTree,
+    /// `USING HASH`, of tables declared with an engine that has such indexes.
+    Hash,
+}
+
 /// An index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
@@ -250,8 +259,8 @@ pub struct Index {
     pub comment: String,
     /// Created only for a foreign key: it is dropped when another index begins with its columns.
     pub for_foreign_key: bool,
-    /// `USING BTREE` was written, and is shown.
-    pub using_btree: bool,
+    /// USING: shown as it was written.
+    pub method: Option<IndexMethod>,
     /// WITHOUT OVERLAPS: of rows that are alike in the parts before the last two, which are the end and the start of the table's period, no two
     /// have a time in common.
     pub without_overlaps: bool,

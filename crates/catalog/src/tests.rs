@@ -44,7 +44,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
             parts: vec![IndexPart { column: 0, prefix_length: None, descending: true }],
             visible: true,
             for_foreign_key: true,
-            using_btree: true,
+            method: Some(crate::IndexMethod::BTree),
             without_overlaps: false,
             comment: String::new(),
         }],

@@ -14,7 +14,7 @@ use crate::draft::{Draft, materialise_indexed_columns};
 use crate::encryption;
 use crate::engines::engine_choice;
 use crate::expressions::check_expressions;
-use crate::foreign_keys::{check_foreign_keys, check_stored_bases};
+use crate::foreign_keys::{check_foreign_keys, check_stored_bases, check_written_columns};
 use crate::generated_key;
 use crate::history;
 use crate::indexes::{add_constraint, note_repeated_indexes};
@@ -76,10 +76,11 @@ pub fn write_draft(
         let position = draft.columns.len();
         add_built_column(ctx, &mut draft, built, position)?;
     }
+    // Keys of foreign keys have their places among the others.
     let (keys, others): (Vec<_>, Vec<_>) = create
         .constraints
         .iter()
-        .partition(|constraint| matches!(constraint, TableConstraint::Index(_)));
+        .partition(|constraint| !matches!(constraint, TableConstraint::Check(..)));
     for constraint in keys.into_iter().chain(others) {
         add_constraint(ctx, &mut draft, constraint)?;
     }
@@ -116,11 +117,13 @@ pub fn complete(
     }
     let next = draft.auto_increment;
     draft.fit_comments(ctx)?;
+    crate::engines::choose_methods(ctx.conditions(), &mut draft);
     let mut table = draft.finish(TableId(0), None)?;
     note_repeated_indexes(ctx.conditions(), &table, None);
     crate::engines::check_abilities(ctx, &table)?;
     check_foreign_keys(ctx, &mut table, &[])?;
     check_stored_bases(ctx, &table, None)?;
+    check_written_columns(ctx, &table, None)?;
     if !create.temporary {
         ctx.catalog().check_constraint_names(&table, None)?;
     }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use catalog::{
-    Check, Column, DISCARDED_OPTION, ForeignKey, Generated, Partitioning, Table, same_name,
+    Check, Column, DISCARDED_OPTION, ForeignKey, Generated, IndexMethod, Partitioning, Table,
+    same_name,
 };
 use engine_api::{IndexId, TableId};
 use types::CollationId;
@@ -57,8 +58,8 @@ pub struct DraftIndex {
     pub origin: Option<IndexId>,
     /// Created only for a foreign key.
     pub for_foreign_key: bool,
-    /// `USING BTREE` was written.
-    pub using_btree: bool,
+    /// USING.
+    pub method: Option<IndexMethod>,
     /// WITHOUT OVERLAPS: the period. Until the definition is complete its columns are not among the parts.
     pub without_overlaps: Option<Arc<str>>,
     /// A FULLTEXT index.
@@ -83,7 +84,7 @@ impl DraftIndex {
             comment: String::new(),
             origin: None,
             for_foreign_key: false,
-            using_btree: false,
+            method: None,
             without_overlaps: None,
             fulltext: false,
             parser: WordParser::Separated,
@@ -311,7 +312,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         comment: index.comment.clone(),
         origin: Some(index.id),
         for_foreign_key: index.for_foreign_key,
-        using_btree: index.using_btree,
+        method: index.method,
         without_overlaps: period().filter(|_| index.without_overlaps),
         fulltext: false,
         parser: WordParser::Separated,
@@ -335,7 +336,7 @@ fn index_drafts(table: &Table) -> Vec<DraftIndex> {
         comment: index.comment.clone(),
         origin: None,
         for_foreign_key: false,
-        using_btree: false,
+        method: None,
         without_overlaps: None,
         fulltext: true,
         parser: index.parser,

@@ -1,7 +1,7 @@
 //! Meaning of an ENGINE clause: there is one engine for tables, and many names that select it; and there are the engines of plugins.
 
-use catalog::Table;
-use errors::{Error, ErrorCode, Level, Result, bail, err};
+use catalog::{IndexMethod, Table};
+use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::Registry;
 use types::{SqlMode, TypeKind};
 
@@ -103,6 +103,30 @@ pub fn shown_engine(table: &Table) -> &str {
         // The reference has no partitions in such engines.
         Some((_, engine)) if table.partitioning.is_none() => engine,
         Some(_) | None => SHOWN_ENGINE,
+    }
+}
+
+/// The name under which a draft's table is shown.
+fn shown_engine_of(draft: &Draft) -> &str {
+    let declared = draft.options.iter().find(|(name, _)| name == DECLARED_ENGINE);
+    declared.map_or(SHOWN_ENGINE, |(_, engine)| engine)
+}
+
+/// Whether indexes of tables shown with this engine are hash tables unless they say otherwise. Here they are trees too.
+pub fn has_hash_indexes(engine: &str) -> bool {
+    engine == "MEMORY"
+}
+
+/// USING HASH stays where the declared engine has such indexes; elsewhere a note says that it has no effect.
+pub(crate) fn choose_methods(conditions: &mut Diagnostics, draft: &mut Draft) {
+    if has_hash_indexes(shown_engine_of(draft)) {
+        return;
+    }
+    for index in &mut draft.indexes {
+        if index.method == Some(IndexMethod::Hash) {
+            conditions.note(ErrorCode::UNSUPPORTED_INDEX_ALGORITHM, &[&"HASH"]);
+            index.method = None;
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use catalog::{
-    Column, ColumnHistory, ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart,
-    NUMBER_INDEX, PARTITION_COLUMN, Table, same_name,
+    Column, ColumnHistory, ConstraintKind, ForeignKey, FulltextIndex, Index, IndexMethod,
+    IndexPart, NUMBER_INDEX, PARTITION_COLUMN, Table, same_name,
 };
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{Error, Result, bail, err};
@@ -168,7 +168,7 @@ impl Draft {
             comment: String::new(),
             origin: None,
             for_foreign_key: true,
-            using_btree: false,
+            method: None,
             without_overlaps: None,
             fulltext: false,
             parser: WordParser::Separated,
@@ -340,7 +340,7 @@ impl Draft {
                 parts,
                 visible: draft.visible,
                 for_foreign_key: draft.for_foreign_key,
-                using_btree: draft.using_btree,
+                method: draft.method,
                 without_overlaps: draft.without_overlaps.is_some(),
                 comment: draft.comment.clone(),
             });
@@ -702,7 +702,7 @@ fn check_spatial(draft: &DraftIndex, column: &Column) -> Result<()> {
     if column.ty.nullable {
         bail!(SPATIAL_CANT_HAVE_NULL);
     }
-    if draft.using_btree {
+    if draft.method == Some(IndexMethod::BTree) {
         bail!(INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX, "BTREE");
     }
     if draft.parts.iter().any(|part| part.descending) {

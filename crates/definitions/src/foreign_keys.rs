@@ -85,6 +85,42 @@ pub fn check_stored_bases(ctx: &dyn Context, table: &Table, old: Option<&Table>)
     Ok(())
 }
 
+/// A check may not read a column that the action of a foreign key writes: actions do not check. What `old` has together stays.
+///
+/// # Errors
+/// 3823.
+pub fn check_written_columns(ctx: &dyn Context, table: &Table, old: Option<&Table>) -> Result<()> {
+    let writes = |key: &&ForeignKey| {
+        let on_update =
+            matches!(key.on_update, ReferenceAction::Cascade | ReferenceAction::SetNull);
+        on_update || key.on_delete == ReferenceAction::SetNull
+    };
+    let keys: Vec<&ForeignKey> = table.foreign_keys.iter().filter(writes).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let typed = |column: &catalog::Column| (column.name.clone(), column.ty.clone());
+    let columns: Vec<(Arc<str>, DataType)> = table.columns.iter().map(typed).collect();
+    for check in &table.checks {
+        let had_check = old.is_some_and(|old| old.checks.iter().any(|o| o.name == check.name));
+        let read = ctx.bind(None, &columns, &check.expression)?.columns;
+        for key in &keys {
+            let had_key = old.is_some_and(|o| o.foreign_keys.iter().any(|k| k.name == key.name));
+            let shared = key.columns.iter().find(|column| read.contains(column));
+            if let (Some(column), false) = (shared, had_check && had_key) {
+                let column = &table.columns[*column].name;
+                bail!(
+                    CHECK_CONSTRAINT_CLAUSE_USING_FK_REFER_ACTION_COLUMN,
+                    column,
+                    check.name,
+                    key.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The columns that each generated column is computed from, through other generated columns too. A generated column reads only
 /// generated columns before it.
 fn reads_of_generated(ctx: &dyn Context, table: &Table) -> Result<Vec<Vec<usize>>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binder::Disallowed;
-use catalog::{Column, ColumnDefault, Generated, Table};
+use catalog::{Column, ColumnDefault, Generated, IndexMethod, Table};
 use errors::{Diagnostics, Error, ErrorCode, Result, bail};
 use syntax::ast::{
     self, IndexAlgorithm, IndexDef, IndexKind, IndexOption, KeyPartKind, TableConstraint,
@@ -69,7 +69,7 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
         comment: String::new(),
         origin: None,
         for_foreign_key: false,
-        using_btree: false,
+        method: None,
         without_overlaps: None,
         fulltext,
         parser: WordParser::Separated,
@@ -104,7 +104,7 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
     for option in &definition.options {
         match option {
             IndexOption::Parser(name) if fulltext => index.parser = word_parser(ctx, &name.text)?,
-            option => apply_index_option(ctx.conditions(), &mut index, option)?,
+            option => apply_index_option(&mut index, option)?,
         }
     }
     draft.indexes.push(index);
@@ -192,22 +192,18 @@ fn check_method(draft: &Draft, definition: &IndexDef, index: &DraftIndex) -> Res
     Ok(())
 }
 
-fn apply_index_option(
-    conditions: &mut Diagnostics,
-    index: &mut DraftIndex,
-    option: &IndexOption,
-) -> Result<()> {
+fn apply_index_option(index: &mut DraftIndex, option: &IndexOption) -> Result<()> {
     match option {
         IndexOption::Comment(text) => {
             index.comment = text.to_string();
         }
         IndexOption::Visible(visible) => index.visible = *visible,
-        // Every index is an ordered one; the words for other structures are accepted as the reference's engine does.
         IndexOption::Using(method) => {
-            index.using_btree = *method == IndexAlgorithm::BTree;
-            if *method == IndexAlgorithm::Hash {
-                conditions.note(ErrorCode::UNSUPPORTED_INDEX_ALGORITHM, &[&"HASH"]);
-            }
+            index.method = match method {
+                IndexAlgorithm::BTree => Some(IndexMethod::BTree),
+                IndexAlgorithm::Hash => Some(IndexMethod::Hash),
+                IndexAlgorithm::RTree => None,
+            };
         }
         IndexOption::KeyBlockSize(_)
         | IndexOption::EngineAttribute(_)

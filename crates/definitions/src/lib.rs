@@ -41,6 +41,7 @@ mod system_partitions;
 mod tablespaces;
 mod timestamps;
 pub mod view_columns;
+mod view_order;
 
 pub use charsets::{note_charset, note_old_charset, warn_in_words};
 pub use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
@@ -49,16 +50,16 @@ pub use draft::{Draft, is_hidden, is_single_unique};
 pub use duality::{DualityLink, DualityTable, check_duality, duality_of, is_other_kind};
 pub use engines::{
     DECLARED_ENGINE, EngineChoice, Engines, SHOWN_ENGINE, check_transaction, default_row_format,
-    engine_choice, shown_engine,
+    engine_choice, has_hash_indexes, shown_engine,
 };
 pub use foreign_keys::foreign_key_reference;
 pub use from_query::{add_query_columns, shown_type};
 pub use generated_key::has_generated_key;
 pub use indexes::NGRAM;
 pub use names::{check_schema_name, check_table_name};
-pub use options::{check_declared_once, choose_collation};
+pub use options::{AUTOEXTEND_SIZE, check_declared_once, choose_collation};
 pub use partition_text::{method_expression, method_name, partitioning_text, values_text};
-pub use quoting::{literal, needs_quotes, quote};
+pub use quoting::{literal, needs_quotes, quote, quote_for};
 pub use reference_systems::{SystemChange, create_reference_system, drop_reference_system};
 pub use resource_groups::{
     GroupChange, SYSTEM_DEFAULT, USER_DEFAULT, change_resource_group, resource_group,

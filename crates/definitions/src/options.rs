@@ -95,6 +95,13 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
         TableOption::SystemVersioning => crate::history::begin(draft)?,
         TableOption::Union(_) => return Err(Error::not_supported("UNION of tables")),
         TableOption::Tablespace(name) => tablespaces::declare(ctx, draft, &name.text)?,
+        TableOption::AutoextendSize(bytes) => {
+            check_autoextend(*bytes)?;
+            if *bytes > 0 {
+                ctx.conditions().warn(ErrorCode::OPTION_IGNORED, &[&AUTOEXTEND_SIZE]);
+            }
+            keep(draft, AUTOEXTEND_SIZE, (*bytes > 0).then(|| bytes.to_string()));
+        }
         TableOption::SecondaryEngine(_)
         | TableOption::Storage(_)
         | TableOption::InsertMethod(_)
@@ -103,13 +110,29 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
         | TableOption::Connection(_)
         | TableOption::Password(_)
         | TableOption::StartTransaction
-        | TableOption::AutoextendSize(_)
         | TableOption::EngineAttribute(_)
         | TableOption::SecondaryEngineAttribute(_)
         | TableOption::Other(..) => {
             let name = option_name(option);
             ctx.conditions().warn(ErrorCode::OPTION_IGNORED, &[&name]);
         }
+    }
+    Ok(())
+}
+
+/// The option of a table for the growth of its file, which is the engine's choice.
+pub const AUTOEXTEND_SIZE: &str = "AUTOEXTEND_SIZE";
+
+/// # Errors
+/// 4023, 4025.
+fn check_autoextend(bytes: u64) -> Result<()> {
+    const STEP: u64 = 4 << 20;
+    const MOST: u64 = 4 << 30;
+    if bytes > 0 && !(STEP..=MOST).contains(&bytes) {
+        bail!(AUTOEXTEND_SIZE_OUT_OF_RANGE);
+    }
+    if !bytes.is_multiple_of(STEP) {
+        bail!(INVALID_AUTOEXTEND_SIZE);
     }
     Ok(())
 }
@@ -162,7 +185,6 @@ fn option_name(option: &TableOption) -> String {
         TableOption::IndexDirectory(_) => "INDEX DIRECTORY".into(),
         TableOption::Connection(_) => "CONNECTION".into(),
         TableOption::Password(_) => "PASSWORD".into(),
-        TableOption::AutoextendSize(_) => "AUTOEXTEND_SIZE".into(),
         TableOption::EngineAttribute(_) => "ENGINE_ATTRIBUTE".into(),
         TableOption::SecondaryEngineAttribute(_) => "SECONDARY_ENGINE_ATTRIBUTE".into(),
         TableOption::Other(name, _) => name.text.to_ascii_uppercase(),

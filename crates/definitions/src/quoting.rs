@@ -5,6 +5,14 @@ pub fn quote(name: &str) -> String {
     unparse::quote_ident(name)
 }
 
+/// A name in the quotes of ANSI_QUOTES, or in backticks.
+pub fn quote_for(ansi_quotes: bool, name: &str) -> String {
+    match ansi_quotes {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => quote(name),
+    }
+}
+
 /// Whether a name must be quoted.
 pub fn needs_quotes(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();

@@ -16,6 +16,26 @@ pub fn items_mut(body: &mut ast::SetExpr) -> Option<&mut Vec<ast::SelectItem>> {
     }
 }
 
+/// The text of a view's query as it is kept, in the reference's spelling; `renamed`: the names of columns that need one, by position;
+/// `charset`: of casts to texts that name none.
+pub fn view_text(query: &mut ast::Query, renamed: &[(usize, Arc<str>)], charset: &str) -> String {
+    let mut items = items_mut(&mut query.body);
+    for (position, name) in renamed {
+        if let Some(item) = items.as_mut().and_then(|items| items.get_mut(*position))
+            && let ast::SelectItemKind::Expr { alias, .. } = &mut item.kind
+        {
+            *alias = Some(ast::Ident::new(name));
+        }
+    }
+    crate::view_order::write_out(query);
+    let options = unparse::PrintOptions {
+        canonical: true,
+        cast_charset: Some(charset),
+        ..unparse::PrintOptions::default()
+    };
+    unparse::print_query(query, &options)
+}
+
 /// Renames expressions without an explicit alias where their name is taken or too long; returns which were renamed.
 pub fn rename_duplicates(query: &ast::Query, columns: &mut [Arc<str>]) -> Vec<(usize, Arc<str>)> {
     let mut body = query.body.clone();

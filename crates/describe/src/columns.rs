@@ -101,8 +101,7 @@ pub(crate) fn default_view(column: &Column, zone: &dyn ZoneRules) -> (Option<Str
             if bytes.is_empty() {
                 return (Some(String::new()), false);
             }
-            let hex: String = bytes[..used].iter().map(|byte| format!("{byte:02X}")).collect();
-            (Some(format!("0x{hex}")), false)
+            (Some(hex_text(&bytes[..used])), false)
         }
         ColumnDefault::Constant(value) => (Some(constant_text(column, value, zone)), false),
         ColumnDefault::Now(digits) => (Some(now_text(*digits)), true),
@@ -127,4 +126,10 @@ pub(crate) fn plain_column(name: String, ty: DataType) -> ColumnView {
         key: "",
         histogram: None,
     }
+}
+
+/// Bytes as a literal of hexadecimal digits.
+pub(crate) fn hex_text(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+    format!("0x{digits}")
 }

@@ -1,16 +1,16 @@
 //! SHOW CREATE exactly as in the reference: clients parse it.
 
 use catalog::{
-    Column, ColumnDefault, ColumnHistory, DISCARDED_OPTION, ForeignKey, Index, ReferenceAction,
-    Schema, Table, View,
+    Column, ColumnDefault, ColumnHistory, DISCARDED_OPTION, ForeignKey, Index, IndexMethod,
+    ReferenceAction, Schema, Table, View,
 };
 use engine_api::IndexId;
 use types::fulltext::WordParser;
 use types::{CollationId, TypeKind, Value, ZoneRules};
 
 use definitions::{
-    DECLARED_ENGINE, NGRAM, has_generated_key, literal, needs_quotes, partitioning_text, quote,
-    shown_engine, type_text,
+    AUTOEXTEND_SIZE, DECLARED_ENGINE, NGRAM, has_generated_key, literal, needs_quotes,
+    partitioning_text, quote, quote_for, shown_engine, type_text,
 };
 
 /// A session's style for definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
@@ -33,10 +33,7 @@ impl Style {
         if self.spare_quotes && !needs_quotes(name) {
             return name.to_owned();
         }
-        match self.ansi_quotes {
-            true => format!("\"{}\"", name.replace('"', "\"\"")),
-            false => quote(name),
-        }
+        quote_for(self.ansi_quotes, name)
     }
 
     /// Converts a text whose names are in backticks.
@@ -174,6 +171,9 @@ fn options_text(table: &Table, next: Option<u64>) -> String {
     if let Some((_, name)) = table.options.iter().find(|(option, _)| option == TABLESPACE) {
         text.push_str(&format!(" /*!50100 TABLESPACE {name} */"));
     }
+    if let Some((_, bytes)) = table.options.iter().find(|(option, _)| option == AUTOEXTEND_SIZE) {
+        text.push_str(&format!(" /*!80023 {AUTOEXTEND_SIZE}={bytes} */"));
+    }
     text.push_str(&format!(" ENGINE={}", shown_engine(table)));
     if let Some(next) = next.filter(|next| *next > 1) {
         text.push_str(&format!(" AUTO_INCREMENT={next}"));
@@ -222,7 +222,9 @@ pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, St
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let mut sorted: Vec<&(String, String)> = options
         .iter()
-        .filter(|(name, _)| !matches!(&**name, DECLARED_ENGINE | DISCARDED_OPTION | TABLESPACE))
+        .filter(|(name, _)| {
+            !matches!(&**name, DECLARED_ENGINE | DISCARDED_OPTION | TABLESPACE | AUTOEXTEND_SIZE)
+        })
         .collect();
     sorted.sort_by_key(|(name, _)| place(name).unwrap_or(ORDER.len()));
     sorted
@@ -329,10 +331,20 @@ fn default_text(column: &Column, zone: &dyn ZoneRules) -> Option<String> {
         ColumnDefault::Constant(Value::UInt(bits)) if column.ty.kind == TypeKind::Bit => {
             Some(format!("b'{bits:b}'"))
         }
-        ColumnDefault::Constant(value) => Some(literal(&constant_text(column, value, zone))),
+        ColumnDefault::Constant(value) => Some(match not_text(column, value) {
+            Some(bytes) => crate::columns::hex_text(bytes),
+            None => literal(&constant_text(column, value, zone)),
+        }),
         ColumnDefault::Now(digits) => Some(now_text(*digits)),
         ColumnDefault::Expression(text) => Some(format!("({text})")),
     }
+}
+
+/// Bytes of a binary column that are no text of UTF-8.
+fn not_text<'v>(column: &Column, value: &'v Value) -> Option<&'v [u8]> {
+    let Value::Bytes(bytes) = value else { return None };
+    let is_binary = matches!(column.ty.kind, TypeKind::Binary | TypeKind::VarBinary);
+    (is_binary && std::str::from_utf8(bytes).is_err()).then_some(bytes)
 }
 
 fn is_lob(kind: TypeKind) -> bool {
@@ -388,8 +400,10 @@ fn index_text(table: &Table, index: &Index, style: Style) -> String {
             format!("{kind}KEY {} ({parts})", style.quote(&index.name))
         }
     };
-    if index.using_btree {
-        text.push_str(" USING BTREE");
+    match index.method {
+        None => {}
+        Some(IndexMethod::BTree) => text.push_str(" USING BTREE"),
+        Some(IndexMethod::Hash) => text.push_str(" USING HASH"),
     }
     push_index_options(&mut text, &index.comment, index.visible);
     text

@@ -1,10 +1,12 @@
 //! Tables of the catalog: their definitions and the statistics of their engine.
 
 use catalog::{
-    CatalogView, Column, DISCARDED_OPTION, Index, IndexPart, ReferenceAction, SEQUENCE_OPTION,
-    Table, same_name,
+    CatalogView, Column, DISCARDED_OPTION, Index, IndexMethod, IndexPart, ReferenceAction,
+    SEQUENCE_OPTION, Table, same_name,
 };
-use definitions::{DECLARED_ENGINE, default_row_format, is_hidden, quote, shown_engine};
+use definitions::{
+    DECLARED_ENGINE, default_row_format, has_hash_indexes, is_hidden, quote, shown_engine,
+};
 use engine_api::IndexId;
 use plugin_api::{
     ConstraintKind, ConstraintView, IndexPartView, IndexView, PartitionView, ReferencedView,
@@ -133,6 +135,7 @@ fn capital(word: &str) -> String {
 }
 
 fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView> {
+    let has_hash = has_hash_indexes(shown_engine(table));
     let view = |index: &Index| {
         let place = table.definition.indexes.iter().position(|known| known.id == index.id);
         let counts = place.and_then(|place| distinct.get(place));
@@ -161,7 +164,12 @@ fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView
         IndexView {
             name: index.name.to_string(),
             unique: index.unique,
-            kind: if is_spatial { "SPATIAL" } else { "BTREE" },
+            kind: match index.method {
+                _ if is_spatial => "SPATIAL",
+                Some(IndexMethod::Hash) => "HASH",
+                None if has_hash => "HASH",
+                Some(IndexMethod::BTree) | None => "BTREE",
+            },
             parts: index.parts.iter().enumerate().map(part).collect(),
             comment: index.comment.clone(),
             visible: index.visible,

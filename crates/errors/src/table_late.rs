@@ -363,6 +363,8 @@ catalog! {
     WARN_DATA_OUT_OF_RANGE_FUNCTIONAL_INDEX = 3752, "22003", "Value is out of range for functional index '{}' at row {}";
     WARN_DEPRECATED_FLOAT_AUTO_INCREMENT = 3856, "HY000", "AUTO_INCREMENT support for FLOAT/DOUBLE columns is deprecated and will be removed in a future release. Consider removing AUTO_INCREMENT from column '{}'.";
     COLUMN_CHANGE_SIZE = 3886, "HY000", "Could not change column '{}' of table '{}'. The resulting size of index '{}' would exceed the max key length of {} bytes.";
+    INVALID_AUTOEXTEND_SIZE = 4023, "HY000", "AUTOEXTEND_SIZE should be a multiple of 4M";
+    AUTOEXTEND_SIZE_OUT_OF_RANGE = 4025, "HY000", "AUTOEXTEND_SIZE value should be between 4M and 4096M";
     TABLE_MUST_HAVE_A_VISIBLE_COLUMN = 4028, "HY000", "A table must have at least one visible column.";
     DATA_INCOMPATIBLE_WITH_VECTOR = 6136, "HY000", "Value of type '{}, size: {}' cannot be converted to 'vector' type.";
     ILLEGAL_PARAMETER_DATA_TYPES = 4078, "HY000", "Illegal parameter data types {} and {} for operation '{}'";

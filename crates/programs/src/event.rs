@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{Edit, Event, EventSchedule, EventStatus, PrivilegeSet, Routine, RoutineKind};
-use definitions::{literal, quote};
+use definitions::{literal, quote_for};
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{
     ColumnMeta, EventView, IntervalView, LocalFile, OkInfo, ResultSink, RowSource, SessionState,
@@ -43,7 +43,8 @@ fn shown(micros: i64, zone: &dyn ZoneRules) -> DateTime {
 }
 
 /// The text of SHOW CREATE EVENT.
-fn create_text(event: &Event, zone: &dyn ZoneRules) -> String {
+fn create_text(event: &Event, zone: &dyn ZoneRules, ansi_quotes: bool) -> String {
+    let quote = |name: &str| quote_for(ansi_quotes, name);
     let definer = accounts::parse_account(&event.definer);
     let time_text = |micros| {
         let mut text = Vec::new();
@@ -401,6 +402,7 @@ pub fn show_create_event<H: DefinitionHost + ?Sized>(
     let event = known.ok_or_else(|| err!(EVENT_DOES_NOT_EXIST, name))?;
     let zone = host.event_zone(event);
     let view = event_view(event, &*zone);
+    let ansi_quotes = host.settings().sql_mode.contains(SqlMode::ANSI_QUOTES);
     let mut columns = create_columns("Event", "Create Event").to_vec();
     let text = DataType::varchar(64, columns[0].ty.collation).with_nullable(false);
     columns.insert(2, ColumnMeta::computed("time_zone", text));
@@ -408,7 +410,7 @@ pub fn show_create_event<H: DefinitionHost + ?Sized>(
         Value::text(&event.name),
         Value::text(&view.sql_mode),
         Value::text(&event.time_zone),
-        Value::text(&create_text(event, &*zone)),
+        Value::text(&create_text(event, &*zone, ansi_quotes)),
         Value::text(&view.session_charset),
         Value::text(&view.session_collation),
         Value::text(&view.database_collation),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{AccountName, EffectivePrivileges, External, PrivilegeSet, Routine, RoutineKind};
-use definitions::{literal, quote, type_text};
+use definitions::{literal, quote, quote_for, type_text};
 use errors::{Result, err};
 use plugin_api::{ColumnMeta, ParameterView, ResultSink, RoutineView, ValueRow};
 use syntax::ast::ObjectName;
@@ -55,6 +55,9 @@ fn returns_text(ty: &DataType) -> String {
 /// The text of SHOW CREATE PROCEDURE.
 fn create_text(routine: &Routine) -> String {
     let definer = accounts::parse_account(&routine.definer);
+    // As the text that it was made with.
+    let quote =
+        |name: &str| quote_for(SqlMode(routine.sql_mode).contains(SqlMode::ANSI_QUOTES), name);
     let mut text = format!(
         "CREATE DEFINER={}@{} {} {}({}){}\n",
         quote(&definer.user),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{CatalogSnapshot, Edit, PrivilegeSet, RelationKind, Trigger, TriggerEvent};
-use definitions::quote;
+use definitions::quote_for;
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{ColumnMeta, OkInfo, ResultSink, TriggerView};
 use syntax::ast::{self, CreateTrigger, DropObject, ObjectName};
@@ -24,7 +24,8 @@ fn event_of(event: ast::TriggerEvent) -> TriggerEvent {
 }
 
 /// The text of SHOW CREATE TRIGGER.
-fn create_text(trigger: &Trigger) -> String {
+fn create_text(trigger: &Trigger, ansi_quotes: bool) -> String {
+    let quote = |name: &str| quote_for(ansi_quotes, name);
     let definer = accounts::parse_account(&trigger.definer);
     format!(
         "CREATE DEFINER={}@{} TRIGGER {} {} {} ON {} FOR EACH ROW {}",
@@ -283,7 +284,7 @@ pub fn show_create_trigger<H: DefinitionHost + ?Sized>(
     let row = vec![
         Value::text(&trigger.name),
         Value::text(&view.sql_mode),
-        Value::text(&create_text(trigger)),
+        Value::text(&create_text(trigger, host.settings().sql_mode.contains(SqlMode::ANSI_QUOTES))),
         Value::text(&view.session_charset),
         Value::text(&view.session_collation),
         Value::text(&view.database_collation),

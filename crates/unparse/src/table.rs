@@ -37,8 +37,12 @@ impl Printer<'_> {
 
     /// A type of CAST.
     pub(super) fn cast_type(&mut self, data_type: &DataType) {
-        if data_type.name != TypeName::Char {
-            return self.data_type(data_type);
+        let is_binary = self.options.canonical && data_type.name == TypeName::Binary;
+        if data_type.name != TypeName::Char && !is_binary {
+            return match self.options.canonical.then(|| full_type(data_type)).flatten() {
+                Some(full) => self.data_type(&full),
+                None => self.data_type(data_type),
+            };
         }
         self.s("char");
         if let Some(length) = data_type.length {
@@ -46,7 +50,9 @@ impl Printer<'_> {
             self.number(length);
             self.s(")");
         }
-        if let Some(charset) = &data_type.charset {
+        if is_binary {
+            self.s(" charset binary");
+        } else if let Some(charset) = &data_type.charset {
             self.s(" charset ");
             self.word(charset);
         } else if let Some(charset) = self.options.cast_charset {
@@ -67,6 +73,8 @@ impl Printer<'_> {
             let (precision, scale) =
                 (data_type.length.unwrap_or(10), data_type.decimals.unwrap_or(0));
             self.s(&format!("decimal({precision}, {scale})"));
+        } else if data_type.name == TypeName::Binary {
+            self.data_type(data_type);
         } else if data_type.name != TypeName::Char
             || data_type.binary
             || data_type.collation.is_some()
@@ -597,6 +605,24 @@ fn number_option_name(option: NumberOption) -> &'static str {
         NumberOption::StatsAutoRecalc => "STATS_AUTO_RECALC",
         NumberOption::StatsPersistent => "STATS_PERSISTENT",
         NumberOption::StatsSamplePages => "STATS_SAMPLE_PAGES",
+    }
+}
+
+/// A type of CAST with what it does not say: the digits of DECIMAL, the width of FLOAT.
+fn full_type(data_type: &DataType) -> Option<DataType> {
+    /// Binary digits of the longest FLOAT; more are a DOUBLE.
+    const FLOAT_DIGITS: u64 = 24;
+    match (data_type.name, data_type.length) {
+        (TypeName::Decimal, length) => Some(DataType {
+            length: length.or(Some(10)),
+            decimals: data_type.decimals.or(Some(0)),
+            ..data_type.clone()
+        }),
+        (TypeName::Float, Some(digits)) => {
+            let name = if digits > FLOAT_DIGITS { TypeName::Double } else { TypeName::Float };
+            Some(DataType { name, length: None, ..data_type.clone() })
+        }
+        _ => None,
     }
 }
 

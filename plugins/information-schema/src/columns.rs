@@ -192,7 +192,7 @@ pub fn statistics(
                     Value::UInt(position as u64 + 1),
                     optional(part.column.as_deref()),
                     match (index.kind, part.descending) {
-                        ("FULLTEXT", _) => Value::Null,
+                        ("FULLTEXT" | "HASH", _) => Value::Null,
                         (_, true) => Value::text("D"),
                         (_, false) => Value::text("A"),
                     },

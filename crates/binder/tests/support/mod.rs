@@ -80,7 +80,7 @@ pub fn table(
             visible: true,
             comment: String::new(),
             for_foreign_key: false,
-            using_btree: false,
+            method: None,
             without_overlaps: false,
         })
         .collect();

@@ -9,7 +9,9 @@ use types::TypeKind;
 use crate::context::Context;
 use crate::draft::{Draft, materialise_indexed_columns};
 use crate::expressions::check_expressions;
-use crate::foreign_keys::{check_foreign_keys, check_kept_keys, check_stored_bases};
+use crate::foreign_keys::{
+    check_foreign_keys, check_kept_keys, check_stored_bases, check_written_columns,
+};
 use crate::generated_key;
 use crate::indexes::note_repeated_indexes;
 use crate::names::check_made_names;
@@ -75,11 +77,13 @@ pub fn complete(
     let origins: Vec<Option<usize>> = draft.columns.iter().map(|column| column.origin).collect();
     draft.fit_comments(ctx)?;
     check_reference_systems(old, &draft)?;
+    crate::engines::choose_methods(ctx.conditions(), &mut draft);
     let mut table = draft.finish(old.id, Some(old))?;
     note_repeated_indexes(ctx.conditions(), &table, Some(old));
     crate::engines::check_abilities(ctx, &table)?;
     check_foreign_keys(ctx, &mut table, &existing)?;
     check_stored_bases(ctx, &table, Some(old))?;
+    check_written_columns(ctx, &table, Some(old))?;
     check_kept_keys(ctx, old, &table, &origins, &existing)?;
     let adds_foreign_keys = table.foreign_keys.len() > existing.len();
     let is_enforced = |check: &Check| {

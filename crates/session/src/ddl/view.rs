@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation, RelationKind, View};
 use definitions::check_table_name;
-use definitions::view_columns::{items_mut, rename_duplicates};
+use definitions::view_columns::rename_duplicates;
 use errors::{ErrorCode, Result, bail};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::Statement;
@@ -139,29 +139,25 @@ fn build_view(
         definitions::duality_of(&definition, &|schema, name| catalog.relation(schema, name))?;
     }
     let is_named = create.is_duality || !create.columns.is_empty();
-    let view = View {
+    let mut view = View {
         schema: schema.clone(),
         name: name.clone(),
         definition: definition.into(),
         columns: if is_named { columns } else { Vec::new() },
         definer: definer.into(),
         invoker: create.security == Some(SqlSecurity::Invoker),
-        algorithm: Arc::from(match create.algorithm {
-            ViewAlgorithm::Undefined => "UNDEFINED",
-            ViewAlgorithm::Merge => "MERGE",
-            ViewAlgorithm::Temptable => "TEMPTABLE",
-        }),
-        check_option: Arc::from(match create.check_option {
-            None => "NONE",
-            Some(CheckOption::Cascaded) => "CASCADED",
-            Some(CheckOption::Local) => "LOCAL",
-        }),
+        algorithm: create.algorithm.name().into(),
+        check_option: create.check_option.map_or("NONE", CheckOption::name).into(),
         charset_client: session.services.text("character_set_client").into(),
         collation_connection: session.settings.collation_connection.name.into(),
         is_duality: create.is_duality,
     };
     if create.check_option.is_some() && !is_updatable(session, &view) {
         bail!(VIEW_NONUPD_CHECK, view.schema, view.name);
+    }
+    if create.algorithm == ViewAlgorithm::Merge && !is_mergeable(session, &view) {
+        view.algorithm = ViewAlgorithm::Undefined.name().into();
+        session.working.warn(ErrorCode::WARN_VIEW_MERGE, &[]);
     }
     Ok(view)
 }
@@ -176,6 +172,10 @@ fn view_settings(session: &Session) -> Settings {
 fn is_updatable(session: &Session, view: &View) -> bool {
     let view = Arc::new(view.clone());
     session.planner().with_binder(Some(&view.schema), |binder| binder.is_updatable(&view))
+}
+
+fn is_mergeable(session: &Session, view: &View) -> bool {
+    session.planner().with_binder(Some(&view.schema), |binder| binder.is_mergeable(view))
 }
 
 /// A query in the reference's spelling, with its tables and columns qualified and its `*` written out. `span`: its place
@@ -196,16 +196,8 @@ pub(crate) fn understood_query(
     let Statement::Query(mut query) = parsed.0 else {
         return Err(errors::Error::internal("the body of a view is not a query"));
     };
-    let mut items = items_mut(&mut query.body);
-    for (position, name) in renamed {
-        if let Some(item) = items.as_mut().and_then(|items| items.get_mut(*position))
-            && let ast::SelectItemKind::Expr { alias, .. } = &mut item.kind
-        {
-            *alias = Some(ast::Ident::new(name));
-        }
-    }
-    let options = unparse::PrintOptions { canonical: true, ..unparse::PrintOptions::default() };
-    Ok(unparse::print_query(&query, &options))
+    let charset = session.settings.collation_connection.charset.name;
+    Ok(definitions::view_columns::view_text(&mut query, renamed, charset))
 }
 
 /// DROP VIEW.

@@ -346,6 +346,9 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
                 None => return Err(Error::not_supported("a buffer pool of the engine in memory")),
             }
         }
+        "timestamp" if matches!(value, Value::Double(seconds) if *seconds > f64::from(i32::MAX)) => {
+            bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+        }
         // DISABLED can only be chosen at server start.
         "event_scheduler" if text == "DISABLED" => {
             bail!(WRONG_VALUE_FOR_VAR, definition.name, text);

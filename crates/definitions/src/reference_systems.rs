@@ -176,8 +176,8 @@ fn check_unique(
     name: &str,
     organization: Option<&(String, u32)>,
 ) -> Result<()> {
-    let made = snapshot.reference_systems().values().map(|system| &**system);
-    let others = reference_systems().iter().chain(made).filter(|system| system.srid != srid);
+    let made = snapshot.reference_systems().values().map(|system| (**system).clone());
+    let others = reference_systems().chain(made).filter(|system| system.srid != srid);
     for other in others {
         if other.name.to_lowercase() == name.to_lowercase() {
             let entry = format!("1-{name}");

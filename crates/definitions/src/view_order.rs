@@ -164,6 +164,44 @@ fn is_of_one_row(expr: &Expr) -> bool {
             whens && [&case.operand, &case.otherwise].into_iter().flatten().all(is_of_one_row)
         }
         // An aggregate or a window, or what may have one.
-        _ => false,
+        ExprKind::Param(_)
+        | ExprKind::UserVar(_)
+        | ExprKind::SystemVar(_)
+        | ExprKind::Xor(..)
+        | ExprKind::NotSign(_)
+        | ExprKind::Between(_)
+        | ExprKind::InList { .. }
+        | ExprKind::InSubquery { .. }
+        | ExprKind::Like(_)
+        | ExprKind::Regexp { .. }
+        | ExprKind::Aggregate(_)
+        | ExprKind::Window(_)
+        | ExprKind::DateArith(_)
+        | ExprKind::Extract { .. }
+        | ExprKind::Position { .. }
+        | ExprKind::Substring(_)
+        | ExprKind::Trim(_)
+        | ExprKind::Char { .. }
+        | ExprKind::WeightString(_)
+        | ExprKind::GetFormat { .. }
+        | ExprKind::TimestampAdd { .. }
+        | ExprKind::TimestampDiff { .. }
+        | ExprKind::Match(_)
+        | ExprKind::Exists(_)
+        | ExprKind::Quantified { .. }
+        | ExprKind::Row(_)
+        | ExprKind::MemberOf { .. }
+        | ExprKind::JsonExtract { .. }
+        | ExprKind::JsonValue(_)
+        | ExprKind::DualityObject(_)
+        | ExprKind::Default(_)
+        | ExprKind::Values(_)
+        | ExprKind::Assign { .. }
+        | ExprKind::IntervalFunction(_)
+        | ExprKind::SoundsLike(..)
+        | ExprKind::NextValue(_)
+        | ExprKind::PreviousValue(_)
+        | ExprKind::Grouping(_)
+        | ExprKind::OdbcEscape { .. } => false,
     }
 }

@@ -612,18 +612,13 @@ fn number_option_name(option: NumberOption) -> &'static str {
 fn full_type(data_type: &DataType) -> Option<DataType> {
     /// Binary digits of the longest FLOAT; more are a DOUBLE.
     const FLOAT_DIGITS: u64 = 24;
-    match (data_type.name, data_type.length) {
-        (TypeName::Decimal, length) => Some(DataType {
-            length: length.or(Some(10)),
-            decimals: data_type.decimals.or(Some(0)),
-            ..data_type.clone()
-        }),
-        (TypeName::Float, Some(digits)) => {
-            let name = if digits > FLOAT_DIGITS { TypeName::Double } else { TypeName::Float };
-            Some(DataType { name, length: None, ..data_type.clone() })
-        }
-        _ => None,
+    if data_type.name == TypeName::Decimal {
+        let (length, decimals) = (data_type.length.or(Some(10)), data_type.decimals.or(Some(0)));
+        return Some(DataType { length, decimals, ..data_type.clone() });
     }
+    let digits = data_type.length.filter(|_| data_type.name == TypeName::Float)?;
+    let name = if digits > FLOAT_DIGITS { TypeName::Double } else { TypeName::Float };
+    Some(DataType { name, length: None, ..data_type.clone() })
 }
 
 fn type_name(name: TypeName) -> &'static str {

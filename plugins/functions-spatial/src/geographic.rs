@@ -100,7 +100,9 @@ impl Ellipsoid {
     /// Where a side passes the meridian of a point; `None` when it does not. Of two sides that meet on the meridian one passes it when they
     /// continue across it, both or neither when they turn back.
     fn side(self, at: Position, side: &[Position]) -> Option<Side> {
-        let (from, to) = (side[0], side[1]);
+        // The antimeridian has two longitudes; as one, equal turns are computed alike.
+        let [from, to, at] = [side[0], side[1], at]
+            .map(|place| Position { x: if place.x == -180.0 { 180.0 } else { place.x }, ..place });
         if from == at || to == at {
             return Some(Side::On);
         }

@@ -294,6 +294,21 @@ mod tests {
     }
 
     #[test]
+    fn the_antimeridian_is_one_meridian() {
+        let at = |(x, y)| Position { x, y };
+        for west in [158.65902000000003, 169.48098000000002, 134.67114] {
+            let ring = [(west, 45.0), (180.0, 45.0), (180.0, 80.0), (west, 80.0), (west, 45.0)];
+            let area = Shape::Polygon(vec![ring.map(at).to_vec()]);
+            for (latitude, is_met) in [(-45.0, false), (44.0, false), (60.0, true), (85.0, false)] {
+                for longitude in [-180.0, 180.0] {
+                    let point = Shape::Point(at((longitude, latitude)));
+                    assert_eq!(meet(&point, &area, 4326), is_met, "{west} {longitude} {latitude}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_spatial_index_misses_no_row() {
         let seed = std::env::var("SQUALL_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));

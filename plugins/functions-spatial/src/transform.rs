@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Deref;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
@@ -14,8 +14,10 @@ use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFun
 use proj4rs::Proj;
 use proj4rs::transform::transform;
 use sys::sync::Mutex;
-use types::geometry::wkt::Node;
-use types::geometry::{KnownSystem, Position, ReferenceSystem, Shape, reference_systems};
+use types::geometry::wkt::{Item, Node};
+use types::geometry::{
+    KnownSystem, Position, ReferenceSystem, Shape, reference_system, reference_system_numbers,
+};
 use types::{DataType, Value};
 
 use crate::argument::{coercion, known, value};
@@ -39,6 +41,36 @@ struct Route {
     ellipsoid: Proj,
     /// The same with the way to WGS 84; `None` where it is not known.
     datum: Option<Proj>,
+    /// Radians from Greenwich to the meridian from which longitudes count.
+    meridian: f64,
+    directions: Directions,
+}
+
+/// How coordinates on the plane are those of the library, which count to the east and to the north.
+#[derive(Clone, Copy)]
+struct Directions {
+    /// -1 where the one that goes east or west counts to the west.
+    east: f64,
+    /// -1 where the other counts to the south.
+    north: f64,
+    /// Whether the other comes first.
+    is_north_first: bool,
+}
+
+impl Directions {
+    const PLAIN: Directions = Directions { east: 1.0, north: 1.0, is_north_first: false };
+
+    /// The library's coordinates.
+    fn read(self, at: Position) -> (f64, f64) {
+        let (east, north) = if self.is_north_first { (at.y, at.x) } else { (at.x, at.y) };
+        (east * self.east, north * self.north)
+    }
+
+    /// The system's coordinates.
+    fn write(self, east: f64, north: f64) -> (f64, f64) {
+        let (east, north) = (east * self.east, north * self.north);
+        if self.is_north_first { (north, east) } else { (east, north) }
+    }
 }
 
 impl Route {
@@ -67,83 +99,145 @@ impl Route {
             "" => None,
             way => Some(degrees(&format!(" +towgs84={way}"))?),
         };
-        if is_plane && !is_plain(geographic) {
+        let number = |keyword: &str| geographic.one(keyword)?.numbers().next();
+        let (meridian, radians) = (number("PRIMEM")?, number("UNIT")?);
+        let to_west_or_south = |axis: &Node<'_>| {
+            let direction = |word: &str| matches!(axis.items.last(), Some(Item::Word(own)) if own.eq_ignore_ascii_case(word));
+            direction("WEST") || direction("SOUTH")
+        };
+        if geographic.all("AXIS").any(to_west_or_south) {
             return None;
         }
-        let plane = match is_plane {
-            true => Some(Proj::from_proj_string(&projection(&node, &figure, semi_major)?).ok()?),
-            false => None,
+        let (plane, directions) = match is_plane {
+            true => {
+                let projection = Projection::of(&node, radians, semi_major, flattening)?;
+                (Some(Proj::from_proj_string(&projection.text).ok()?), projection.directions)
+            }
+            false => (None, Directions::PLAIN),
         };
-        Some(Route { plane, ellipsoid: degrees("")?, datum })
+        Some(Route {
+            plane,
+            ellipsoid: degrees("")?,
+            datum,
+            meridian: meridian * radians,
+            directions,
+        })
     }
 }
 
-/// Whether angles are in degrees from Greenwich to the east and to the north, as the library wants the parameters of a projection.
-fn is_plain(geographic: &Node<'_>) -> bool {
-    const SLACK: f64 = 1e-12;
-    let number = |keyword: &str| geographic.one(keyword).and_then(|part| part.numbers().next());
-    let is_degree = |unit: f64| (unit - 1_f64.to_radians()).abs() <= SLACK;
-    number("PRIMEM") == Some(0.0) && number("UNIT").is_some_and(is_degree)
+/// A projection as the library takes it.
+struct Projection {
+    /// Its name and parameters.
+    text: String,
+    directions: Directions,
 }
 
-/// The library's name of a projection and of its parameters.
-fn projection(node: &Node<'_>, figure: &str, semi_major: f64) -> Option<String> {
-    let sphere = format!("+a={semi_major} +b={semi_major}");
-    // Parameters of polar projections have the pole of their parallel.
-    let number = |code: u32| {
-        let parameter = node.all("PARAMETER").find(|parameter| parameter.code() == Some(code));
-        parameter.and_then(|parameter| parameter.numbers().next())
-    };
-    let pole = number(8832).unwrap_or(0.0).signum();
-    let (name, figure) = match node.one("PROJECTION")?.code()? {
-        1024 => ("merc", sphere.as_str()),
-        9802 => ("lcc", figure),
-        9804 => ("merc", figure),
-        9807 => ("tmerc", figure),
-        9809 => ("sterea", figure),
-        // Straight along a parallel: the library's Swiss projection.
-        9815 if number(8813) == Some(90.0) && number(8814) == Some(90.0) => ("somerc", figure),
-        9820 => ("laea", figure),
-        9822 => ("aea", figure),
-        9829 => ("stere", figure),
-        _ => return None,
-    };
-    // Lengths are in the unit of the system; the library takes those of parameters in metres.
-    let metres = node.one("UNIT")?.numbers().next()?;
-    let mut text = format!("+proj={name} {figure} +no_defs");
-    if metres != 1.0 {
-        let _ = write!(text, " +to_meter={metres}");
-    }
-    if name == "stere" {
-        let _ = write!(text, " +lat_0={}", 90.0 * pole);
-    }
-    for parameter in node.all("PARAMETER") {
-        let name = match parameter.code()? {
-            8813 | 8814 => continue,
-            8801 | 8811 | 8821 => "lat_0",
-            8802 | 8812 | 8822 | 8833 => "lon_0",
-            8805 | 8815 => "k_0",
-            8806 | 8816 | 8826 => "x_0",
-            8807 | 8817 | 8827 => "y_0",
-            8823 => "lat_1",
-            8824 => "lat_2",
-            8832 => "lat_ts",
+impl Projection {
+    /// From the definition of a system whose angles have this many radians; `None` for a projection that the library does not have.
+    fn of(node: &Node<'_>, radians: f64, semi_major: f64, flattening: f64) -> Option<Projection> {
+        let number = |code: u32| {
+            let parameter = node.all("PARAMETER").find(|parameter| parameter.code() == Some(code));
+            parameter.and_then(|parameter| parameter.numbers().next())
+        };
+        let method = node.one("PROJECTION")?.code()?;
+        let is_sphere = matches!(method, 1024 | 1027 | 1029 | 9834) || flattening == 0.0;
+        // One family gives the ellipsoid another size.
+        let semi_major = semi_major * number(1038).unwrap_or(1.0);
+        let figure = match is_sphere {
+            true => format!("+a={semi_major} +b={semi_major}"),
+            false => format!("+a={semi_major} +rf={flattening}"),
+        };
+        // A line along a parallel is the library's Swiss projection.
+        let is_swiss = number(8813) == Some(90.0) && number(8814) == Some(90.0);
+        let name = match method {
+            1024 | 9804 | 9805 => "merc",
+            1027 | 9820 => "laea",
+            1028 | 1029 => "eqc",
+            1051 | 9801 | 9802 | 9826 => "lcc",
+            1078 => "eqearth",
+            9806 => "cass",
+            9807 | 9808 => "tmerc",
+            9809 => "sterea",
+            9810 | 9829 => "stere",
+            9812 => "omerc",
+            9815 if is_swiss => "somerc",
+            9815 => "omerc",
+            9818 => "poly",
+            // The library has two of its parameters built in.
+            1041 | 9819 if is_czech(number(1036)? * radians, number(8818)? * radians) => "krovak",
+            9822 => "aea",
+            9834 | 9835 => "cea",
             _ => return None,
         };
-        let value = parameter.numbers().next()?;
-        let value = if matches!(name, "x_0" | "y_0") { value * metres } else { value };
-        let _ = write!(text, " +{name}={value}");
+        let directions = match method {
+            9808 => Directions { east: -1.0, north: -1.0, ..Directions::PLAIN },
+            9819 => Directions { east: -1.0, north: -1.0, is_north_first: true },
+            9826 => Directions { east: -1.0, ..Directions::PLAIN },
+            _ => Directions::PLAIN,
+        };
+        // Lengths are in the unit of the system; the library takes those of parameters in metres.
+        let metres = node.one("UNIT")?.numbers().next()?;
+        let mut text = format!("+proj={name} {figure} +no_defs");
+        if metres != 1.0 {
+            let _ = write!(text, " +to_meter={metres}");
+        }
+        match method {
+            // Parameters of polar projections have the pole of their parallel.
+            9829 => {
+                let _ = write!(text, " +lat_0={}", 90.0 * number(8832)?.signum());
+            }
+            9801 | 9826 => {
+                let _ = write!(text, " +lat_1={}", (number(8801)? * radians).to_degrees());
+            }
+            9812 => text.push_str(" +no_uoff"),
+            _ => {}
+        }
+        for parameter in node.all("PARAMETER") {
+            let code = parameter.code()?;
+            let is_oblique = name == "omerc";
+            let name = match code {
+                1036 | 1038 | 8818 => continue,
+                8813 | 8814 if name == "somerc" => continue,
+                8801 | 8811 | 8821 => "lat_0",
+                8812 if is_oblique => "lonc",
+                8802 | 8812 | 8822 | 8833 => "lon_0",
+                8805 | 8815 | 8819 => "k_0",
+                8806 | 8816 | 8826 => "x_0",
+                8807 | 8817 | 8827 => "y_0",
+                8813 => "alpha",
+                8814 => "gamma",
+                8823 if matches!(method, 1028 | 1029 | 9805 | 9834 | 9835) => "lat_ts",
+                8823 => "lat_1",
+                8824 => "lat_2",
+                8832 => "lat_ts",
+                _ => return None,
+            };
+            let value = parameter.numbers().next()?;
+            let value = match name {
+                "x_0" => value * metres * directions.east,
+                "y_0" => value * metres * directions.north,
+                "k_0" => value,
+                _ => (value * radians).to_degrees(),
+            };
+            let _ = write!(text, " +{name}={value}");
+        }
+        Some(Projection { text, directions })
     }
-    Some(text)
 }
 
-/// The routes of all known systems but 0.
+/// Whether the axis of the cone and the parallel of Krovak's projection are those of Czechoslovakia, in radians.
+fn is_czech(co_latitude: f64, parallel: f64) -> bool {
+    const SLACK: f64 = 1e-9;
+    let is = |angle: f64, degrees: f64| (angle - degrees.to_radians()).abs() < SLACK;
+    is(co_latitude, 30.2881397527778) && is(parallel, 78.5)
+}
+
+/// The route of a built-in system but 0, made when it is first asked for.
 fn route(srid: u32) -> Option<&'static Route> {
-    static ROUTES: LazyLock<HashMap<u32, Route>> = LazyLock::new(|| {
-        let systems = reference_systems().iter();
-        systems.filter_map(|system| Some((system.srid, Route::of(&system.definition)?))).collect()
-    });
-    ROUTES.get(&srid)
+    static ROUTES: LazyLock<HashMap<u32, OnceLock<Option<Box<Route>>>>> =
+        LazyLock::new(|| reference_system_numbers().map(|srid| (srid, OnceLock::new())).collect());
+    let made = || reference_system(srid).and_then(|system| Route::of(&system.definition));
+    ROUTES.get(&srid)?.get_or_init(|| made().map(Box::new)).as_deref()
 }
 
 /// Routes of systems that users made which a function keeps at most.
@@ -239,16 +333,21 @@ fn moved(
     let mut point = match &from.plane {
         None => (at.x.to_radians(), at.y.to_radians(), 0.0),
         Some(plane) => {
-            let mut point = (at.x, at.y, 0.0);
+            let (east, north) = from.directions.read(at);
+            let mut point = (east, north, 0.0);
             transform(plane, &from.ellipsoid, &mut point).ok()?;
             point
         }
     };
+    point.0 += from.meridian;
     transform(from_datum, to_datum, &mut point).ok()?;
+    point.0 -= to.meridian;
     if let Some(plane) = &to.plane {
         // Heights end with the datum.
         point.2 = 0.0;
         transform(&to.ellipsoid, plane, &mut point).ok()?;
+        let (x, y) = to.directions.write(point.0, point.1);
+        point = (x, y, 0.0);
     } else {
         point = (point.0.to_degrees(), point.1.to_degrees(), 0.0);
     }
@@ -310,10 +409,19 @@ pub(crate) fn mapped(shape: &Shape, map: &mut dyn FnMut(Position) -> Position) -
 
 #[cfg(test)]
 mod tests {
+    /// Systems whose projections the library does not have.
+    const WITHOUT: &[u32] = &[
+        2963, 2985, 2986, 3139, 3295, 3993, 5017, 5224, 5225, 5515, 5516, 6244, 6245, 6246, 6247,
+        6248, 6249, 6250, 6251, 6252, 6253, 6254, 6255, 6256, 6257, 6258, 6259, 6260, 6261, 6262,
+        6263, 6264, 6265, 6266, 6267, 6268, 6269, 6270, 6271, 6272, 6273, 6274, 6275, 7082, 8441,
+        22300, 22700, 27200, 29701, 31300, 32600, 32700,
+    ];
+
     #[test]
-    fn all_known_systems_have_a_route() {
-        for system in types::geometry::reference_systems().iter().skip(1) {
-            assert!(super::route(system.srid).is_some(), "{}", system.srid);
-        }
+    fn known_systems_have_a_route() {
+        let without = |srid: &u32| super::route(*srid).is_none();
+        let missing: Vec<u32> =
+            types::geometry::reference_system_numbers().filter(without).collect();
+        assert_eq!(missing, WITHOUT);
     }
 }

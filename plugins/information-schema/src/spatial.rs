@@ -44,11 +44,10 @@ pub fn reference_systems(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     let made = ctx.made_reference_systems();
-    let built_in = types::geometry::reference_systems().iter();
-    let mut systems: Vec<&ReferenceSystem> =
-        built_in.chain(made.iter().map(|system| &**system)).collect();
-    systems.sort_by_key(|system| system.srid);
-    systems.into_iter().try_for_each(|system| {
+    let mut made: Vec<&ReferenceSystem> = made.iter().map(|system| &**system).collect();
+    made.sort_by_key(|system| system.srid);
+    let mut made = made.into_iter().peekable();
+    let mut show = |system: &ReferenceSystem| {
         let organization = system.organization.as_ref();
         emit(&[
             Value::text(&system.name),
@@ -58,5 +57,12 @@ pub fn reference_systems(
             Value::text(&system.definition),
             optional(system.description.as_deref()),
         ])
-    })
+    };
+    for built_in in types::geometry::reference_systems() {
+        while let Some(before) = made.next_if(|system| system.srid < built_in.srid) {
+            show(before)?;
+        }
+        show(&built_in)?;
+    }
+    made.try_for_each(show)
 }

@@ -14,7 +14,9 @@ pub mod wkt;
 
 pub use geojson::{GeoJsonStyle, SystemName};
 pub use made::{DefinitionFault, KnownSystem, axes_of};
-pub use srs::{Axes, ReferenceSystem, reference_system, reference_systems};
+pub use srs::{
+    Axes, ReferenceSystem, reference_system, reference_system_numbers, reference_systems,
+};
 pub use wkb::{GeometryError, LINE_LEAST, RING_LEAST, WkbRules, is_closed};
 
 /// Deepest nesting of collections in a geometry.

@@ -186,6 +186,8 @@ pub struct Binder<'a> {
     pub(crate) insert_values: Option<NewRow>,
     /// The resolved names, when the text is to be rewritten with them.
     pub(crate) spelling: Option<Spelling>,
+    /// What the statement names, when that is asked for.
+    pub(crate) usage: Option<crate::usage::Usage>,
 }
 
 /// More warnings than this give no new information.
@@ -256,6 +258,7 @@ impl<'a> Binder<'a> {
             insert_view: None,
             insert_values: None,
             spelling: None,
+            usage: None,
         }
     }
 

@@ -357,6 +357,7 @@ impl Binder<'_> {
         table: &Arc<str>,
         kind: PrivilegeKind,
     ) -> usize {
+        self.uses_table(schema, table);
         self.privileges.push(RequiredPrivilege {
             schema: schema.clone(),
             table: table.clone(),

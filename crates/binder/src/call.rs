@@ -213,6 +213,7 @@ impl<'b> Binder<'b> {
             bail!(SP_WRONG_NO_OF_ARGS, "FUNCTION", shown, wanted, given);
         }
         self.spell_function(call, &routine.schema);
+        self.uses_routine(&routine.schema, &routine.name);
         let args = call.args.iter().map(|arg| self.bind_single(arg)).collect::<Result<Vec<_>>>()?;
         let ty = routine.returns.as_ref().map_or_else(DataType::null, |(_, ty)| ty.clone());
         let deterministic = routine.deterministic;

@@ -43,6 +43,7 @@ mod table_function;
 mod table_write;
 mod typing;
 mod update;
+mod usage;
 mod view_check;
 mod view_write;
 mod window;
@@ -60,3 +61,4 @@ pub use reader::{
     RequiredPrivilege, StoredProgram, VariableTypes, ViewReader,
 };
 pub use spelling::Change;
+pub use usage::Usage;

@@ -2,7 +2,7 @@
 
 use catalog::{Relation, RelationKind};
 use errors::Result;
-use plugin_api::{Object, SchemaInformation, SchemaView, TableDetail, TableView};
+use plugin_api::{Object, SchemaInformation, SchemaView, TableDetail, TableView, ViewUsage};
 
 use crate::information::Information;
 use crate::show_create;
@@ -83,6 +83,13 @@ impl SchemaInformation for Information<'_> {
         match self.snapshot().look(schema, view) {
             Some(Relation::View(found)) => self.is_view_updatable(&found),
             _ => false,
+        }
+    }
+
+    fn view_usage(&self, schema: &str, view: &str) -> ViewUsage {
+        match self.snapshot().look(schema, view) {
+            Some(Relation::View(found)) => self.usage_of(&found),
+            Some(Relation::Table(_)) | None => ViewUsage::default(),
         }
     }
 }

@@ -13,7 +13,7 @@ impl StatusInformation for Information<'_> {
     fn variables(&self) -> Vec<VariableView> {
         let globals = self.server.globals();
         let catalog = self.snapshot();
-        let view = |(id, definition): (_, &'static Definition)| {
+        let view = |name: &str, id, definition: &'static Definition| {
             let global = globals.get(id);
             let shown = match (definition.scope, definition.source) {
                 (Scope::Global, _) => global.clone(),
@@ -23,7 +23,7 @@ impl StatusInformation for Information<'_> {
             let (provenance, effect) = (globals.provenance(id), variables::effect(definition));
             let kept = catalog.persisted().get(definition.name);
             VariableView {
-                name: definition.name.to_owned(),
+                name: name.to_owned(),
                 session: display_text(definition, &shown),
                 global: (definition.scope != Scope::Session)
                     .then(|| display_text(definition, &global)),
@@ -36,15 +36,25 @@ impl StatusInformation for Information<'_> {
                 effect: effect.as_str(),
                 needs_restart: effect.needs_restart(),
                 description: definition.description,
+                scope: match definition.scope {
+                    Scope::Global => "GLOBAL",
+                    Scope::Session => "SESSION_ONLY",
+                    Scope::Both => "SESSION",
+                },
+                data_type: variables::data_type(definition),
             }
         };
-        globals
-            .definitions
+        let known = &globals.definitions;
+        let old = known.old_names().map(|(name, id)| view(name, id, known.get(id)));
+        let mut views: Vec<VariableView> = known
             .iter()
-            // The old names can be read by @@ only, as the reference's list no longer has them.
+            // These old names can be read by @@ only, as the reference's list no longer has them.
             .filter(|(_, definition)| !definition.name.starts_with("tx_"))
-            .map(view)
-            .collect()
+            .map(|(id, definition)| view(definition.name, id, definition))
+            .chain(old)
+            .collect();
+        views.sort_by(|one, other| one.name.cmp(&other.name));
+        views
     }
 
     fn status(&self, scope: StatusScope) -> Vec<(String, String)> {

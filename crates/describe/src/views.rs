@@ -7,7 +7,9 @@ use catalog::{Relation, View};
 use definitions::DualityTable;
 use errors::Result;
 use plan::{LogicalStatement, OutputColumn};
-use plugin_api::{BindContext, ColumnView, DualityLinkView, DualityObjectView, TableView};
+use plugin_api::{
+    BindContext, ColumnView, DualityLinkView, DualityObjectView, TableView, ViewUsage,
+};
 use types::{DataType, SqlMode, TypeKind};
 
 use crate::columns::{default_view, plain_column};
@@ -74,6 +76,19 @@ impl Information<'_> {
     pub(crate) fn is_view_updatable(&self, view: &Arc<View>) -> bool {
         // Whether its tags allow a change of documents or not, as in the reference.
         view.is_duality || self.with_binder(view, |binder| binder.is_updatable(view))
+    }
+
+    /// What a view names itself.
+    pub(crate) fn usage_of(&self, view: &View) -> ViewUsage {
+        let Some(query) = binder::view_query(view) else { return ViewUsage::default() };
+        let statement = syntax::Statement::Query(query);
+        let usage =
+            self.with_binder(view, |binder| binder.usage(&statement, view.definition.as_bytes()));
+        let texts = |(schema, name): (Arc<str>, Arc<str>)| (schema.to_string(), name.to_string());
+        ViewUsage {
+            tables: usage.tables.into_iter().map(texts).collect(),
+            routines: usage.routines.into_iter().map(texts).collect(),
+        }
     }
 
     /// Columns of a view; empty when an object that it refers to is gone.

@@ -82,7 +82,7 @@ pub use information::{
     SchemaInformation, SchemaPrivilegesView, SchemaView, ServerInformation, SessionTable,
     StatusInformation, StatusScope, SystemProcedure, SystemView, TableDefinition, TableDetail,
     TableEditor, TablePrivilegesView, TableView, TableWaitsRow, TablespaceView, TimedCounts,
-    TriggerView, UserLockView, VariableChange, VariableView, table_definitions,
+    TriggerView, UserLockView, VariableChange, VariableView, ViewUsage, table_definitions,
 };
 pub use job::{BackgroundJob, RunningJob};
 pub use language::{

@@ -145,10 +145,18 @@ fn update_information(
     finish(session, changed, info, sink)
 }
 
-/// The rows of a query.
+/// The rows of a query, with the names of members.
 fn rows_of(session: &mut Session, query: Query, running: &Running<'_>) -> Result<Vec<Vec<Value>>> {
     let planned = session.plan_and_lock(&Statement::Query(Box::new(query)), running)?;
-    session.run_collecting(&planned, running.parameters)
+    let rows = session.run_collecting(&planned, running.parameters)?;
+    let columns = planned.program.columns();
+    let named = |row: Vec<Value>| {
+        row.into_iter()
+            .zip(&**columns)
+            .map(|(value, column)| column.ty.member_text(value))
+            .collect()
+    };
+    Ok(rows.into_iter().map(named).collect())
 }
 
 /// Tells the plugins and the client that rows have changed.

@@ -20,6 +20,7 @@ pub mod geometry;
 mod gtid;
 pub mod json;
 pub mod key;
+mod member_values;
 pub mod partition;
 pub mod record;
 mod sql_mode;

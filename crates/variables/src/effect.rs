@@ -236,6 +236,23 @@ pub fn unit(definition: &Definition) -> Option<&'static str> {
     UNITS.iter().find(|unit| unit.eq_ignore_ascii_case(word)).copied()
 }
 
+/// The family of a variable's values, as `performance_schema.variables_metadata` names it.
+pub fn data_type(definition: &Definition) -> &'static str {
+    match definition.kind {
+        Kind::Bool => "Boolean",
+        Kind::Int { .. } | Kind::UInt { .. } => "Integer",
+        Kind::Double { .. } => "Numeric",
+        Kind::Enum(_) => "Enumeration",
+        Kind::Set(_) | Kind::Switches | Kind::SqlMode => "Set",
+        Kind::Text
+        | Kind::NullableText
+        | Kind::Charset
+        | Kind::NullableCharset
+        | Kind::Collation
+        | Kind::TimeZone => "String",
+    }
+}
+
 /// The least and the greatest value of a number. The greatest is one that the variable can have: a multiple of its block.
 pub fn range(definition: &Definition) -> Option<(String, String)> {
     match definition.kind {

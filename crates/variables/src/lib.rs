@@ -14,6 +14,7 @@ mod locales;
 mod restricted;
 mod settings;
 mod table_global;
+mod table_reference;
 mod table_session;
 #[cfg(test)]
 mod tests;
@@ -33,8 +34,8 @@ pub use convert::{convert, display_text, from_option, shown};
 pub use data_files::allowed_path;
 pub use deprecated::{note_value, removal_of, warning_of_set};
 pub use effect::{
-    Effect, Memory, effect, is_persistable, memory, operator_bytes, range, statement_memory_bytes,
-    unit,
+    Effect, Memory, data_type, effect, is_persistable, memory, operator_bytes, range,
+    statement_memory_bytes, unit,
 };
 pub use gtid::is_gtid_purged;
 pub use key_caches::{KeyCachePart, KeyCaches, key_cache_type};
@@ -67,6 +68,38 @@ pub struct Definitions {
     of_plugins: Vec<VariableId>,
 }
 
+/// Old names of variables, in order, and the names that they have now.
+const OLD_NAMES: &[(&str, &str)] = &[
+    ("init_slave", "init_replica"),
+    ("log_slave_updates", "log_replica_updates"),
+    ("log_slow_slave_statements", "log_slow_replica_statements"),
+    ("master_verify_checksum", "source_verify_checksum"),
+    ("rpl_stop_slave_timeout", "rpl_stop_replica_timeout"),
+    ("skip_slave_start", "skip_replica_start"),
+    ("slave_allow_batching", "replica_allow_batching"),
+    ("slave_checkpoint_group", "replica_checkpoint_group"),
+    ("slave_checkpoint_period", "replica_checkpoint_period"),
+    ("slave_compressed_protocol", "replica_compressed_protocol"),
+    ("slave_exec_mode", "replica_exec_mode"),
+    ("slave_load_tmpdir", "replica_load_tmpdir"),
+    ("slave_max_allowed_packet", "replica_max_allowed_packet"),
+    ("slave_net_timeout", "replica_net_timeout"),
+    ("slave_parallel_workers", "replica_parallel_workers"),
+    ("slave_pending_jobs_size_max", "replica_pending_jobs_size_max"),
+    ("slave_preserve_commit_order", "replica_preserve_commit_order"),
+    ("slave_skip_errors", "replica_skip_errors"),
+    ("slave_sql_verify_checksum", "replica_sql_verify_checksum"),
+    ("slave_transaction_retries", "replica_transaction_retries"),
+    ("slave_type_conversions", "replica_type_conversions"),
+    ("sql_slave_skip_counter", "sql_replica_skip_counter"),
+    ("sync_master_info", "sync_source_info"),
+];
+
+fn new_name(old: &str) -> Option<&'static str> {
+    let at = OLD_NAMES.binary_search_by(|(known, _)| (*known).cmp(old)).ok()?;
+    Some(OLD_NAMES[at].1)
+}
+
 impl Default for Definitions {
     fn default() -> Definitions {
         Definitions::new()
@@ -82,7 +115,10 @@ impl Definitions {
     /// The server's own variables and those of plugins, hidden until `show_plugins` names them. A plugin cannot take a name that exists.
     pub fn with_plugins(plugins: &[PluginVariable]) -> Definitions {
         let mut sorted: Vec<&'static Definition> =
-            table_session::SESSION.iter().chain(table_global::GLOBAL).collect();
+            [table_session::SESSION, table_global::GLOBAL, table_reference::REFERENCE]
+                .into_iter()
+                .flatten()
+                .collect();
         let own: HashSet<&str> = sorted.iter().map(|definition| definition.name).collect();
         let added = plugins.iter().map(|variable| variable.definition);
         sorted.extend(added.filter(|definition| !own.contains(definition.name)));
@@ -123,14 +159,16 @@ impl Definitions {
         let lower = name.to_ascii_lowercase();
         let other = match lower.as_str() {
             "storage_engine" => "default_storage_engine",
-            "slave_net_timeout" => "replica_net_timeout",
-            "log_slave_updates" => "log_replica_updates",
-            "init_slave" => "init_replica",
             "language" => "lc_messages_dir",
             "default.key_buffer_size" => "key_buffer_size",
-            other => other,
+            other => new_name(other).unwrap_or(other),
         };
         self.by_name.get(other).copied()
+    }
+
+    /// The old names under which variables are listed too.
+    pub fn old_names(&self) -> impl Iterator<Item = (&'static str, VariableId)> {
+        OLD_NAMES.iter().filter_map(|(old, new)| Some((*old, self.find(new)?)))
     }
 
     /// The definition of a variable.

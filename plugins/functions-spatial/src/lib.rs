@@ -51,6 +51,9 @@ impl Plugin for SpatialFunctions {
         for aggregate in collect::AGGREGATES {
             registrar.aggregate(aggregate.clone());
         }
+        if let Some(units) = units::Units::table() {
+            registrar.information_table(std::sync::Arc::new(units));
+        }
     }
 }
 

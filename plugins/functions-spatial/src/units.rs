@@ -1,9 +1,21 @@
 //! Units of length.
 
 use errors::{Error, ErrorCode, Result};
-use plugin_api::kit;
+use plugin_api::{
+    InfoColumn, InfoFilter, InformationContext, InformationTable, TableDefinition, kit,
+    table_definitions,
+};
 use types::Value;
 use types::geometry::ReferenceSystem;
+
+/// `ST_UNITS_OF_MEASURE`.
+const DEFINITION: &str = "\
+[information_schema.ST_UNITS_OF_MEASURE]
+UNIT_NAME VarChar 255 collation=utf8mb4_0900_ai_ci
+UNIT_TYPE VarChar 7 collation=utf8mb4_0900_ai_ci
+CONVERSION_FACTOR Double 22 decimals=31
+DESCRIPTION VarChar 255 collation=utf8mb4_0900_ai_ci
+";
 
 /// Names and metres of the units, as the reference lists them.
 const UNITS: &[(&str, f64)] = &[
@@ -86,4 +98,44 @@ pub(crate) fn wanted(name: &str, unit: Option<&Value>, system: &ReferenceSystem)
     let known = UNITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(&unit));
     let known = known.ok_or_else(|| Error::with(ErrorCode::UNIT_NOT_FOUND, &[&unit]))?;
     Ok(Unit { own: system.metres(), wanted: known.1 })
+}
+
+/// The table of the units.
+pub(crate) struct Units(TableDefinition);
+
+impl Units {
+    /// It, if its definition can be read.
+    pub(crate) fn table() -> Option<Units> {
+        table_definitions(DEFINITION).pop().map(Units)
+    }
+}
+
+impl InformationTable for Units {
+    fn schema(&self) -> &'static str {
+        self.0.schema
+    }
+
+    fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    fn columns(&self) -> &[InfoColumn] {
+        &self.0.columns
+    }
+
+    fn rows(
+        &self,
+        _: &dyn InformationContext,
+        _: &InfoFilter,
+        emit: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<()> {
+        UNITS.iter().try_for_each(|(name, metres)| {
+            emit(&[
+                Value::text(name),
+                Value::text("LINEAR"),
+                Value::Double(*metres),
+                Value::text(""),
+            ])
+        })
+    }
 }

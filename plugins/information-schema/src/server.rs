@@ -326,6 +326,30 @@ pub fn variables_info(
     Ok(())
 }
 
+/// `performance_schema.variables_metadata`.
+pub fn variables_metadata(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for variable in ctx.variables() {
+        let whole = |limit: &str| Value::text(limit.split('.').next().unwrap_or(limit));
+        let (least, greatest) = match &variable.range {
+            Some((least, greatest)) => (whole(least), whole(greatest)),
+            None => (Value::text(""), Value::text("")),
+        };
+        emit(&[
+            Value::text(&variable.name),
+            Value::text(variable.scope),
+            Value::text(variable.data_type),
+            least,
+            greatest,
+            Value::text(variable.description),
+        ])?;
+    }
+    Ok(())
+}
+
 /// `performance_schema.persisted_variables`: what later starts use.
 pub fn persisted_variables(
     ctx: &dyn InformationContext,

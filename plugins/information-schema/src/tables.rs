@@ -2,11 +2,11 @@
 
 use errors::Result;
 use plugin_api::{
-    InfoFilter, InformationContext, PartitionView, SchemaView, TableDetail, TableView,
+    InfoFilter, InformationContext, PartitionView, SchemaView, TableDetail, TableView, ViewUsage,
 };
 use types::Value;
 
-use crate::row::{Emit, catalog, optional, optional_number, time};
+use crate::row::{Emit, catalog, exact_time, optional, optional_number, time};
 
 /// Calls `visit` for each table that the filter on `schema_column` and `table_column` lets through.
 pub fn visit_tables(
@@ -131,6 +131,109 @@ pub fn views(ctx: &dyn InformationContext, filter: &InfoFilter, emit: &mut Emit<
             Value::text(&table.session_charset),
             Value::text(&table.session_collation),
         ])
+    })
+}
+
+/// `VIEW_TABLE_USAGE`.
+pub fn view_tables(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    view_usage(ctx, filter, ("view_schema", "view_name"), |usage| usage.tables, emit)
+}
+
+/// `VIEW_ROUTINE_USAGE`.
+pub fn view_routines(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    view_usage(ctx, filter, ("table_schema", "table_name"), |usage| usage.routines, emit)
+}
+
+/// A row for each object that a view names.
+fn view_usage(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    (schema, name): (&str, &str),
+    named: fn(ViewUsage) -> Vec<(String, String)>,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    visit_tables(ctx, filter, schema, name, TableDetail::Definition, &mut |table| {
+        if table.view_definition.is_none() {
+            return Ok(());
+        }
+        let usage = named(ctx.view_usage(&table.schema, &table.name));
+        usage.iter().try_for_each(|(schema, name)| {
+            let (view, used) = ((&table.schema, &table.name), (schema, name));
+            let [view, used] = [view, used]
+                .map(|(schema, name)| [catalog(), Value::text(schema), Value::text(name)]);
+            emit(&[view, used].concat())
+        })
+    })
+}
+
+/// Bytes of the pages in which sizes are shown.
+const PAGE_BYTES: u64 = 16_384;
+
+/// Calls `visit` for each stored table with its statistics, which are those of now.
+fn visit_sizes(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    visit: &mut dyn FnMut(&TableView) -> Result<()>,
+) -> Result<()> {
+    let detail = TableDetail::Statistics;
+    visit_tables(ctx, filter, "database_name", "table_name", detail, &mut |table| {
+        let has_rows = matches!(table.table_type, "BASE TABLE" | "SYSTEM VERSIONED");
+        if has_rows && !table.temporary { visit(table) } else { Ok(()) }
+    })
+}
+
+/// `mysql.innodb_table_stats`: estimates, in pages of 16 KiB.
+pub fn table_sizes(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let now = exact_time(ctx.now_micros());
+    visit_sizes(ctx, filter, &mut |table| {
+        emit(&[
+            Value::text(&table.schema),
+            Value::text(&table.name),
+            now.clone(),
+            Value::UInt(table.rows),
+            Value::UInt(table.data_bytes.div_ceil(PAGE_BYTES)),
+            Value::UInt(table.index_bytes.div_ceil(PAGE_BYTES)),
+        ])
+    })
+}
+
+/// `mysql.innodb_index_stats`: different values of the first parts of each index.
+pub fn index_sizes(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let now = exact_time(ctx.now_micros());
+    visit_sizes(ctx, filter, &mut |table| {
+        for index in table.indexes.iter().filter(|index| index.kind != "FULLTEXT") {
+            let mut names = Vec::new();
+            for (position, part) in index.parts.iter().enumerate() {
+                names.push(part.column.as_deref().unwrap_or("!hidden"));
+                emit(&[
+                    Value::text(&table.schema),
+                    Value::text(&table.name),
+                    Value::text(&index.name),
+                    now.clone(),
+                    Value::text(&format!("n_diff_pfx{:02}", position + 1)),
+                    Value::UInt(part.distinct),
+                    Value::Null,
+                    Value::text(&names.join(",")),
+                ])?;
+            }
+        }
+        Ok(())
     })
 }
 

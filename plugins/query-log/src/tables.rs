@@ -50,11 +50,11 @@ impl LogTable {
     pub(crate) fn general() -> LogTable {
         let columns = vec![
             column("event_time", TypeKind::DateTime, 26),
-            column("user_host", TypeKind::LongText, 16_777_215),
+            column("user_host", TypeKind::MediumText, 16_777_215),
             unsigned("thread_id", TypeKind::BigInt, 20),
             unsigned("server_id", TypeKind::Int, 10),
             column("command_type", TypeKind::VarChar, 64),
-            column("argument", TypeKind::LongBlob, 16_777_215),
+            column("argument", TypeKind::MediumBlob, 16_777_215),
         ];
         LogTable { name: "general_log", columns, kept: Mutex::default() }
     }
@@ -62,7 +62,7 @@ impl LogTable {
     pub(crate) fn slow() -> LogTable {
         let columns = vec![
             column("start_time", TypeKind::DateTime, 26),
-            column("user_host", TypeKind::LongText, 16_777_215),
+            column("user_host", TypeKind::MediumText, 16_777_215),
             column("query_time", TypeKind::Time, 17),
             column("lock_time", TypeKind::Time, 17),
             column("rows_sent", TypeKind::Int, 11),
@@ -71,7 +71,7 @@ impl LogTable {
             column("last_insert_id", TypeKind::Int, 11),
             column("insert_id", TypeKind::Int, 11),
             unsigned("server_id", TypeKind::Int, 10),
-            column("sql_text", TypeKind::LongBlob, 16_777_215),
+            column("sql_text", TypeKind::MediumBlob, 16_777_215),
             unsigned("thread_id", TypeKind::BigInt, 20),
         ];
         LogTable { name: "slow_log", columns, kept: Mutex::default() }

@@ -191,7 +191,13 @@ fn first_value(
     parameters: &[Value],
 ) -> Result<Option<Value>> {
     let result = statements.run(query, parameters)?;
-    Ok(result.rows.into_iter().next().and_then(|row| row.into_iter().next()))
+    let value = result.rows.first().and_then(|row| row.first()).cloned();
+    // A function returns a member by its name.
+    let named = |value: Value| match result.columns.first() {
+        Some(column) => column.ty.member_text(value),
+        None => value,
+    };
+    Ok(value.map(named))
 }
 
 /// Consumers that get nothing while another one is off, with that one.

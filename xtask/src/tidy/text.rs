@@ -26,7 +26,7 @@ const BANNED: &[(&str, &str, &[&str])] = &[
         "clocks come from sys::clock",
         &["crates/sys", "testing", "tools", "xtask", "tests", "benches", "examples"],
     ),
-    ("spin_loop", "spinning is sys::sync::spin_until_clear's business", &["crates/sys", "tests"]),
+    ("spin_loop(", "spinning is sys::sync::spin_until_clear's business", &["crates/sys", "tests"]),
     (
         "compare_exchange",
         "locks come from sys::sync; other uses are listed here",

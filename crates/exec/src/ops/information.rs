@@ -64,10 +64,24 @@ impl<'r> Operator<'r> for InformationScan<'r> {
         let (information, columns, rows) =
             (run.env.information, &self.node.columns, &mut self.rows);
         let of_session = table.session_rows(&*run.function.session);
+        // Tables name the members of ENUM and SET columns.
+        let known = table.columns();
+        let named = |column: usize| known.get(column).map(|column| &column.ty);
+        let named: Vec<Option<&DataType>> = columns
+            .iter()
+            .map(|(column, _)| named(*column).filter(|ty| ty.has_members()))
+            .collect();
         let mut emit = |values: &[types::Value]| {
-            let wanted = columns
-                .iter()
-                .map(|(column, _)| values.get(*column).cloned().unwrap_or(types::Value::Null));
+            let wanted = columns.iter().zip(&named).map(|((column, _), named)| {
+                let value = values.get(*column).cloned().unwrap_or(types::Value::Null);
+                let Some(ty) = named else { return value };
+                let number = ty.member_value(value.clone());
+                debug_assert!(
+                    number != types::Value::UInt(0) || value == types::Value::text(""),
+                    "{name}: {value:?} is no member"
+                );
+                number
+            });
             rows.push_values(wanted, run)
         };
         match of_session {

@@ -1,7 +1,9 @@
 //! Reads the shapes of information tables from a text: `[schema.table]`, then one column a line: name, type, length, options
-//! (`unsigned`, `notnull`, `decimals=`, `collation=`).
+//! (`unsigned`, `notnull`, `decimals=`, `collation=`). Instead of a length, `Enum` and `Set` have their members: `Enum (READ ONLY|READ WRITE) notnull`.
 
-use types::{CollationId, DataType, TypeKind};
+use std::sync::Arc;
+
+use types::{CollationId, DataType, Members, TypeKind};
 
 use super::InfoColumn;
 
@@ -44,12 +46,35 @@ fn default_collation(schema: &str) -> CollationId {
     }
 }
 
+/// An ENUM or SET of the members between bars.
+fn with_members(kind: TypeKind, members: &str) -> DataType {
+    let names: Vec<&str> = members.split('|').collect();
+    let lengths = names.iter().map(|name| name.len() as u32);
+    let length = if kind == TypeKind::Set {
+        // With commas.
+        lengths.sum::<u32>() + names.len() as u32 - 1
+    } else {
+        lengths.max().unwrap_or(0)
+    };
+    DataType { members: Some(Arc::new(Members::new(names))), ..DataType::new(kind, length, 0) }
+}
+
 fn column(schema: &str, line: &'static str) -> Option<InfoColumn> {
-    let mut words = line.split(' ');
-    let name = words.next().filter(|name| !name.is_empty())?;
-    let kind = kind(words.next()?)?;
-    let mut ty = DataType::new(kind, words.next()?.parse().ok()?, 0);
-    if ty.is_text() {
+    let (name, rest) = line.split_once(' ').filter(|(name, _)| !name.is_empty())?;
+    let (word, rest) = rest.split_once(' ')?;
+    let kind = kind(word)?;
+    let (mut ty, options) = match rest.strip_prefix('(') {
+        Some(rest) => {
+            let (members, options) = rest.split_once(')')?;
+            (with_members(kind, members), options)
+        }
+        None => {
+            let (length, options) = rest.split_once(' ').unwrap_or((rest, ""));
+            (DataType::new(kind, length.parse().ok()?, 0), options)
+        }
+    };
+    let words = options.split(' ').filter(|word| !word.is_empty());
+    if ty.is_text() || ty.has_members() {
         ty.collation = default_collation(schema);
     }
     for option in words {
@@ -66,7 +91,7 @@ fn column(schema: &str, line: &'static str) -> Option<InfoColumn> {
 }
 
 /// The types that columns have.
-const KINDS: [TypeKind; 19] = [
+const KINDS: [TypeKind; 25] = [
     TypeKind::TinyInt,
     TypeKind::SmallInt,
     TypeKind::Int,
@@ -86,6 +111,12 @@ const KINDS: [TypeKind; 19] = [
     TypeKind::LongText,
     TypeKind::LongBlob,
     TypeKind::Json,
+    TypeKind::MediumInt,
+    TypeKind::Binary,
+    TypeKind::Blob,
+    TypeKind::MediumBlob,
+    TypeKind::Enum,
+    TypeKind::Set,
 ];
 
 /// The type of a word: the name of its `TypeKind`.
@@ -106,6 +137,22 @@ mod tests {
         assert_eq!(tables.iter().map(shape).collect::<Vec<_>>(), [("t", 2), ("u", 1)]);
         assert!(tables[0].columns[0].ty.unsigned && !tables[0].columns[0].ty.nullable);
         assert_eq!(tables[1].columns[0].ty.decimals, 6);
+    }
+
+    #[test]
+    fn members_stand_between_bars() {
+        let tables = table_definitions("[s.t]\na Enum (|PRI|READ ONLY) notnull\nb Set (x|y)\n");
+        let [a, b] = &tables[0].columns[..] else { panic!("{tables:?}") };
+        assert_eq!(
+            (a.ty.member_count(), a.ty.member(3), a.ty.length),
+            (3, Some(&b"READ ONLY"[..]), 9)
+        );
+        assert!(!a.ty.nullable && b.ty.nullable);
+        assert_eq!((b.ty.kind, b.ty.length), (TypeKind::Set, 3));
+        assert_eq!(a.ty.member_value(types::Value::text("pri")), types::Value::UInt(2));
+        assert_eq!(a.ty.member_value(types::Value::text("none")), types::Value::UInt(0));
+        assert_eq!(b.ty.member_value(types::Value::text("y,x")), types::Value::UInt(3));
+        assert_eq!(b.ty.member_text(types::Value::UInt(3)), types::Value::text("x,y"));
     }
 
     #[test]

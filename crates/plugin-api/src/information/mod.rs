@@ -22,7 +22,7 @@ pub use engines::{EngineInformation, EngineStatView, EngineView};
 pub use programs::{
     EventView, IntervalView, ParameterView, ProgramInformation, RoutineView, TriggerView,
 };
-pub use schemas::{SchemaInformation, SchemaView};
+pub use schemas::{SchemaInformation, SchemaView, ViewUsage};
 pub use server::{
     CopyProgress, FileOperations, FileUseView, ForeignServerView, FunctionView, IoBucket,
     MetadataLockRow, PlanCacheView, PluginItemView, PluginView, ProcessView, ResourceGroupView,

@@ -38,4 +38,17 @@ pub trait SchemaInformation {
     fn is_updatable(&self, _schema: &str, _view: &str) -> bool {
         false
     }
+    /// What a view names itself, by schema and name: tables and views, and stored functions. The view is bound for it.
+    fn view_usage(&self, _schema: &str, _view: &str) -> ViewUsage {
+        ViewUsage::default()
+    }
+}
+
+/// What a view names: schemas and names, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewUsage {
+    /// Tables and views.
+    pub tables: Vec<(String, String)>,
+    /// Stored functions.
+    pub routines: Vec<(String, String)>,
 }

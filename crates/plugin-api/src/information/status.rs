@@ -46,6 +46,10 @@ pub struct VariableView {
     pub needs_restart: bool,
     /// One sentence with the unit.
     pub description: &'static str,
+    /// `GLOBAL`, `SESSION` for both, `SESSION_ONLY`.
+    pub scope: &'static str,
+    /// `Integer`, `Numeric`, `String`, `Enumeration`, `Boolean` or `Set`.
+    pub data_type: &'static str,
 }
 
 /// A change of a system variable by a statement.

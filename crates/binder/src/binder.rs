@@ -186,6 +186,9 @@ pub struct Binder<'a> {
     pub(crate) insert_values: Option<NewRow>,
     /// The resolved names, when the text is to be rewritten with them.
     pub(crate) spelling: Option<Spelling>,
+    /// Table references of subqueries, derived tables, common table expressions, computed views and set operations' operands but the last: a
+    /// locking clause outside does not lock them.
+    pub(crate) locked_apart: Vec<std::ops::Range<usize>>,
     /// What the statement names, when that is asked for.
     pub(crate) usage: Option<crate::usage::Usage>,
 }
@@ -259,6 +262,7 @@ impl<'a> Binder<'a> {
             insert_values: None,
             spelling: None,
             usage: None,
+            locked_apart: Vec::new(),
         }
     }
 

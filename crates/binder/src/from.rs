@@ -20,6 +20,7 @@ use crate::scope::{
     BoundQuery, Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, column_read,
     make_nullable, names_equal, visible_columns,
 };
+use crate::view_write::is_one_block;
 
 /// Tables of `information_schema` that the reference is about to drop, and its deprecation texts.
 const DEPRECATED_TABLES: &[(&str, &str)] = &[
@@ -342,6 +343,9 @@ impl Binder<'_> {
         let checks = self.view_checks.len();
         let (instances, subqueries) = (self.instances.len(), self.subqueries.len());
         let bound = self.bind_view_query(view, &query)?;
+        if &*view.algorithm == "TEMPTABLE" || !is_one_block(&query, &bound.plan) {
+            self.lock_apart(instances);
+        }
         if self.view_depth == 0 {
             let instances = instances..self.instances.len();
             let (schema, name) = (view.schema.clone(), view.name.clone());
@@ -422,11 +426,13 @@ impl Binder<'_> {
         let level = self.blocks.len() - 1;
         let subqueries = self.subqueries.len();
         let outside = self.enter_spelled(false);
+        let first = self.instances.len();
         let bound = if derived.lateral {
             self.bind_query(&derived.query)?
         } else {
             self.with_hidden(level, |binder| binder.bind_query(&derived.query))?
         };
+        self.lock_apart(first);
         self.leave_spelled(outside);
         let bound = self.kept_apart(bound, subqueries);
         let names = derived_names(&bound, &derived.columns)?;

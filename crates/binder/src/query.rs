@@ -154,12 +154,15 @@ impl Binder<'_> {
     }
 
     fn bind_set_operation(&mut self, chain: &ast::SetOp) -> Result<BoundQuery> {
+        let start = self.instances.len();
         let first = self.bind_operand(&chain.first)?;
         let block = first.block;
         let mut parts = vec![first];
         let mut operation: Option<SetOperation> = None;
         let mut depth = 0;
         for term in &chain.rest {
+            // A locking clause behind belongs to the last operand.
+            self.lock_apart(start);
             let right = self.bind_operand(&term.right)?;
             if right.outputs.len() != parts[0].outputs.len() {
                 bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
@@ -403,7 +406,9 @@ impl Binder<'_> {
         cte.binding.set(true);
         let later = self.cte_scope.split_off(cte.visible.min(self.cte_scope.len()));
         let outside = self.enter_spelled(false);
+        let first = self.instances.len();
         let result = self.with_hidden(cte.level, f);
+        self.lock_apart(first);
         self.leave_spelled(outside);
         self.cte_scope.truncate(cte.visible);
         self.cte_scope.extend(later);
@@ -502,14 +507,15 @@ impl Binder<'_> {
             if let Some(again) = locked.first() {
                 bail!(DUPLICATE_TABLE_LOCK, self.instances[*again].alias);
             }
-            for instance in &mut self.instances[first..] {
-                instance.locking = mode;
+            let own: Vec<usize> = self.own_references(first).collect();
+            for index in own {
+                self.instances[index].locking = mode;
+                locked.push(index);
             }
-            locked.extend(first..self.instances.len());
             return self.check_lockable(exclusive, &locked[..]);
         }
         for name in &locking.of {
-            let found = (first..self.instances.len()).find(|index| {
+            let found = self.own_references(first).find(|index| {
                 let instance = &self.instances[*index];
                 let schema = &self.tables[instance.table].schema;
                 *instance.alias == *name.name.text
@@ -523,6 +529,19 @@ impl Binder<'_> {
             self.lock_instance(InstanceId(index as u32), mode);
         }
         self.check_lockable(exclusive, &locked[..])
+    }
+
+    /// The references from `first` on that a locking clause of the query locks.
+    fn own_references(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
+        let is_apart = |index: &usize| self.locked_apart.iter().any(|range| range.contains(index));
+        (first..self.instances.len()).filter(move |index| !is_apart(index))
+    }
+
+    /// The references from `first` on are locked by clauses of their own only.
+    pub(crate) fn lock_apart(&mut self, first: usize) {
+        if first < self.instances.len() {
+            self.locked_apart.push(first..self.instances.len());
+        }
     }
 
     /// # Errors

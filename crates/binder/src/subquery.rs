@@ -12,7 +12,9 @@ impl Binder<'_> {
     /// Binds a subquery and notes its outer references.
     fn bind_subquery(&mut self, query: &ast::Query) -> Result<(SubqueryId, Vec<OutputColumn>)> {
         let outside = self.enter_spelled(true);
+        let first = self.instances.len();
         let bound = self.bind_query(query)?;
+        self.lock_apart(first);
         self.leave_spelled(outside);
         let exprs: Vec<&Expr> = bound.outputs.iter().map(|output| &output.expr).collect();
         let outer = self.outer_registers(&bound.plan, &exprs);

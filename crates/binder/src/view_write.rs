@@ -29,7 +29,7 @@ impl Binder<'_> {
         let Some(query) = view_query(view) else { return false };
         self.push_block();
         let bound = self.bind_view_query(view, &query);
-        !has_having(&query) && bound.is_ok_and(|bound| is_one_block(&bound.plan))
+        bound.is_ok_and(|bound| is_one_block(&query, &bound.plan))
     }
 
     /// The description of a view that was just bound; `instances` and `subqueries` existed before it.
@@ -166,11 +166,15 @@ fn has_having(query: &ast::Query) -> bool {
 }
 
 /// Whether a bound query computes nothing but rows of a FROM clause.
-fn is_one_block(node: &Logical) -> bool {
+pub(crate) fn is_one_block(query: &ast::Query, node: &Logical) -> bool {
+    !has_having(query) && shows_rows(node)
+}
+
+fn shows_rows(node: &Logical) -> bool {
     match node {
         Logical::Filter { input, .. }
         | Logical::Project { input, .. }
-        | Logical::Sort { input, .. } => is_one_block(input),
+        | Logical::Sort { input, .. } => shows_rows(input),
         Logical::Get(_)
         | Logical::InformationGet { .. }
         | Logical::JsonRows(_)

@@ -19,8 +19,8 @@ use crate::fields::{
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
     Check, Column, ColumnDefault, ColumnHistory, ForeignKey, FulltextIndex, Generated, Index,
-    IndexMethod, IndexPart, Period, PersistedVariable, PluginChoice, ReferenceAction, Schema,
-    SchemaOptions, Table, View,
+    IndexMethod, IndexPart, Medium, Period, PersistedVariable, Placement, PluginChoice,
+    RecordFormat, ReferenceAction, Schema, SchemaOptions, Table, View,
 };
 
 /// Numbers of the types. Never reused.
@@ -375,7 +375,8 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
 
 /// A column: name 1, type 2, stored position + 1 3, default kind 4, default value or text 5, on update digits + 1 6,
 /// auto increment 7, generated text 8, generated stored 9, generated hidden 10, invisible 11, comment 12,
-/// collation written 13, histogram 14, type of the elements of a multi-valued part 15, history 16.
+/// collation written 13, histogram 14, type of the elements of a multi-valued part 15, history 16,
+/// STORAGE 17, COLUMN_FORMAT 18.
 fn column_writer(column: &Column) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.text(1, &column.name);
@@ -413,6 +414,22 @@ fn column_writer(column: &Column) -> FieldWriter {
         out.nest(14, histogram.writer());
     }
     out.number(16, column.history.number());
+    out.number(
+        17,
+        match column.placement.medium {
+            None => 0,
+            Some(Medium::Disk) => 1,
+            Some(Medium::Memory) => 2,
+        },
+    );
+    out.number(
+        18,
+        match column.placement.format {
+            None => 0,
+            Some(RecordFormat::Fixed) => 1,
+            Some(RecordFormat::Dynamic) => 2,
+        },
+    );
     out
 }
 
@@ -429,6 +446,7 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        placement: Placement::default(),
         history: ColumnHistory::Kept,
     };
     let mut default_kind = 0;
@@ -458,6 +476,20 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
             16 => {
                 let known = ColumnHistory::numbered(field.number()?);
                 column.history = known.ok_or_else(damaged)?;
+            }
+            17 => {
+                column.placement.medium = match field.number()? {
+                    1 => Some(Medium::Disk),
+                    2 => Some(Medium::Memory),
+                    _ => None,
+                };
+            }
+            18 => {
+                column.placement.format = match field.number()? {
+                    1 => Some(RecordFormat::Fixed),
+                    2 => Some(RecordFormat::Dynamic),
+                    _ => None,
+                };
             }
             _ => {}
         }

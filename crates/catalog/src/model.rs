@@ -154,6 +154,33 @@ pub struct Column {
     pub histogram: Option<Arc<crate::Histogram>>,
     /// What a table that keeps history does with it.
     pub history: ColumnHistory,
+    /// STORAGE and COLUMN_FORMAT.
+    pub placement: Placement,
+}
+
+/// Where and how a column is declared to be stored. Every column is stored in one way; the words are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// STORAGE.
+    pub medium: Option<Medium>,
+    /// COLUMN_FORMAT.
+    pub format: Option<RecordFormat>,
+}
+
+/// What STORAGE names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Medium {
+    Disk,
+    Memory,
+}
+
+/// What COLUMN_FORMAT names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum RecordFormat {
+    Fixed,
+    Dynamic,
 }
 
 impl Column {

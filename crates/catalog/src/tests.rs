@@ -27,6 +27,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
         comment: "c".into(),
         collation_written: stored == 1,
         histogram: None,
+        placement: crate::Placement::default(),
         history: crate::ColumnHistory::Kept,
     };
     let default = ColumnDefault::Constant(Value::UInt(2));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Check, Column, ColumnDefault, ColumnHistory, Generated};
+use catalog::{Check, Column, ColumnDefault, ColumnHistory, Generated, Medium, RecordFormat};
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{self, ColumnAttribute, ExprKind};
 use types::convert::{CastContext, StoreMode, store};
@@ -130,6 +130,7 @@ pub fn build_column(
         comment: String::new(),
         collation_written: is_collation_written(&definition.data_type, collate),
         histogram: None,
+        placement: catalog::Placement::default(),
         history: ColumnHistory::Kept,
     };
     let mut built = BuiltColumn {
@@ -221,20 +222,36 @@ fn apply_attribute(
             }
             column.ty.spatial.srid = Some(number);
         }
-        ColumnAttribute::ColumnFormat(_)
-        | ColumnAttribute::Storage(_)
-        | ColumnAttribute::EngineAttribute(_)
+        ColumnAttribute::ColumnFormat(word) => {
+            column.placement.format = match &*word.text.to_ascii_uppercase() {
+                "FIXED" => Some(RecordFormat::Fixed),
+                "DYNAMIC" => Some(RecordFormat::Dynamic),
+                _ => None,
+            };
+            ignore_attribute(ctx, &column.name.clone());
+        }
+        ColumnAttribute::Storage(word) => {
+            column.placement.medium = match &*word.text.to_ascii_uppercase() {
+                "DISK" => Some(Medium::Disk),
+                "MEMORY" => Some(Medium::Memory),
+                _ => None,
+            };
+            ignore_attribute(ctx, &column.name.clone());
+        }
+        ColumnAttribute::EngineAttribute(_)
         | ColumnAttribute::SecondaryEngineAttribute(_)
         | ColumnAttribute::NotSecondary
         | ColumnAttribute::Compressed => {
-            let name = column.name.clone();
-            ctx.conditions().note(
-                errors::ErrorCode::OPTION_IGNORED,
-                &[&format!("storage attribute of column {name}")],
-            );
+            ignore_attribute(ctx, &column.name.clone());
         }
     }
     Ok(())
+}
+
+/// Notes that an attribute has no effect: every column is stored in one way.
+fn ignore_attribute(ctx: &mut dyn Context, column: &str) {
+    let what = format!("storage attribute of column {column}");
+    ctx.conditions().note(errors::ErrorCode::OPTION_IGNORED, &[&what]);
 }
 
 /// Nullability and default, once all attributes are known.
@@ -257,6 +274,12 @@ fn finish_column(
         }
         if column.auto_increment {
             bail!(WRONG_USAGE, "AUTO_INCREMENT", "generated column");
+        }
+        if column.placement.medium.is_some() {
+            bail!(WRONG_USAGE, "STORAGE", "generated column");
+        }
+        if column.placement.format.is_some() {
+            bail!(WRONG_USAGE, "COLUMN_FORMAT", "generated column");
         }
         return Ok(());
     }

@@ -67,6 +67,7 @@ pub fn add_query_columns(
                 collation_written: source.as_ref().is_some_and(|column| column.collation_written),
                 comment: source.map_or_else(String::new, |column| column.comment),
                 histogram: None,
+                placement: catalog::Placement::default(),
                 history: catalog::ColumnHistory::Kept,
             },
             origin: None,

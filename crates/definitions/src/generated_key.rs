@@ -94,6 +94,7 @@ pub(crate) fn add(ctx: &dyn Context, draft: &mut Draft, is_partitioned: bool) ->
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        placement: catalog::Placement::default(),
         history: catalog::ColumnHistory::Kept,
     };
     draft.columns.insert(

@@ -118,6 +118,7 @@ fn undeclared(name: &str, history: ColumnHistory) -> DraftColumn {
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        placement: catalog::Placement::default(),
         history,
     };
     DraftColumn { column, origin: None, null_written: Some(false), history_written: None }

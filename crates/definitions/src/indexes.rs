@@ -295,6 +295,7 @@ fn hidden_column(
             comment: String::new(),
             collation_written: false,
             histogram: None,
+            placement: catalog::Placement::default(),
             history: catalog::ColumnHistory::Kept,
         },
         origin: None,

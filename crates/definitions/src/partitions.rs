@@ -833,6 +833,7 @@ pub(crate) fn partition_column(
             comment: String::new(),
             collation_written: false,
             histogram: None,
+            placement: catalog::Placement::default(),
             history: catalog::ColumnHistory::Kept,
         },
         origin,

@@ -1,8 +1,8 @@
 //! SHOW CREATE exactly as in the reference: clients parse it.
 
 use catalog::{
-    Column, ColumnDefault, ColumnHistory, DISCARDED_OPTION, ForeignKey, Index, IndexMethod,
-    ReferenceAction, Schema, Table, View,
+    Column, ColumnDefault, ColumnHistory, DISCARDED_OPTION, ForeignKey, Index, IndexMethod, Medium,
+    RecordFormat, ReferenceAction, Schema, Table, View,
 };
 use engine_api::IndexId;
 use types::fulltext::WordParser;
@@ -254,6 +254,16 @@ fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules, style: Styl
     }
     if let Some(srid) = column.ty.spatial.srid {
         text.push_str(&format!(" /*!80003 SRID {srid} */"));
+    }
+    match column.placement.medium {
+        None => {}
+        Some(Medium::Disk) => text.push_str(" /*!50606 STORAGE DISK */"),
+        Some(Medium::Memory) => text.push_str(" /*!50606 STORAGE MEMORY */"),
+    }
+    match column.placement.format {
+        None => {}
+        Some(RecordFormat::Fixed) => text.push_str(" /*!50606 COLUMN_FORMAT FIXED */"),
+        Some(RecordFormat::Dynamic) => text.push_str(" /*!50606 COLUMN_FORMAT DYNAMIC */"),
     }
     if column.generated.is_none()
         && let Some(default) = default_text(column, zone)

@@ -88,6 +88,7 @@ fn timestamps_are_shown_in_the_zone_of_the_session() {
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        placement: catalog::Placement::default(),
         history: catalog::ColumnHistory::Kept,
     };
     let zone = FixedOffset::parse("+02:00").expect("an offset");

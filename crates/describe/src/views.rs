@@ -36,12 +36,18 @@ impl VariableTypes for NoVariables {
 
 impl Information<'_> {
     pub(crate) fn view_view(&self, view: &View) -> TableView {
+        let columns = self.view_columns(view);
+        // Without columns an object that it refers to is gone.
+        let comment = match columns.is_empty() {
+            true => errors::err!(VIEW_INVALID, view.schema, view.name).message().to_owned(),
+            false => "VIEW".to_owned(),
+        };
         TableView {
             schema: view.schema.to_string(),
             name: view.name.to_string(),
             table_type: VIEW,
-            comment: "VIEW".to_owned(),
-            columns: self.view_columns(view),
+            comment,
+            columns,
             create_statement: show_create::create_view(
                 view,
                 self.database.as_deref(),

@@ -84,10 +84,6 @@ fn table_row(table: &TableView) -> Vec<Value> {
     let base = matches!(table.table_type, "BASE TABLE" | "SEQUENCE" | "SYSTEM VERSIONED");
     let stored = |value: Value| if base { value } else { Value::Null };
     let average = table.data_bytes.checked_div(table.rows).unwrap_or(0);
-    let comment = match table.table_type {
-        "VIEW" => "VIEW",
-        _ => &table.comment,
-    };
     vec![
         catalog(),
         Value::text(&table.schema),
@@ -109,7 +105,7 @@ fn table_row(table: &TableView) -> Vec<Value> {
         stored(Value::text(&table.collation)),
         Value::Null,
         stored(Value::text(&table.create_options)),
-        Value::text(comment),
+        Value::text(&table.comment),
     ]
 }
 

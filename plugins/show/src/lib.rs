@@ -98,6 +98,25 @@ impl Scope<'_> {
         Ok((schema, name, rest))
     }
 
+    /// Schema and name of an existing table or view whose columns are known.
+    ///
+    /// # Errors
+    /// 1356 for a view that refers to what is gone.
+    fn whole_table(&self, schema: Option<&str>, name: &str) -> Result<(String, String)> {
+        let (schema, name, kind) = self.table(schema, name)?;
+        let mut is_broken = false;
+        if kind == "VIEW" {
+            self.facts.tables(&schema, Some(&name), TableDetail::Definition, &mut |table| {
+                is_broken = table.columns.is_empty();
+                Ok(())
+            })?;
+        }
+        if is_broken {
+            return Err(err!(VIEW_INVALID, schema, name));
+        }
+        Ok((schema, name))
+    }
+
     /// Schema and name of an existing table or view.
     fn table(&self, schema: Option<&str>, name: &str) -> Result<(String, String, &'static str)> {
         let schema = self.schema(schema)?;

@@ -67,7 +67,7 @@ pub fn open_tables() -> Select {
 /// SHOW [FULL] COLUMNS.
 pub fn columns(name: &ObjectName, full: bool, scope: &Scope<'_>) -> Result<Select> {
     let named = name.schema.as_ref().map(|schema| &*schema.text);
-    let (schema, table, _) = scope.table(named, &name.name.text)?;
+    let (schema, table) = scope.whole_table(named, &name.name.text)?;
     let mut select = Select::from("information_schema.COLUMNS")
         .item("COLUMN_NAME", "Field")
         .item("COLUMN_TYPE", "Type");

@@ -54,6 +54,7 @@ fn column(name: &str, ty: DataType, stored: usize) -> Column {
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        placement: catalog::Placement::default(),
         history: catalog::ColumnHistory::Kept,
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn vacant_place(table: &Table, dropped: &DraftColumn) -> Option<Draft
         comment: String::new(),
         collation_written: false,
         histogram: None,
+        placement: catalog::Placement::default(),
         history: catalog::ColumnHistory::Kept,
     };
     Some(DraftColumn { column, origin: Some(origin), null_written: None, history_written: None })
